@@ -9,9 +9,9 @@ from trellis_recipes.tool_use_settings import Algorithm, BadSettings, ToolUseSet
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset, find_environment, find_model
 from trellis_cli.job_pipelines import follow_and_tell
 from trellis_cli.output import Json
+from trellis_cli.resolve_by_name import find_dataset, find_environment, find_model
 
 #: The platform's template and the kind of environment whose rows it trains on.
 TEMPLATE, ENVIRONMENT_KIND = "agent", "toolbox"
@@ -105,7 +105,7 @@ def pipeline(
                 **_find_own(client, own_rows or []),
             },
             preset=preset or read.preset,
-            own=_read_knobs(settings or []),
+            own=_read_parameters(settings or []),
             limit=limit,
             gpus=gpus,
             num_samples=num_samples,
@@ -127,7 +127,7 @@ def plan_stages(
     gpus: int,
     num_samples: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The stages to submit: the template's, with rows, algorithm and knobs; ``own`` is by stage."""
+    """The stages to submit: the template's, with rows, algorithm and parameters; ``own`` is by stage."""
     if num_samples is not None and settings.rl.algorithm != "dpo":
         raise Problem(f"--num-samples is of dpo, not of {settings.rl.algorithm}", exit_code=ExitCode.USAGE)
     left_out = set() if settings.warm_up.enabled else {WARM_UP}
@@ -171,16 +171,16 @@ def _training(
     preset: str | None,
     num_samples: int | None,
 ) -> dict[str, Any]:
-    """What is trained, on which rows, with which knobs."""
+    """What is trained, on which rows, with which parameters."""
     name, algorithm = stage["id"], settings.rl.algorithm
     recipe, kind, params = stage["recipe"], name, dict(stage["params"])
     if name in (SFT, WARM_UP):
-        params |= settings.sft.knobs(given_only=True)
+        params |= settings.sft.parameters(given_only=True)
     if name == WARM_UP:
-        params |= settings.warm_up.knobs()
+        params |= settings.warm_up.parameters()
     if name == RL:
         recipe, kind = f"agent_{algorithm}", algorithm
-        params |= settings.rl.knobs(given_only=True)
+        params |= settings.rl.parameters(given_only=True)
     wanted = _DATASETS[kind]
     if name == RL and num_samples is not None:
         # Of prompts the job samples its pairs.
@@ -242,15 +242,15 @@ def _read_settings(config: Path | None, algorithm: str | None, *, warm_up: bool 
     return read
 
 
-def _read_knobs(settings: list[str]) -> dict[str, dict[str, Any]]:
-    from trellis_cli.knobs import read_knobs
+def _read_parameters(settings: list[str]) -> dict[str, dict[str, Any]]:
+    from trellis_cli.set_options import read_parameters
 
     by_stage: dict[str, dict[str, Any]] = {}
-    for each, value in read_knobs(settings).items():
-        stage, dot, knob = each.partition(".")
+    for each, value in read_parameters(settings).items():
+        stage, dot, parameter = each.partition(".")
         if not dot:
             raise Problem(f"--set {each}: write STAGE.NAME=VALUE", exit_code=ExitCode.USAGE)
-        by_stage.setdefault(stage, {})[knob] = value
+        by_stage.setdefault(stage, {})[parameter] = value
     return by_stage
 
 

@@ -11,11 +11,11 @@ from trellis_contracts.recipe import DataFormat
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
+from trellis_cli.set_options import read_parameters
 
 
 class Stage(StrEnum):
@@ -37,12 +37,12 @@ DATA: dict[Stage, tuple[str, DataFormat]] = {
     Stage.RETRIEVAL: ("retrieval", DataFormat.VERL_RL),
 }
 #: What --num-samples is, stage by stage.
-SAMPLES_KNOB = {
+SAMPLES_PARAMETER = {
     Stage.SFT: "max_samples",
     Stage.PPO: "batch_size",
     Stage.GRPO: "group_size",
 }
-BETA_KNOB = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
+BETA_PARAMETER = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
 DEV_FILE, ROWS_FOLDER, PAIRS_FILE = "dev.jsonl", "rows", "pairs.jsonl"
 
@@ -112,12 +112,14 @@ def train(
 ) -> None:
     """Train one stage locally in the foreground; Ctrl-C saves a checkpoint and exits."""
     read = _read_settings(config)
-    knobs = _config_knobs(read, stage)
-    knobs |= _option_knobs(stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples)
-    knobs |= read_knobs(settings or [])
-    if "epochs" in knobs:
+    parameters = _config_parameters(read, stage)
+    parameters |= _option_parameters(
+        stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples
+    )
+    parameters |= read_parameters(settings or [])
+    if "epochs" in parameters:
         # A preset's number of steps would go before it.
-        knobs.setdefault("total_steps", None)
+        parameters.setdefault("total_steps", None)
     chosen = preset or read.preset
     model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
     given = find_data(data)
@@ -125,7 +127,7 @@ def train(
         rows, measured = _sample_pairs(given, model, output, num_samples, seed), None
     else:
         rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
-    if knobs.get("validation_rows") == 0:
+    if parameters.get("validation_rows") == 0:
         measured = None
     spec = write_spec(
         LocalJob(
@@ -136,7 +138,7 @@ def train(
             validation=measured,
             caps_validation=True,
             preset=chosen,
-            params=knobs,
+            params=parameters,
             seed=seed,
         )
     )
@@ -154,38 +156,41 @@ def _read_settings(config: Path | None) -> Any:
         raise Problem(str(error), exit_code=ExitCode.USAGE) from error
 
 
-def _config_knobs(settings: Any, stage: Stage) -> dict[str, Any]:
+def _config_parameters(settings: Any, stage: Stage) -> dict[str, Any]:
     """What the file of settings says of the stage; presets fill in the rest."""
     if stage is Stage.SFT:
-        knobs: dict[str, Any] = settings.sft.knobs(given_only=True)
-        return knobs
+        parameters: dict[str, Any] = settings.sft.parameters(given_only=True)
+        return parameters
     if stage is Stage.RETRIEVAL:
         return {}
-    chosen: dict[str, Any] = settings.rl.knobs(stage.value, given_only=True)
+    chosen: dict[str, Any] = settings.rl.parameters(stage.value, given_only=True)
     return chosen
 
 
-def _option_knobs(
+def _option_parameters(
     stage: Stage, *, epochs: int | None, weights: str | None, beta: float | None, samples: int | None
 ) -> dict[str, Any]:
     from trellis_recipes.tool_use_settings import BadSettings, SFTSettings, read_weights
 
-    knobs: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    parameters: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     if weights is not None:
         if stage is not Stage.SFT:
             raise Problem(f"--task-weights is of sft, not of {stage.value}", exit_code=ExitCode.USAGE)
         try:
-            knobs |= SFTSettings(task_weights=read_weights(weights)).knobs(given_only=True)
+            parameters |= SFTSettings(task_weights=read_weights(weights)).parameters(given_only=True)
         except BadSettings as error:
             raise Problem(str(error), exit_code=ExitCode.USAGE) from error
-    for option, value, names in (("--beta", beta, BETA_KNOB), ("--num-samples", samples, SAMPLES_KNOB)):
+    for option, value, names in (
+        ("--beta", beta, BETA_PARAMETER),
+        ("--num-samples", samples, SAMPLES_PARAMETER),
+    ):
         if value is None or (option == "--num-samples" and stage is Stage.DPO):
             continue
         if stage not in names:
             known = ", ".join(each.value for each in names)
             raise Problem(f"{option} is of {known}, not of {stage.value}", exit_code=ExitCode.USAGE)
-        knobs[names[stage]] = value
-    return knobs
+        parameters[names[stage]] = value
+    return parameters
 
 
 def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> LocalRows:

@@ -6,8 +6,8 @@ import typer
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_job
 from trellis_cli.output import Json, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_job
 from trellis_cli.watch import watch_job
 
 Job = Annotated[str, typer.Argument(help="ID (job_...) or name; the latest if several share the name.")]

@@ -7,7 +7,7 @@ import typer
 
 from trellis_cli.data_context import Judges, make_context
 from trellis_cli.output import Json, err, out, print_json
-from trellis_cli.rows_input import Columns, Format, find_layout, find_rows, told
+from trellis_cli.rows_input import Columns, Format, find_layout, find_rows, mapped_errors
 
 if TYPE_CHECKING:
     from trellis_data.generate.report import GenerationProgress, GenerationReport
@@ -31,7 +31,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Generate data with a model; interrupted runs resume without paying twice."""
-    with told(), err.status("starting") as status:
+    with mapped_errors(), err.status("starting") as status:
         from trellis_data.generate.run import JUDGES_FOLDER, generate, load_generation
 
         asked = load_generation(settings)

@@ -21,8 +21,8 @@ from trellis_cli.rows_input import (
     find_layout,
     find_rows,
     import_into,
+    mapped_errors,
     show_warnings,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a data pipeline; an interrupted run resumes."""
-    with told():
+    with mapped_errors():
         from trellis_data.pipeline.document import load_pipeline_file
         from trellis_data.pipeline.runner import Options
         from trellis_data.pipeline.runner import run as run_pipeline
@@ -152,7 +152,7 @@ def preview(
     as_json: Json = False,
 ) -> None:
     """Preview each step on a few rows without writing anything."""
-    with told():
+    with mapped_errors():
         from trellis_data.pipeline.document import load_pipeline_file
         from trellis_data.pipeline.preview import preview as preview_pipeline
 
@@ -177,7 +177,7 @@ def operators(
     as_json: Json = False,
 ) -> None:
     """List the operators a data pipeline can use."""
-    with told():
+    with mapped_errors():
         from trellis_data.catalogue import describe, find_operator
         from trellis_data.catalogue import operators as all_operators
 
@@ -234,7 +234,7 @@ def summarise_rows(
     rows: Rows, tokenizer: Path | None = None, name: str | None = None, columns: list[str] | None = None
 ) -> Any:
     """The statistics of rows, with a word on what is being done."""
-    with told(), err.status("counting") as status:
+    with mapped_errors(), err.status("counting") as status:
         from trellis_data.statistics.collect import Depth, summarise
 
         done = 0

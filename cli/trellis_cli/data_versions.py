@@ -10,7 +10,7 @@ import typer
 from trellis_cli.data_context import Tokenizer
 from trellis_cli.data_runs import summarise_rows
 from trellis_cli.output import Json, age, out, print_json, print_table, size
-from trellis_cli.rows_input import Columns, Format, find_layout, find_rows, told
+from trellis_cli.rows_input import Columns, Format, find_layout, find_rows, mapped_errors
 
 if TYPE_CHECKING:
     from trellis_data.versions.records import Version
@@ -40,7 +40,7 @@ def commit(
     """Commit rows as a new version; unchanged rows are not stored again."""
     rows = find_rows(path)
     counted = summarise_rows(rows, tokenizer, data_format, column) if statistics else None
-    with told():
+    with mapped_errors():
         from trellis_data.versions.records import Provenance
         from trellis_data.versions.store import Entry, Store
 
@@ -65,7 +65,7 @@ def commit(
 
 def log(revision: Revision = "main", *, store: StoreFolder, as_json: Json = False) -> None:
     """Show a version and its history, newest first."""
-    with told():
+    with mapped_errors():
         opened = _open(store)
         history = list(opened.history(revision))
         names: dict[str, list[str]] = {}
@@ -103,7 +103,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Show differences between two versions."""
-    with told():
+    with mapped_errors():
         from trellis_data.versions.differences import Kind, compare, read_difference
 
         opened = _open(store)
@@ -132,13 +132,13 @@ def diff(
 
 def tag(name: str, revision: Revision = "main", *, store: StoreFolder) -> None:
     """Tag a version."""
-    with told():
+    with mapped_errors():
         _open(store).tag(name, revision)
 
 
 def branch(name: str, revision: Revision = "main", *, store: StoreFolder) -> None:
     """Create a branch at a version."""
-    with told():
+    with mapped_errors():
         _open(store).branch(name, revision)
 
 
@@ -151,7 +151,7 @@ def rollback(
     as_json: Json = False,
 ) -> None:
     """Roll back to an earlier version by adding it as a new one; the history is kept."""
-    with told():
+    with mapped_errors():
         made = _open(store).roll_back(revision, branch=branch, author=author or getpass.getuser())
     if as_json:
         print_json(_plain(made))
@@ -166,7 +166,7 @@ def checkout(
     store: StoreFolder,
 ) -> None:
     """Write a version as Parquet files, one folder per split."""
-    with told():
+    with mapped_errors():
         from trellis_data.versions.checkout import check_out
 
         opened = _open(store)
@@ -179,7 +179,7 @@ def verify(store: StoreFolder) -> None:
     """Verify the integrity of all versions."""
     from trellis_cli.errors import Problem
 
-    with told():
+    with mapped_errors():
         from trellis_data.versions.upkeep import verify as verify_store
 
         problems = verify_store(_open(store))
@@ -190,7 +190,7 @@ def verify(store: StoreFolder) -> None:
 
 def gc(store: StoreFolder) -> None:
     """Delete versions that no branch or tag reaches."""
-    with told():
+    with mapped_errors():
         from trellis_data.versions.upkeep import collect_garbage
 
         gone = collect_garbage(_open(store))

@@ -10,8 +10,8 @@ from rich.progress import DownloadColumn, Progress, TextColumn, TransferSpeedCol
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset
 from trellis_cli.output import err, out, size
+from trellis_cli.resolve_by_name import find_dataset
 
 
 def download(

@@ -7,8 +7,8 @@ import typer
 from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
-from trellis_cli.finding import find_dataset
 from trellis_cli.output import Json, age, out, print_json, print_table
+from trellis_cli.resolve_by_name import find_dataset
 from trellis_cli.task_bar import TaskBar
 from trellis_cli.waiting import wait_for_task
 

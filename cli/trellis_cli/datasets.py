@@ -12,8 +12,8 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.dataset_download import download
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.file_bar import FileBar
-from trellis_cli.finding import find_dataset
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_dataset
 from trellis_cli.task_bar import TaskBar
 from trellis_cli.uploading import Note, send_file
 from trellis_cli.waiting import wait_for_dataset, wait_for_task

@@ -7,8 +7,8 @@ import typer
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_job, find_model, look_for_model
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
+from trellis_cli.resolve_by_name import find_job, find_model, look_for_model
 
 app = typer.Typer(no_args_is_help=True)
 Served = Annotated[str, typer.Argument(help="Model name or ID, or a checkpoint as JOB:STEP.")]

@@ -7,7 +7,7 @@ import yaml
 
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_job, find_model
+from trellis_cli.resolve_by_name import find_job, find_model
 
 #: ``harness:arc_easy`` is a task of lm-evaluation-harness.
 _HARNESS = "harness:"

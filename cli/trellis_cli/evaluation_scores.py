@@ -7,8 +7,8 @@ from rich.markup import escape
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_evaluation, find_job, find_model
 from trellis_cli.output import Json, age, out, print_json, print_table
+from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
 
 Label = Annotated[str | None, typer.Option(help="Benchmark label.")]
 Metric = Annotated[str | None, typer.Option(help="Metric; default: the benchmark's main metric.")]

@@ -14,8 +14,8 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.evaluation_orders import read_orders, read_targets
 from trellis_cli.evaluation_scores import describe_score, percent
-from trellis_cli.finding import find_evaluation, find_job, find_model
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
+from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
 from trellis_cli.waiting import read_patiently
 from trellis_cli.watch import POLL_S, JobDisplay
 
@@ -227,7 +227,7 @@ def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, 
     with JobDisplay() as display:
         while True:
             found = read_patiently(client, f"/evaluations/{evaluation_id}")
-            if found["state"] in FINISHED and not found["is_displaced"]:
+            if found["state"] in FINISHED and not found["preempted"]:
                 return found
             if not quiet:
                 display.show(found, _say_partial(found))
@@ -235,8 +235,8 @@ def _follow(client: ApiClient, evaluation_id: str, *, quiet: bool) -> dict[str, 
 
 
 def _say_partial(evaluation: dict[str, Any]) -> str:
-    if evaluation["waits_for"]:
-        return f"waiting for files: {', '.join(evaluation['waits_for'])}"
+    if evaluation["pending_benchmarks"]:
+        return f"waiting for files: {', '.join(evaluation['pending_benchmarks'])}"
     scores = [
         f"{label}/{metric} {percent(value)}"
         for label, metrics in evaluation["partial"].items()

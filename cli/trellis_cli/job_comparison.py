@@ -8,8 +8,8 @@ import typer
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_job
 from trellis_cli.output import Json, out, print_json, print_table
+from trellis_cli.resolve_by_name import find_job
 
 MOST_JOBS = 20
 #: Below this a difference is called one: the usual bound.

@@ -9,9 +9,9 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset, find_job_pipeline, find_model
 from trellis_cli.following import follow_parts
 from trellis_cli.output import Json, age, out, print_json, print_table, styled
+from trellis_cli.resolve_by_name import find_dataset, find_job_pipeline, find_model
 
 app = typer.Typer(no_args_is_help=True)
 Called = Annotated[str, typer.Argument(help="ID (jpl_...) or name; the latest if several share the name.")]

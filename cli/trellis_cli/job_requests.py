@@ -10,7 +10,7 @@ import typer
 import yaml
 
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.knobs import read_knobs
+from trellis_cli.set_options import read_parameters
 
 File = Annotated[Path | None, typer.Option("-f", "--file", help="Job request in YAML or JSON; - for stdin.")]
 Recipe = Annotated[str | None, typer.Option(help="Recipe; see `trellis recipes list`.")]
@@ -49,7 +49,10 @@ def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
     request = {} if file is None else read_request(file)
     plain = ("recipe", "model", "dataset", "validation_dataset", "name", "preset", "data_format")
     request |= {field: value for field in plain if (value := getattr(choice, field)) is not None}
-    for field, chosen in (("params", read_knobs(choice.settings or [])), ("columns", _read_columns(choice))):
+    for field, chosen in (
+        ("params", read_parameters(choice.settings or [])),
+        ("columns", _read_columns(choice)),
+    ):
         if chosen:
             request[field] = {**(request.get(field) or {}), **chosen}
     if file is None:

@@ -10,7 +10,6 @@ from trellis_cli import checkpoints, job_comparison, job_editing, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
-from trellis_cli.finding import find_environment, find_job, find_workflow, name_to_ids
 from trellis_cli.job_requests import (
     Choice,
     Columns,
@@ -27,6 +26,7 @@ from trellis_cli.job_requests import (
 )
 from trellis_cli.memory import print_memory
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
+from trellis_cli.resolve_by_name import find_environment, find_job, find_workflow, name_to_ids
 from trellis_cli.watch import watch_job
 
 app = typer.Typer(no_args_is_help=True)

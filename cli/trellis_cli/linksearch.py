@@ -11,13 +11,13 @@ import typer
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.knobs import read_knobs
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, out, print_json, print_table, styled
 from trellis_cli.services.platform import python_command
+from trellis_cli.set_options import read_parameters
 
 app = typer.Typer(no_args_is_help=True)
 _PACKAGE = "trellis_train.agents.linksearch"
@@ -82,7 +82,7 @@ def train(
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     preset: Preset = None,
-    knobs: Annotated[
+    parameters: Annotated[
         list[str] | None,
         typer.Option("--set", help="Additional recipe parameter as NAME=VALUE; repeatable (PARAMS)."),
     ] = None,
@@ -94,8 +94,8 @@ def train(
         for name, value in locals().items()
         if name in LinkSearchSettings.model_fields and value is not None
     }
-    if knobs:
-        given["params"] = read_knobs(knobs)
+    if parameters:
+        given["params"] = read_parameters(parameters)
     settings = read_settings(given, config=config)
     checkpoint = choose_checkpoint(
         settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
@@ -200,7 +200,7 @@ def make_job(settings: LinkSearchSettings) -> LocalJob:
         validation=LocalRows(environment / "eval.rows.jsonl", DataFormat.VERL_RL),
         preset=settings.preset,
         params={
-            **settings.knobs(),
+            **settings.parameters(),
             "environment": str(environment.resolve()),
         },
         agent_environment=environment.resolve(),

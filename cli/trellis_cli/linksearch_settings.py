@@ -55,7 +55,7 @@ class LinkSearchSettings(BaseModel):
     seed: int = Field(42, ge=0)
     output_dir: Path = Field(Path("outputs/linksearch"), description="Folder of the run.")
     preset: str | None = Field(None, description="Preset of the recipe; default by this machine.")
-    params: dict[str, Any] = Field(default_factory=dict, description="Further knobs of the recipe.")
+    params: dict[str, Any] = Field(default_factory=dict, description="Further parameters of the recipe.")
 
     @field_validator("model_name")
     @classmethod
@@ -82,7 +82,7 @@ class LinkSearchSettings(BaseModel):
         """Where the queries are."""
         return self.queries or str(self.profile_db_path.parent)
 
-    def knobs(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """Of the recipe ``linksearch``; ``params`` come last."""
         queries = self.per_device_train_batch_size * self.gradient_accumulation_steps
         return {

@@ -44,13 +44,13 @@ class LocalJob:
     model: str
     train: LocalRows
     validation: LocalRows | None = None
-    #: Whether the knob ``validation_rows`` is the most rows of ``validation`` that are measured.
+    #: Whether the parameter ``validation_rows`` is the most rows of ``validation`` that are measured.
     caps_validation: bool = False
     preset: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     agent: AgentTask | None = None
-    #: The environment's folder of a recipe that trains an agent; its knobs make the ``AgentTask``.
+    #: The environment's folder of a recipe that trains an agent; its parameters make the ``AgentTask``.
     agent_environment: Path | None = None
     seed: int = 0
     #: ``cpu`` or ``cuda``; None for what this machine has.
@@ -122,7 +122,7 @@ def write_spec(job: LocalJob) -> JobSpec:
         engine_overrides=[*composition.engine_overrides, *(_VALIDATION_ONLY if job.only_validates else [])],
         env={**composition.env, **job.environment},
         model=ModelSource(model_id=job.model, path=job.model),
-        trains_on=get_recipe(job.recipe).trains_on,
+        row_format=get_recipe(job.recipe).row_format,
         train_data=train,
         validation_data=validation,
         attempt_dir=str(attempt_dir),

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.downloading import fetch_all
 from trellis_cli.errors import Problem
-from trellis_cli.finding import find_job, find_model
 from trellis_cli.output import err, out, size
+from trellis_cli.resolve_by_name import find_job, find_model
 
 CARD = "README.md"
 _CHECKPOINT = re.compile(r"(.+):(\d+)")

@@ -6,9 +6,9 @@ import typer
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_job, find_model
 from trellis_cli.model_files import Model, card, download
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_job, find_model
 from trellis_cli.task_bar import FetchBar
 from trellis_cli.transfers import gguf, push
 from trellis_cli.waiting import WAITING, wait_for_model

@@ -8,8 +8,8 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset, find_pipeline
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_dataset, find_pipeline
 from trellis_cli.task_bar import TaskBar
 from trellis_cli.waiting import wait_for_task
 

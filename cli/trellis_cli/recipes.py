@@ -43,8 +43,11 @@ def show(recipe: str, as_json: Json = False) -> None:
     )
     out.print()
     print_table(
-        ("knob", "default", "accepts", "meaning"),
-        [(knob.name, shown(knob.default), allowed_values(knob), knob.help.en) for knob in described.knobs],
+        ("parameter", "default", "accepts", "meaning"),
+        [
+            (parameter.name, shown(parameter.default), allowed_values(parameter), parameter.help.en)
+            for parameter in described.parameters
+        ],
     )
     out.print()
     print_table(
@@ -58,4 +61,6 @@ def show(recipe: str, as_json: Json = False) -> None:
 
 def _read(found: dict[str, Any]) -> Recipe:
     """A recipe among what the API says of it."""
-    return Recipe.model_validate({name: found[name] for name in Recipe.model_fields if name in found})
+    return Recipe.model_validate(
+        {name: found[name] for name in (*Recipe.model_fields, *Recipe.old_names) if name in found}
+    )

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from trellis_cli.client import connect
-from trellis_cli.finding import find_model
 from trellis_cli.output import Json, age, out, print_json, print_table
+from trellis_cli.resolve_by_name import find_model
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="Name of the registered model, e.g. support-bot.")]

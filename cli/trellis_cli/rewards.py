@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset, find_job
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_dataset, find_job
 from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)

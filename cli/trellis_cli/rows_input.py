@@ -62,7 +62,7 @@ class Rows:
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def mapped_errors() -> Iterator[None]:
     """Problems of the data factory become those of the command line."""
     from trellis_data.operator import OperatorProblem
     from trellis_data.pipeline.problem import PipelineProblem
@@ -170,7 +170,7 @@ def import_into(source: str, folder: Path, mixed: "Mixed" = "quarantine") -> Any
     else:
         chosen = LocalSource(Path(source))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with told(), err.status(f"reading {chosen.describe()}") as status:
+    with mapped_errors(), err.status(f"reading {chosen.describe()}") as status:
         return import_rows(
             chosen,
             folder,
@@ -200,7 +200,7 @@ def find_layout(
         stated["columns"] = dict(_role(each) for each in columns)
     if stated or pipeline is None:
         pipeline = Pipeline.model_validate({"name": "-", "steps": [Step(operator="-")], **stated})
-    with told():
+    with mapped_errors():
         if layout := stated_layout(pipeline, schema_of(rows.files)) or rows.layout:
             return layout
     likeliest = next(iter(detect_formats(rows.files)), None)
@@ -213,7 +213,7 @@ def detect_formats(files: Sequence[Path]) -> "list[Candidate]":
     from trellis_data.pipeline.preview import sample
     from trellis_data.pipeline.units import schema_of
 
-    with told():
+    with mapped_errors():
         first, _ = sample(files, schema_of(files), _DETECTED_ROWS, None)
         return detect(first)
 
@@ -233,7 +233,7 @@ def _version_rows(text: str) -> Rows | None:
     folder, _, revision = (text, "", MAIN) if Path(text).exists() else text.rpartition("@")
     if not folder or not (Path(folder) / "refs").is_dir():
         return None
-    with told():
+    with mapped_errors():
         store = Store(Path(folder))
         version = store.version(revision)
         return Rows(files_of(store, version), store.tree(version.commit.tree).layout)

@@ -9,8 +9,8 @@ import yaml
 
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_dataset, find_model
 from trellis_cli.output import Json, err, out, print_json, styled
+from trellis_cli.resolve_by_name import find_dataset, find_model
 
 #: Long values of a script, such as lists of files, are shown as far as they fit on a line.
 _SHOWN = 60

@@ -8,9 +8,9 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_sweep
 from trellis_cli.following import follow_parts
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
+from trellis_cli.resolve_by_name import find_sweep
 
 app = typer.Typer(no_args_is_help=True)
 Called = Annotated[str, typer.Argument(help="ID (swp_...) or name; the latest if several share the name.")]

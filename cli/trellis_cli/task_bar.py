@@ -13,8 +13,8 @@ _LINE_PAUSE_S = 5.0
 _PHASES = {
     "bring": "bringing files",
     "read": "reading rows",
-    "survey": "looking at all rows",
-    "settle": "deciding over all rows",
+    "scan": "looking at all rows",
+    "reduce": "deciding over all rows",
     "apply": "working on rows",
     "count": "counting",
     "record": "recording the version",

@@ -10,9 +10,9 @@ import typer
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.downloading import write_answer
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import find_model
 from trellis_cli.model_files import Model
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_model
 from trellis_cli.task_bar import TransferBar
 from trellis_cli.waiting import read_patiently
 

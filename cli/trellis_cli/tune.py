@@ -15,17 +15,17 @@ from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import EventFiles
-from trellis_cli.knobs import read_knobs
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import describe_failed_sessions, require_success, run_local
 from trellis_cli.output import err, out, print_json
 from trellis_cli.services.platform import python_command
+from trellis_cli.set_options import read_parameters
 
 app = typer.Typer(no_args_is_help=True)
 _MODULE = "trellis_train.agents.tune"
 #: Exit code of `trellis.searching` where the input is wrong.
 CANNOT_BEGIN = 2
-#: Knobs that the loop reads (the others are the engine's).
+#: Parameters that the loop reads (the others are the engine's).
 _OPTIONS = (
     "runners", "session_timeout", "step_timeout", "memory_mb", "reply_tokens", "tool_template",
     "reasoning_parser",
@@ -84,7 +84,7 @@ def run(
         if done.returncode:
             raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
     plan = read_plan(config)
-    job = make_job(plan, workflow, output=output, changes=read_knobs(set_values or []))
+    job = make_job(plan, workflow, output=output, changes=read_parameters(set_values or []))
     spec = write_spec(job)
     _write_keys(spec)
     writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None

@@ -13,8 +13,8 @@ from trellis_recipes.workflows.packing import pack
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.file_bar import FileBar
-from trellis_cli.finding import find_workflow
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
+from trellis_cli.resolve_by_name import find_workflow
 from trellis_cli.uploading import send_file
 from trellis_cli.waiting import read_patiently
 

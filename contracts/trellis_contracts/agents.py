@@ -29,7 +29,7 @@ class AgentTask(Strict):
     auxiliary_models: dict[str, ChatEndpoint] = Field(default_factory=dict)
     #: Hosts that the workflow may ask, as ``name`` or ``name:port``; it has no network of its own.
     hosts: list[str] = Field(default_factory=list)
-    #: Of the agent's own (mode, max_turns ...), as its recipe's knobs say.
+    #: Of the agent's own (mode, max_turns ...), as its recipe's parameters say.
     options: dict[str, Any] = Field(default_factory=dict)
 
 

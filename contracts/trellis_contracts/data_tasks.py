@@ -246,7 +246,7 @@ class Needs(Strict):
 class DataTaskProgress(Strict):
     """How far a task is; what is not known is None."""
 
-    #: What is being done, as a code: ``bring``, ``read``, ``survey``, ``settle``, ``apply``, ``count``,
+    #: What is being done, as a code: ``bring``, ``read``, ``scan``, ``reduce``, ``apply``, ``count``,
     #: ``record``, ``serve``, ``ask`` ...
     phase: str = ""
     #: Steps of the pipeline that are being worked on.

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from trellis_contracts.recipe import Knob, Strict, Text
+from trellis_contracts.recipe import Parameter, Strict, Text
 
 #: Of the commands of ``trellis_train.agents.environments``: what was asked for cannot be done, and the last
 #: line of standard error says why.
@@ -48,7 +48,7 @@ class EnvironmentKind(Strict):
     title: Text
     help: Text
     #: Of the types int, float, bool, str and choice.
-    parameters: list[Knob] = Field(default_factory=list)
+    parameters: list[Parameter] = Field(default_factory=list)
     #: Parameters that have to be given and name files: a path below the data root, ``upload:`` and an id, or
     #: of rows ``hub:owner/name``.
     sources: dict[str, SourceKind] = Field(default_factory=dict)

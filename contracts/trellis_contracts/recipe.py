@@ -1,13 +1,15 @@
-"""A recipe: one training algorithm, its knobs, presets and mapping to engine keys.
+"""A recipe: one training algorithm, its parameters, presets and mapping to engine keys.
 
 The launch form, the API's validation, the CLI's help and the documentation are
 all made from this one model.
 """
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from trellis_contracts.renamed import Renamed, deprecated_field
 
 
 class Strict(BaseModel):
@@ -61,7 +63,7 @@ class Paper(Strict):
     year: int
 
 
-class Knob(Strict):
+class Parameter(Strict):
     """One parameter that a person may turn."""
 
     name: str
@@ -69,7 +71,7 @@ class Knob(Strict):
     #: "environment" and "workflow" are ids of an environment and of an uploaded workflow file.
     type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     default: int | float | bool | str | None
-    #: None may be given though there is a default; a knob without a default takes it anyway.
+    #: None may be given though there is a default; a parameter without a default takes it anyway.
     can_be_empty: bool = False
     #: Empty means derived (``trellis_recipes.automatic``): prompts of an update from those of a step, or the
     #: size of a pass from rows, lengths and memory.
@@ -87,12 +89,12 @@ class Knob(Strict):
     group: Literal[
         "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
     ] = "run"
-    #: Dotted engine keys that take this knob's value as it is.
+    #: Dotted engine keys that take this parameter's value as it is.
     engine_keys: list[str] = Field(default_factory=list)
 
 
 class Preset(Strict):
-    """Knob values and engine overrides that suit one size of machine."""
+    """Parameter values and engine overrides that suit one size of machine."""
 
     #: Of a machine; or of a size of model, beside those (the recipes for agents).
     id: Literal["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
@@ -102,8 +104,10 @@ class Preset(Strict):
     overrides: dict[str, Any] = Field(default_factory=dict)
 
 
-class Recipe(Strict):
+class Recipe(Strict, Renamed):
     """One algorithm that can be launched from the form, the API or the CLI."""
+
+    old_names: ClassVar = {"knobs": "parameters", "trains_on": "row_format"}
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     family: Literal["supervised", "rl", "preference", "agent"]
@@ -114,20 +118,28 @@ class Recipe(Strict):
     #: Its trainer is marked experimental upstream: it may change or go with the next release.
     is_experimental: bool = False
     #: The form in which the trainer gets its rows, and the formats that can be brought into it.
-    trains_on: DataFormat
+    row_format: DataFormat
     data_formats: list[DataFormat]
     #: One of them whose rows are prompts with references: what is trained on is sampled from the job's model.
     sampled_from: DataFormat | None = None
     #: Metric keys that the job page charts first.
     headline_metrics: list[str]
-    knobs: list[Knob]
+    parameters: list[Parameter]
     presets: list[Preset]
     #: The agent loop that makes its rollouts; None for rollouts of a single turn. Its options are
-    #: the knobs of group "agent".
+    #: the parameters of group "agent".
     agent: str | None = None
-    #: Engine keys that define the algorithm, whatever the knobs say.
+    #: Engine keys that define the algorithm, whatever the parameters say.
     fixed: dict[str, Any] = Field(default_factory=dict)
 
-    def knob(self, name: str) -> Knob | None:
-        """The knob of that name, or None."""
-        return next((knob for knob in self.knobs if knob.name == name), None)
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of that name, or None."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    @deprecated_field("parameters")
+    def knobs(self) -> list[Parameter]:
+        return self.parameters
+
+    @deprecated_field("row_format")
+    def trains_on(self) -> DataFormat:
+        return self.row_format

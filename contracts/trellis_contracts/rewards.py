@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from trellis_contracts.endpoints import JudgeEndpoint
-from trellis_contracts.recipe import Knob, Strict, Text
+from trellis_contracts.recipe import Parameter, Strict, Text
 from trellis_contracts.spec import ModelSource
 
 
@@ -17,7 +17,7 @@ class RewardTerm(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class RewardOption(Knob):
+class RewardOption(Parameter):
     """One option of a reward."""
 
     #: What the value is the id (or name) of; None where it is the value itself.

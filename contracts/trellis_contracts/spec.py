@@ -1,12 +1,13 @@
 """The job spec: all that a job's process is told, written as JSON before Ray starts it."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from trellis_contracts.agents import AgentTask
 from trellis_contracts.evaluation import CheckpointSource, EvaluationTask
 from trellis_contracts.recipe import DataFormat, Engine, Strict
+from trellis_contracts.renamed import Renamed
 
 SPEC_VERSION = 1
 #: Exit codes of the entrypoint. Anything else non-zero is a failure of the run.
@@ -78,11 +79,13 @@ class ServeTask(Strict):
     max_tokens: int = Field(ge=1)
 
 
-class JobSpec(Strict):
+class JobSpec(Strict, Renamed):
     """Read by ``python -m trellis_train.entrypoint <spec.json>``.
 
     The ingest token is not in here: it lies beside the spec in ``token`` (mode 600).
     """
+
+    old_names: ClassVar = {"trains_on": "row_format"}
 
     version: int = SPEC_VERSION
     job_id: str
@@ -101,7 +104,7 @@ class JobSpec(Strict):
     env: dict[str, str] = Field(default_factory=dict)
     model: ModelSource
     #: The form that the data is brought into; None for a job that does not train, as is ``train_data``.
-    trains_on: DataFormat | None = None
+    row_format: DataFormat | None = None
     train_data: DataSource | None = None
     validation_data: DataSource | None = None
     #: Folder of this attempt: spec, token, event spool, stop file.

@@ -1,8 +1,8 @@
 """What an operator is: a named step of a pipeline with parameters that describe themselves.
 
 There are two kinds. A ``RowOperator`` looks at one batch at a time. A ``GlobalOperator`` must have
-seen every row before it decides on one: it surveys shard by shard, settles once, and applies what
-was settled shard by shard. Shards are worked on in separate processes and a run may be interrupted
+seen every row before it decides on one: it scans shard by shard, reduces once, and applies what
+was reduced shard by shard. Shards are worked on in separate processes and a run may be interrupted
 between any two of them, so what passes from one phase to the next lies in files.
 
 Parameters must be importable without anything heavy (the API shows their schema): an operator's
@@ -19,6 +19,7 @@ import pyarrow as pa
 from pydantic import Field
 from pydantic.fields import FieldInfo
 from trellis_contracts.recipe import Strict, Text
+from trellis_contracts.renamed import Renamed
 
 from trellis_data.layout import Batch, Layout
 from trellis_data.outcome import Outcome
@@ -30,21 +31,21 @@ if TYPE_CHECKING:
 Group = Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
 
 
-def knob(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
+def parameter(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
     """A parameter with its texts in both languages; ``bounds`` are those of ``pydantic.Field``."""
     extra: dict[str, Any] = {"title_texts": title.model_dump(), "help_texts": help.model_dump(), "unit": unit}
     info: FieldInfo = Field(default, json_schema_extra=extra, **bounds)
     return info
 
 
-class Params(Strict):
-    """Base of every operator's parameters."""
+class Params(Strict, Renamed):
+    """Base of every operator's parameters; old names of renamed ones are accepted."""
 
 
 class TextParams(Params):
     """Parameters of an operator that works on texts."""
 
-    where: Where = knob(
+    where: Where = parameter(
         "all",
         title=Text(en="Texts", zh="文本范围"),
         help=Text(
@@ -52,7 +53,7 @@ class TextParams(Params):
             zh="对一行中的哪些文本生效。",
         ),
     )
-    columns: list[str] | None = knob(
+    columns: list[str] | None = parameter(
         None,
         title=Text(en="Columns", zh="列"),
         help=Text(
@@ -136,13 +137,13 @@ class GlobalOperator(Operator):
     """Decides on a row by all rows."""
 
     @abstractmethod
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
-        """Write to ``folder`` (empty, of this shard alone) what settling needs of these rows."""
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
+        """Write to ``folder`` (empty, of this shard alone) what reducing needs of these rows."""
 
     @abstractmethod
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         """Decide from all shards' folders, in order; write to ``folder``; the report's findings."""
 
     @abstractmethod
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        """What becomes of the batch (``batch.start`` says where it stands), by what was settled."""
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
+        """What becomes of the batch (``batch.start`` says where it stands), by what was reduced."""

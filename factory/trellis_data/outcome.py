@@ -58,7 +58,7 @@ class StepReport(Strict):
     seconds: float = 0.0
     examples: list[Example] = Field(default_factory=list)
     #: What only this operator has to say: findings of its outcomes (``trellis_data.findings``), and what a
-    #: global operator settled, such as largest clusters or the recall of a sketch.
+    #: global operator reduced, such as largest clusters or the recall of a sketch.
     findings: dict[str, Any] = Field(default_factory=dict)
 
 

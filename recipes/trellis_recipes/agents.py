@@ -1,4 +1,4 @@
-"""Recipes whose rollouts are episodes of an agent: what their knobs tell the agent's loop."""
+"""Recipes whose rollouts are episodes of an agent: what their parameters tell the agent's loop."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -10,7 +10,7 @@ from trellis_recipes.workflows.source import AUXILIARY
 
 #: The agents that a recipe may name.
 AGENTS: tuple[str, ...] = get_args(AgentKind)
-#: Knobs that name something of the platform; a loop is told the path of it instead.
+#: Parameters that name something of the platform; a loop is told the path of it instead.
 RESOURCES = frozenset({"environment", "workflow"})
 
 
@@ -21,16 +21,16 @@ def make_agent_task(
     environment_path: str | None = None,
     workflow_path: str | None = None,
 ) -> AgentTask | None:
-    """What a job of ``recipe`` is told of its episodes, given the values of all knobs; None for no agent.
+    """What a job of ``recipe`` is told of its episodes, by the values of all parameters; None for no agent.
 
-    The options are the knobs of group ``agent``.
+    The options are the parameters of group ``agent``.
     """
     if recipe.agent is None:
         return None
     options = {
-        knob.name: params[knob.name]
-        for knob in recipe.knobs
-        if knob.group == "agent" and knob.type not in RESOURCES and knob.name != AUXILIARY
+        parameter.name: params[parameter.name]
+        for parameter in recipe.parameters
+        if parameter.group == "agent" and parameter.type not in RESOURCES and parameter.name != AUXILIARY
     }
     return AgentTask.model_validate(
         {

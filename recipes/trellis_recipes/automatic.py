@@ -7,10 +7,10 @@ checked like any other.
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from trellis_contracts.recipe import Engine, Knob, Recipe
+from trellis_contracts.recipe import Engine, Parameter, Recipe
 
-from trellis_recipes.knobs import Value
 from trellis_recipes.memory.settings import positive
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 
 #: Bytes of memory that a run needs with these values, on one GPU or on the CPU platform's machine; None
@@ -32,29 +32,33 @@ _CAUTIOUS_ROWS, _CAUTIOUS_TOKENS = 8, 16_384
 
 
 def fill_automatic(
-    recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value], measure: Measure
+    recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value], measure: Measure
 ) -> tuple[dict[str, Value], list[str]]:
     """All values, and the names of those that were derived."""
-    empty = {knob.name: knob for knob in recipe.knobs if knob.auto and knobs.get(knob.name) is None}
-    filled = dict(knobs)
-    for knob in empty.values():
-        if knob.auto != "passes":
-            filled[knob.name] = _updates(knob, request, filled)
-    passes = [knob.name for knob in empty.values() if knob.auto == "passes"]
+    empty = {
+        parameter.name: parameter
+        for parameter in recipe.parameters
+        if parameter.auto and parameters.get(parameter.name) is None
+    }
+    filled = dict(parameters)
+    for parameter in empty.values():
+        if parameter.auto != "passes":
+            filled[parameter.name] = _updates(parameter, request, filled)
+    passes = [parameter.name for parameter in empty.values() if parameter.auto == "passes"]
     if passes:
         filled |= _passes(recipe, request, filled, passes, measure)
     return filled, sorted(empty)
 
 
-def hold_out_fewer(request: ComposeRequest, knobs: dict[str, Value]) -> bool:
+def hold_out_fewer(request: ComposeRequest, parameters: dict[str, Value]) -> bool:
     """Let the rows that are held out unasked be a tenth of a small dataset; whether it is one."""
-    wanted, rows = knobs.get(HELD_OUT), request.row_count
+    wanted, rows = parameters.get(HELD_OUT), request.row_count
     if HELD_OUT in request.params or request.validation_path is not None or not isinstance(wanted, int):
         return False
     most = wanted if rows is None else max(1 if rows > 1 else 0, rows // 10)
     if wanted <= most:
         return False
-    knobs[HELD_OUT] = most
+    parameters[HELD_OUT] = most
     return True
 
 
@@ -63,11 +67,11 @@ def divisors(number: int) -> list[int]:
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 
 
-def _updates(knob: Knob, request: ComposeRequest, knobs: dict[str, Value]) -> int:
+def _updates(parameter: Parameter, request: ComposeRequest, parameters: dict[str, Value]) -> int:
     """Prompts of an update: all of a step, or half of them; over the GPUs they come out even."""
-    batch = positive(knobs.get("batch_size"), 1)
-    group = positive(knobs.get("group_size"), 1)
-    most = max(1, batch // 2) if knob.auto == "half_batch" else batch
+    batch = positive(parameters.get("batch_size"), 1)
+    group = positive(parameters.get("group_size"), 1)
+    most = max(1, batch // 2) if parameter.auto == "half_batch" else batch
     even = [size for size in divisors(batch) if size <= most and (size * group) % request.gpus == 0]
     return even[-1] if even else batch
 
@@ -75,21 +79,21 @@ def _updates(knob: Knob, request: ComposeRequest, knobs: dict[str, Value]) -> in
 def _passes(
     recipe: Recipe,
     request: ComposeRequest,
-    knobs: dict[str, Value],
+    parameters: dict[str, Value],
     names: list[str],
     measure: Measure,
 ) -> dict[str, Value]:
-    """The largest passes that fit; of two knobs that mean the same, the one in use is searched."""
-    longest = _longest(knobs)
+    """The largest passes that fit; of two parameters that mean the same, the one in use is searched."""
+    longest = _longest(parameters)
     most = _most_tokens(request)
-    rows = _rows_of_an_update(recipe, request, knobs)
+    rows = _rows_of_an_update(recipe, request, parameters)
     searches = request.architecture is not None and request.device_memory_bytes is not None
     # On a CPU the bound by the vocabulary is cautious enough.
     known = searches or (request.platform == "cpu" and request.architecture is not None)
     choices: dict[str, list[int]] = {}
     if "micro_batch_size" in names:
-        knob = recipe.knob("micro_batch_size")
-        least = int(knob.minimum or 1) if knob else 1
+        parameter = recipe.parameter("micro_batch_size")
+        least = int(parameter.minimum or 1) if parameter else 1
         sizes = [size for size in divisors(rows) if size >= least] or [least]
         bounded = [size for size in sizes if size * longest * _texts(recipe) <= most] or sizes[:1]
         choices["micro_batch_size"] = (
@@ -99,12 +103,12 @@ def _passes(
         most = most if known else min(most, _CAUTIOUS_TOKENS)
         choices["max_tokens_per_gpu"] = _doubled(longest, max(most, longest))
     filled: dict[str, Value] = {name: sizes[-1] for name, sizes in choices.items()}
-    searched = _name_in_use(recipe, knobs)
+    searched = _name_in_use(recipe, parameters)
     if searches and searched in choices:
         limit = int(_SHARE * (request.device_memory_bytes or 0))
 
         def fits(size: int) -> bool:
-            needed = measure({**knobs, **filled, searched: size})
+            needed = measure({**parameters, **filled, searched: size})
             return needed is None or needed <= limit
 
         filled[searched] = _largest_that_fits(choices[searched], fits)
@@ -131,29 +135,31 @@ def _most_tokens(request: ComposeRequest) -> int:
     return min(most, _CPU_LOGITS_BYTES // (_FLOAT_BYTES * request.architecture.vocabulary))
 
 
-def _rows_of_an_update(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> int:
+def _rows_of_an_update(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]) -> int:
     """Rows of an update on one GPU."""
-    batch = positive(knobs.get("batch_size"), 1)
+    batch = positive(parameters.get("batch_size"), 1)
     if recipe.engine is Engine.VERL_PPO:
-        batch = positive(knobs.get("mini_batch_size"), batch) * positive(knobs.get("group_size"), 1)
+        batch = positive(parameters.get("mini_batch_size"), batch) * positive(parameters.get("group_size"), 1)
     return max(1, batch // request.gpus)
 
 
-def _longest(knobs: dict[str, Value]) -> int:
+def _longest(parameters: dict[str, Value]) -> int:
     """Tokens of the longest row."""
-    if "max_length" in knobs:
-        return positive(knobs["max_length"], 1024)
-    return positive(knobs.get("max_prompt_length"), 512) + positive(knobs.get("max_response_length"), 512)
+    if "max_length" in parameters:
+        return positive(parameters["max_length"], 1024)
+    return positive(parameters.get("max_prompt_length"), 512) + positive(
+        parameters.get("max_response_length"), 512
+    )
 
 
 def _texts(recipe: Recipe) -> int:
     """Texts of one row that go through the model together: a preference has two."""
-    return 2 if recipe.engine is Engine.TRL and recipe.trains_on == "preference" else 1
+    return 2 if recipe.engine is Engine.TRL and recipe.row_format == "preference" else 1
 
 
-def _name_in_use(recipe: Recipe, knobs: dict[str, Value]) -> str:
-    """The knob that sizes the passes: by rows, or by tokens where they are packed."""
+def _name_in_use(recipe: Recipe, parameters: dict[str, Value]) -> str:
+    """The parameter that sizes the passes: by rows, or by tokens where they are packed."""
     if recipe.engine is Engine.TRL:
         return "micro_batch_size"
-    is_packed = knobs.get("dynamic_batch", knobs.get("packing", True))
+    is_packed = parameters.get("dynamic_batch", parameters.get("packing", True))
     return "max_tokens_per_gpu" if is_packed else "micro_batch_size"

@@ -68,11 +68,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _merge(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """``own`` over ``shared``: knobs and presets by name, fixed keys by key, the rest as a whole."""
-    dropped = set(own.pop("drop_knobs", []))
+    """``own`` over ``shared``: parameters and presets by name, fixed keys by key, the rest as a whole."""
+    dropped = set(own.pop("drop_parameters", []))
     merged = {**shared, **own}
-    knobs = _merge_named(shared.get("knobs", []), own.get("knobs", []), "name")
-    merged["knobs"] = [knob for knob in knobs if knob["name"] not in dropped]
+    parameters = _merge_named(shared.get("parameters", []), own.get("parameters", []), "name")
+    merged["parameters"] = [parameter for parameter in parameters if parameter["name"] not in dropped]
     merged["presets"] = _merge_named(
         [_without(preset, dropped) for preset in shared.get("presets", [])], own.get("presets", []), "id"
     )
@@ -81,7 +81,7 @@ def _merge(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without(preset: dict[str, Any], dropped: set[str]) -> dict[str, Any]:
-    """The preset without values for knobs that the recipe does not have."""
+    """The preset without values for parameters that the recipe does not have."""
     params = {name: value for name, value in preset.get("params", {}).items() if name not in dropped}
     return {**preset, "params": params}
 

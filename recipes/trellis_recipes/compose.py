@@ -1,7 +1,7 @@
 """From a job's choices to a complete, checked configuration of the engine.
 
 The preview and the launch both call ``compose``, so what a person sees is what runs.
-Later settings win: what the recipe fixes, its knobs, the preset's settings, the
+Later settings win: what the recipe fixes, its parameters, the preset's settings, the
 platform's defaults, the person's own settings, and last what the platform alone decides.
 """
 
@@ -18,10 +18,10 @@ from trellis_recipes.checks.nodes import check_nodes
 from trellis_recipes.command import replay_command
 from trellis_recipes.hydra_text import NotExpressible, override, text
 from trellis_recipes.issues import Issue, nearest
-from trellis_recipes.knobs import Value, resolve_knobs
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.settings import IncompleteConfiguration
 from trellis_recipes.overrides import check_overrides, check_parameter_texts
+from trellis_recipes.recipe_parameters import Value, resolve_parameters
 from trellis_recipes.request import ComposeRequest, Composition
 from trellis_recipes.resolution import resolve
 from trellis_recipes.schema import EngineSchema, Key
@@ -48,11 +48,11 @@ def compose(request: ComposeRequest) -> Composition:
         issue = Issue(code="unknown_recipe", field="recipe", message=str(error), suggestion=suggestion)
         return Composition(engine=Engine.VERL_PPO, errors=[issue])
     preset, errors = _choose_preset(recipe, request)
-    knobs, knob_errors = resolve_knobs(recipe, preset, request.params)
-    if "seed" in knobs and knobs["seed"] is None:
-        knobs["seed"] = request.seed
-    has_fewer = hold_out_fewer(request, knobs)
-    trl_mapping.apply_loss_defaults(recipe, preset, request, knobs)
+    parameters, parameter_errors = resolve_parameters(recipe, preset, request.params)
+    if "seed" in parameters and parameters["seed"] is None:
+        parameters["seed"] = request.seed
+    has_fewer = hold_out_fewer(request, parameters)
+    trl_mapping.apply_loss_defaults(recipe, preset, request, parameters)
     schema = schema_of(recipe)
     own, override_errors = check_overrides(schema, request.overrides)
     env = platform_defaults.environment(recipe.engine, request.platform)
@@ -61,19 +61,19 @@ def compose(request: ComposeRequest) -> Composition:
         config = _build_config(schema, _settings(recipe, preset, request, trial, own))
         return _needed_memory(recipe, request, config, env)
 
-    knobs, derived = fill_automatic(recipe, request, knobs, measure)
+    parameters, derived = fill_automatic(recipe, request, parameters, measure)
     derived = sorted([*derived, HELD_OUT]) if has_fewer else derived
-    inexpressible = _inexpressible(request, knobs) + check_parameter_texts(recipe, knobs)
-    errors += knob_errors + override_errors + inexpressible
+    inexpressible = _inexpressible(request, parameters) + check_parameter_texts(recipe, parameters)
+    errors += parameter_errors + override_errors + inexpressible
     composition = Composition(
         engine=recipe.engine,
         preset=preset.id if preset else None,
-        params=knobs,
+        params=parameters,
         derived=derived,
         env=env,
         errors=errors,
     )
-    settings = _settings(recipe, preset, request, knobs, own)
+    settings = _settings(recipe, preset, request, parameters, own)
     if not inexpressible:
         _write(composition, schema, settings, request)
     composition.warnings += _warnings(recipe, preset, request, own)
@@ -129,24 +129,26 @@ def _settings(
     recipe: Recipe,
     preset: Preset | None,
     request: ComposeRequest,
-    knobs: dict[str, Value],
+    parameters: dict[str, Value],
     own: dict[str, Any],
 ) -> dict[str, Any]:
     """All settings by dotted key, in the order in which they apply."""
-    validation_path = mapping.validation_file(request, knobs)
+    validation_path = mapping.validation_file(request, parameters)
     if recipe.engine is Engine.TRL:
-        return trl_mapping.settings_of(recipe, preset, request, knobs, own, validation_path=validation_path)
+        return trl_mapping.settings_of(
+            recipe, preset, request, parameters, own, validation_path=validation_path
+        )
     if recipe.engine is Engine.RETRIEVAL:
         return retrieval_mapping.settings_of(
-            recipe, preset, request, knobs, own, validation_path=validation_path
+            recipe, preset, request, parameters, own, validation_path=validation_path
         )
     settings = {
         **recipe.fixed,
-        **mapping.engine_settings(recipe.engine, knobs),
-        **mapping.adapter_settings(recipe.engine, knobs, request.platform),
-        **mapping.plain_settings(recipe, knobs),
-        **mapping.algorithm_settings(knobs),
-        **mapping.run_settings(recipe.engine, knobs, validation_path is not None),
+        **mapping.engine_settings(recipe.engine, parameters),
+        **mapping.adapter_settings(recipe.engine, parameters, request.platform),
+        **mapping.plain_settings(recipe, parameters),
+        **mapping.algorithm_settings(parameters),
+        **mapping.run_settings(recipe.engine, parameters, validation_path is not None),
         **(preset.overrides if preset else {}),
         **platform_defaults.engine_defaults(
             recipe.engine,
@@ -242,12 +244,14 @@ def _warnings(
     if preset is not None and preset.gpus > request.gpus:
         message = f"Preset '{preset.id}' is designed for {preset.gpus} GPUs; the job has {request.gpus}."
         warnings.append(Issue(code="preset_gpus", field="preset", message=message))
-    knob_of = {key: knob.name for knob in recipe.knobs for key in knob.engine_keys}
+    parameter_of = {key: parameter.name for parameter in recipe.parameters for key in parameter.engine_keys}
     for key in own:
-        if key in knob_of:
-            message = f"This overrides the parameter '{knob_of[key]}'."
+        if key in parameter_of:
+            message = f"This overrides the parameter '{parameter_of[key]}'."
             field = f"overrides.{key}"
-            warnings.append(Issue(code="shadows_knob", field=field, message=message, suggestion=knob_of[key]))
+            warnings.append(
+                Issue(code="shadows_parameter", field=field, message=message, suggestion=parameter_of[key])
+            )
         elif key in recipe.fixed and own[key] != recipe.fixed[key]:
             message = (
                 f"{key}={recipe.fixed[key]} defines '{recipe.id}'; with a different value it is "
@@ -257,7 +261,7 @@ def _warnings(
     return warnings
 
 
-def _inexpressible(request: ComposeRequest, knobs: dict[str, Value]) -> list[Issue]:
+def _inexpressible(request: ComposeRequest, parameters: dict[str, Value]) -> list[Issue]:
     """Strings that the engine would not receive as they are."""
     paths = {
         "model_path": request.model_path,
@@ -267,7 +271,7 @@ def _inexpressible(request: ComposeRequest, knobs: dict[str, Value]) -> list[Iss
         "resume_from": request.resume_from,
     }
     issues = []
-    for field, value in {**paths, **{f"params.{name}": value for name, value in knobs.items()}}.items():
+    for field, value in {**paths, **{f"params.{name}": value for name, value in parameters.items()}}.items():
         try:
             text(value)
         except NotExpressible as error:

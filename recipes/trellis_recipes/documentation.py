@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from trellis_contracts.recipe import DataFormat, Knob, Paper, Recipe
+from trellis_contracts.recipe import DataFormat, Paper, Parameter, Recipe
 from trellis_contracts.rows import CONVERSIONS, FORMAT_ROLES, ROLES, ColumnKind
 
 FAMILIES = {
@@ -14,7 +14,7 @@ FAMILIES = {
 }
 HEADER = """# Recipes
 
-What can be trained, and every knob. `trellis recipes show ID` prints the same for one recipe;
+What can be trained, and every parameter. `trellis recipes show ID` prints the same for one recipe;
 `overrides` reach whatever the engine has besides. What rows must hold: [data formats](#data-formats).
 Made from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
 """
@@ -71,18 +71,18 @@ def paper_of(paper: Paper) -> str:
     return f"{paper.title} ({paper.year}{link})"
 
 
-def allowed_values(knob: Knob) -> str:
-    """What a knob accepts: its type, choices or range, and unit."""
-    if knob.choices:
-        return " | ".join(knob.choices)
+def allowed_values(parameter: Parameter) -> str:
+    """What a parameter accepts: its type, choices or range, and unit."""
+    if parameter.choices:
+        return " | ".join(parameter.choices)
     bounds = []
-    if knob.exclusive_minimum is not None:
-        bounds.append(f"> {shown(knob.exclusive_minimum)}")
-    if knob.minimum is not None:
-        bounds.append(f"≥ {shown(knob.minimum)}")
-    if knob.maximum is not None:
-        bounds.append(f"≤ {shown(knob.maximum)}")
-    return " ".join([knob.type, *bounds, *([knob.unit] if knob.unit else [])])
+    if parameter.exclusive_minimum is not None:
+        bounds.append(f"> {shown(parameter.exclusive_minimum)}")
+    if parameter.minimum is not None:
+        bounds.append(f"≥ {shown(parameter.minimum)}")
+    if parameter.maximum is not None:
+        bounds.append(f"≤ {shown(parameter.maximum)}")
+    return " ".join([parameter.type, *bounds, *([parameter.unit] if parameter.unit else [])])
 
 
 def shown(value: Any) -> str:
@@ -109,12 +109,14 @@ def _section(recipe: Recipe) -> str:
     if recipe.paper:
         lines.append(f"\nPaper: {paper_of(recipe.paper)}.")
     lines.append(
-        f"\nEngine: {recipe.engine}. Trains on {recipe.trains_on}; takes {', '.join(recipe.data_formats)}.\n"
+        f"\nEngine: {recipe.engine}. Trains on {recipe.row_format}; takes {', '.join(recipe.data_formats)}.\n"
     )
-    lines += ["| knob | default | accepts | meaning |", "|---|---|---|---|"]
-    for knob in recipe.knobs:
-        accepts = _cell(allowed_values(knob))
-        lines.append(f"| `{knob.name}` | {shown(knob.default)} | {accepts} | {_cell(knob.help.en)} |")
+    lines += ["| parameter | default | accepts | meaning |", "|---|---|---|---|"]
+    for parameter in recipe.parameters:
+        accepts = _cell(allowed_values(parameter))
+        lines.append(
+            f"| `{parameter.name}` | {shown(parameter.default)} | {accepts} | {_cell(parameter.help.en)} |"
+        )
     lines += ["\n| preset | for | sets |", "|---|---|---|"]
     for preset in recipe.presets:
         settings = {**preset.params, **preset.overrides}

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from trellis_contracts.environments import EnvironmentKind
 
 from trellis_recipes.issues import Issue, nearest
-from trellis_recipes.knobs import check_value
+from trellis_recipes.recipe_parameters import check_value
 
 CATALOGUE_FILE = Path(__file__).parent / "environment_kinds.yaml"
 

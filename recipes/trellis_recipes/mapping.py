@@ -1,4 +1,4 @@
-"""From knobs to engine settings, where a knob's value cannot be handed over as it is."""
+"""From parameters to engine settings, where a parameter's value cannot be handed over as it is."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,8 @@ from trellis_contracts.attempt import VALIDATION_FILE
 from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes import platform_defaults
-from trellis_recipes.knobs import Value
 from trellis_recipes.placement import Spread, find_spread
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.rewards import check_mixture
 
@@ -37,31 +37,31 @@ REWARD_MODULE = "pkg://trellis_train.rewards.verl_adapter"
 Settings = dict[str, Any]
 
 
-def plain_settings(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
-    """The knobs that name their engine keys."""
+def plain_settings(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
+    """The parameters that name their engine keys."""
     return {
-        key: knobs[knob.name]
-        for knob in recipe.knobs
-        for key in knob.engine_keys
-        if knobs[knob.name] is not None
+        key: parameters[parameter.name]
+        for parameter in recipe.parameters
+        for key in parameter.engine_keys
+        if parameters[parameter.name] is not None
     }
 
 
-def algorithm_settings(knobs: dict[str, Value]) -> Settings:
-    """Knobs of RL recipes that stand for something else in the engine's terms."""
+def algorithm_settings(parameters: dict[str, Value]) -> Settings:
+    """Parameters of RL recipes that stand for something else in the engine's terms."""
     settings: Settings = {}
-    if (level := knobs.get("importance_correction")) in ("token", "sequence"):
+    if (level := parameters.get("importance_correction")) in ("token", "sequence"):
         settings["algorithm.rollout_correction.rollout_is"] = level
-    if knobs.get("old_log_probs") == "sampler":
+    if parameters.get("old_log_probs") == "sampler":
         settings["algorithm.rollout_correction.bypass_mode"] = True
         # The pass that is saved would have given the entropy, too.
         settings["actor_rollout_ref.actor.calculate_entropy"] = True
-    if knobs.get("use_advantage") is False:
+    if parameters.get("use_advantage") is False:
         settings["algorithm.adv_estimator"] = REWARD_ALONE
-    if weight := _number(knobs, "value_coefficient"):
+    if weight := _number(parameters, "value_coefficient"):
         # AdamW moves a separate critic the same way whatever its loss is multiplied by; only the limit of
         # the gradient's norm heeds it.
-        settings["critic.optim.clip_grad"] = _number(knobs, "critic_grad_clip") / weight
+        settings["critic.optim.clip_grad"] = _number(parameters, "critic_grad_clip") / weight
     return settings
 
 
@@ -98,31 +98,31 @@ def platform_settings(engine: Engine, request: ComposeRequest, validation_path: 
     return settings
 
 
-def validation_file(request: ComposeRequest, knobs: dict[str, Value]) -> str | None:
+def validation_file(request: ComposeRequest, parameters: dict[str, Value]) -> str | None:
     """The file to validate on: the given one, else the rows held out of the training file."""
     if request.validation_path is not None:
         return request.validation_path
-    if not knobs.get("validation_rows"):
+    if not parameters.get("validation_rows"):
         return None
     return str(Path(request.train_path).with_name(VALIDATION_FILE))
 
 
-def run_settings(engine: Engine, knobs: dict[str, Value], has_validation: bool) -> Settings:
+def run_settings(engine: Engine, parameters: dict[str, Value], has_validation: bool) -> Settings:
     """Length, intervals and seeds, in the engine's own terms."""
     settings: Settings = {
-        "trainer.total_epochs": ENDLESS_EPOCHS if knobs["total_steps"] else knobs["epochs"],
-        "trainer.save_freq": knobs["save_every"] or AT_THE_END,
-        "trainer.test_freq": (knobs["validate_every"] or -1) if has_validation else -1,
+        "trainer.total_epochs": ENDLESS_EPOCHS if parameters["total_steps"] else parameters["epochs"],
+        "trainer.save_freq": parameters["save_every"] or AT_THE_END,
+        "trainer.test_freq": (parameters["validate_every"] or -1) if has_validation else -1,
     }
     if engine is Engine.VERL_PPO:
-        settings["trainer.val_before_train"] = bool(knobs["validate_before"]) and has_validation
-    return {**settings, **dict.fromkeys(SEEDS[engine], knobs["seed"])}
+        settings["trainer.val_before_train"] = bool(parameters["validate_before"]) and has_validation
+    return {**settings, **dict.fromkeys(SEEDS[engine], parameters["seed"])}
 
 
-def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
+def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
     """What all recipes of an engine have in common."""
     # A LoRA checkpoint's weights are base and adapter side by side, which no one can load as a model.
-    contents = CHECKPOINT_CONTENTS if not knobs.get("lora_rank") else CHECKPOINT_CONTENTS[:-1]
+    contents = CHECKPOINT_CONTENTS if not parameters.get("lora_rank") else CHECKPOINT_CONTENTS[:-1]
     if engine is Engine.VERL_SFT:
         return {"checkpoint.save_contents": contents, "engine.strategy": "fsdp2"}
     settings: Settings = {
@@ -133,7 +133,7 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
         "data.filter_overlong_prompts": True,
     }
     # An agent's loop scores its episodes itself.
-    if mixture := reward_mixture(knobs):
+    if mixture := reward_mixture(parameters):
         settings["reward.custom_reward_function.name"] = "compute_score"
         settings["reward.custom_reward_function.path"] = REWARD_MODULE
         settings["reward.custom_reward_function.reward_kwargs"] = {"rewards": mixture}
@@ -143,14 +143,14 @@ def engine_settings(engine: Engine, knobs: dict[str, Value]) -> Settings:
     return settings
 
 
-def adapter_settings(engine: Engine, knobs: dict[str, Value], platform: str) -> Settings:
-    """How an adapter's base is held, and how the adapter travels to the sampler.
+def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str) -> Settings:
+    """How an adapter's base is held, and how the adapter travels to the rollout engine.
 
     On a GPU the base is held in bfloat16, in which it is computed with anyway; PEFT keeps the adapter in full
-    precision. A sampler on a CPU gets base and adapter as one: with the adapter apart it took three times as
-    long for each token (12.2 s of a step instead of 3.7 s, 135 M parameters).
+    precision. A rollout engine on a CPU gets base and adapter as one: with the adapter apart each token took
+    3 times as long (12.2 s of a step instead of 3.7 s, 135 M parameters).
     """
-    if not knobs.get("lora_rank"):
+    if not parameters.get("lora_rank"):
         return {}
     if platform == "cpu":
         return {"actor_rollout_ref.model.lora.merge": True} if engine is Engine.VERL_PPO else {}
@@ -158,32 +158,32 @@ def adapter_settings(engine: Engine, knobs: dict[str, Value], platform: str) -> 
     return {f"{key}.model_dtype": "bfloat16"}
 
 
-def reward_mixture(knobs: dict[str, Value]) -> list[dict[str, Any]]:
+def reward_mixture(parameters: dict[str, Value]) -> list[dict[str, Any]]:
     """The weighted rewards of the run; the first one decides whether a response is correct.
 
-    None where the recipe has no knobs for them.
+    None where the recipe has no parameters for them.
     """
-    if isinstance(given := knobs.get("rewards"), list):
+    if isinstance(given := parameters.get("rewards"), list):
         terms, issues = check_mixture(given)
         return given if issues else [term.model_dump() for term in terms]
-    if "reward" not in knobs:
+    if "reward" not in parameters:
         return []
-    format_weight = _number(knobs, "format_weight")
-    options = {"pattern": knobs["reward_pattern"]} if knobs["reward"] == "regex" else {}
+    format_weight = _number(parameters, "format_weight")
+    options = {"pattern": parameters["reward_pattern"]} if parameters["reward"] == "regex" else {}
     mixture: list[dict[str, Any]] = [
         # Without the last digits of a difference between two decimal shares.
-        {"name": knobs["reward"], "weight": round(1.0 - format_weight, 12), "options": options}
+        {"name": parameters["reward"], "weight": round(1.0 - format_weight, 12), "options": options}
     ]
     if format_weight:
         mixture.append({"name": "format", "weight": format_weight, "options": {}})
-    if penalty := knobs.get("length_penalty"):
-        free = {"free_length": knobs["length_penalty_from"]}
+    if penalty := parameters.get("length_penalty"):
+        free = {"free_length": parameters["length_penalty_from"]}
         mixture.append({"name": "length", "weight": penalty, "options": free})
     return mixture
 
 
-def _number(knobs: dict[str, Value], name: str) -> float:
-    value = knobs.get(name)
+def _number(parameters: dict[str, Value], name: str) -> float:
+    value = parameters.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
@@ -198,7 +198,7 @@ def derived_settings(engine: Engine, config: Settings) -> Settings:
         "actor_rollout_ref.rollout.val_kwargs.do_sample": validation_temperature > 0,
     }
     if config["actor_rollout_ref.model.lora_rank"]:
-        # The sampler starts from the base weights and receives the adapter only.
+        # The rollout engine starts from the base weights and receives the adapter only.
         derived["actor_rollout_ref.rollout.load_format"] = "safetensors"
     if config.get("actor_rollout_ref.actor.loss_agg_mode") == "seq-mean-token-sum-norm":
         # Else verl divides by the longest response of each pass, which differs from pass to pass.

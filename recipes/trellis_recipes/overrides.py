@@ -118,7 +118,7 @@ def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple
 def check_parameter_texts(recipe: Recipe, parameters: Mapping[str, Any]) -> list[Issue]:
     """Errors of the free texts among a recipe's parameters that reach the engine."""
     issues = []
-    for parameter in recipe.knobs:
+    for parameter in recipe.parameters:
         value = parameters.get(parameter.name)
         if parameter.type != "str" or value is None:
             continue

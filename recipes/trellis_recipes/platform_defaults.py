@@ -10,7 +10,7 @@ from trellis_contracts.recipe import Engine
 
 from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
-#: Full precision throughout: bfloat16 has no fast path on most CPUs, and sampler and trainer then agree.
+#: Full precision throughout: bfloat16 has no fast path on most CPUs, and trainer and rollout engine agree.
 _FULL_PRECISION = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
 #: The bucket in which weights go to the rollout engine. On a CPU it lies in /dev/shm, which may be small, and
@@ -65,7 +65,7 @@ _WITHOUT_FLASH_ATTENTION: dict[Engine, dict[str, Any]] = {
         "model.use_remove_padding": False,
     },
 }
-# Trainer, sampler and their helpers share the cores. OpenMP's idle threads spin by default, which
+# Trainer, rollout engine and their helpers share the cores. OpenMP's idle threads spin by default, which
 # keeps the others from working: a step of a tiny model was seen to take ten times as long.
 _SHARED_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
 _CPU_ENVIRONMENT = {

@@ -35,7 +35,11 @@ def compose_preset(
     gpu_bytes: int | None = None,
 ) -> Composition:
     """The configuration of a preset as a job on its machine has it, its passes sized for the model."""
-    resources = {knob.name: f"{knob.type}_1" for knob in recipe.knobs if knob.type in RESOURCES}
+    resources = {
+        parameter.name: f"{parameter.type}_1"
+        for parameter in recipe.parameters
+        if parameter.type in RESOURCES
+    }
     return compose(
         ComposeRequest(
             recipe=recipe.id,
@@ -81,12 +85,12 @@ def _has_cache(
         gpus=preset.gpus,
         env=composed.env,
     )
-    sampler = plan.sampler
-    if sampler is None or sampler.share is None:
+    rollout_engine = plan.rollout_engine
+    if rollout_engine is None or rollout_engine.share is None:
         return True
-    cache = sampler.max_length * formulas.kv_bytes_per_token(model, sampler.element_bytes)
-    needed = (model.parameters * sampler.element_bytes + cache) // sampler.tensor_parallel
-    return needed <= sampler.share * gpu_bytes
+    cache = rollout_engine.max_length * formulas.kv_bytes_per_token(model, rollout_engine.element_bytes)
+    needed = (model.parameters * rollout_engine.element_bytes + cache) // rollout_engine.tensor_parallel
+    return needed <= rollout_engine.share * gpu_bytes
 
 
 def find_largest(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> str | None:

@@ -33,7 +33,7 @@ def read_sizes() -> dict[str, dict[str, dict[str, Any]]]:
 def add_titles(recipe: dict[str, Any]) -> None:
     """Give the presets of a recipe their titles, where they have none of their own."""
     sizes = read_sizes().get(str(recipe.get("id")), {})
-    defaults = {knob["name"]: knob.get("default") for knob in recipe.get("knobs", [])}
+    defaults = {parameter["name"]: parameter.get("default") for parameter in recipe.get("parameters", [])}
     for preset in recipe.get("presets", []):
         if "title" not in preset:
             values = {**defaults, **preset.get("params", {})}

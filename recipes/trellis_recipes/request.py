@@ -13,7 +13,7 @@ class ComposeRequest(Strict):
     """A job's choices, before any of them is checked.
 
     ``validation_path`` is given only where the job has a validation dataset. Without
-    one, the rows held out (knob ``validation_rows``) are expected in
+    one, the rows held out (parameter ``validation_rows``) are expected in
     ``validation.parquet`` beside ``train_path``.
     """
 

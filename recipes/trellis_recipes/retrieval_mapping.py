@@ -1,12 +1,12 @@
-"""From knobs to the settings of the retrieval engine."""
+"""From parameters to the settings of the retrieval engine."""
 
 from typing import Any
 
 from trellis_contracts.recipe import Preset, Recipe
 
 from trellis_recipes import platform_defaults
-from trellis_recipes.knobs import Value
 from trellis_recipes.mapping import Settings, plain_settings
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 
 
@@ -14,7 +14,7 @@ def settings_of(
     recipe: Recipe,
     preset: Preset | None,
     request: ComposeRequest,
-    knobs: dict[str, Value],
+    parameters: dict[str, Value],
     own: dict[str, Any],
     *,
     validation_path: str | None,
@@ -22,7 +22,7 @@ def settings_of(
     """All settings, in the order in which they apply."""
     return {
         **recipe.fixed,
-        **plain_settings(recipe, knobs),
+        **plain_settings(recipe, parameters),
         **(preset.overrides if preset else {}),
         **own,
         "model_path": request.model_path,
@@ -31,5 +31,5 @@ def settings_of(
         "output_dir": request.checkpoint_dir,
         "resume_from": request.resume_from,
         "device": platform_defaults.device(request.platform),
-        "seed": knobs["seed"],
+        "seed": parameters["seed"],
     }

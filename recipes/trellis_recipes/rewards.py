@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from trellis_contracts.rewards import RewardKind, RewardOption, RewardTerm
 
 from trellis_recipes.issues import Issue, nearest
-from trellis_recipes.knobs import check_value
+from trellis_recipes.recipe_parameters import check_value
 
 CATALOGUE_FILE = Path(__file__).parent / "reward_kinds.yaml"
 #: What a judge's template may refer to.

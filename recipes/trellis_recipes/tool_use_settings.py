@@ -1,4 +1,4 @@
-"""The settings of the tool-use pipeline with their defaults, and the knobs that they become.
+"""The settings of the tool-use pipeline with their defaults, and the parameters that they become.
 
 A YAML file holds any part of ``ToolUseSettings``; what it does not name stays at preset and default.
 """
@@ -106,17 +106,17 @@ class SFTSettings(Strict):
             raise ValueError("task_weights are shares from 0 on, of which one is above 0")
         return self
 
-    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the knobs of ``agent_sft``; only those that were set where ``given_only``."""
+    def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the parameters of ``agent_sft``; only those that were set where ``given_only``."""
         names = _named(self, given_only)
         same = names - {"train_data", "dev_data", "task_weights", "base_model", "lora"}
-        knobs = _without_none({name: getattr(self, name) for name in sorted(same)})
+        parameters = _without_none({name: getattr(self, name) for name in sorted(same)})
         if "lora" in names:
-            knobs |= _lora_knobs(self.lora, given_only)
+            parameters |= _lora_parameters(self.lora, given_only)
         if "task_weights" in names:
             full = {**dict.fromkeys(_default_weights(), 0.0), **self.task_weights}
-            knobs |= {f"weight_{name}": weight for name, weight in full.items()}
-        return knobs
+            parameters |= {f"weight_{name}": weight for name, weight in full.items()}
+        return parameters
 
 
 class DPOSettings(Strict):
@@ -135,8 +135,8 @@ class DPOSettings(Strict):
         """``load_in_4bit`` and ``load_in_8bit``."""
         return read_bits(given) if isinstance(given, dict) else given
 
-    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the knobs of ``agent_dpo``."""
+    def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the parameters of ``agent_dpo``."""
         return _without_none({name: getattr(self, name) for name in sorted(_named(self, given_only))})
 
 
@@ -159,9 +159,9 @@ class PPOSettings(_OfVerl):
     num_rollouts: int = Field(default=128, ge=1)
     chunk_size: int = Field(default=64, ge=1)
 
-    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the knobs of ``agent_ppo``."""
-        return _renamed(self, PPO_KNOBS, given_only)
+    def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the parameters of ``agent_ppo``."""
+        return _renamed(self, PPO_PARAMETERS, given_only)
 
 
 class GRPOSettings(_OfVerl):
@@ -171,20 +171,20 @@ class GRPOSettings(_OfVerl):
     beta: float = Field(default=0.1, ge=0)
     use_advantage: bool = True
 
-    def knobs(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the knobs of ``agent_grpo``."""
-        return _renamed(self, GRPO_KNOBS, given_only)
+    def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the parameters of ``agent_grpo``."""
+        return _renamed(self, GRPO_PARAMETERS, given_only)
 
 
 #: The recipes call these as the platform's others do.
-PPO_KNOBS = {
+PPO_PARAMETERS = {
     "kl_coef": "kl_reward_coefficient",
     "clip_range": "clip_ratio",
     "vf_coef": "value_coefficient",
     "num_rollouts": "batch_size",
     "chunk_size": "mini_batch_size",
 }
-GRPO_KNOBS = {"group_size": "group_size", "beta": "kl_coefficient", "use_advantage": "use_advantage"}
+GRPO_PARAMETERS = {"group_size": "group_size", "beta": "kl_coefficient", "use_advantage": "use_advantage"}
 
 
 class RLSettings(Strict):
@@ -203,10 +203,10 @@ class RLSettings(Strict):
     ppo: PPOSettings = Field(default_factory=PPOSettings)
     grpo: GRPOSettings = Field(default_factory=GRPOSettings)
 
-    def knobs(self, algorithm: Algorithm | None = None, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the knobs of the algorithm's recipe; of the chosen one where none is named."""
+    def parameters(self, algorithm: Algorithm | None = None, *, given_only: bool = False) -> dict[str, Any]:
+        """Values of the parameters of the algorithm's recipe; of the chosen one where none is named."""
         part: DPOSettings | PPOSettings | GRPOSettings = getattr(self, algorithm or self.algorithm)
-        return part.knobs(given_only=given_only)
+        return part.parameters(given_only=given_only)
 
 
 class WarmUpSettings(Strict):
@@ -230,8 +230,8 @@ class WarmUpSettings(Strict):
             ]
         return found
 
-    def knobs(self) -> dict[str, Any]:
-        """What they change of the supervised training's knobs."""
+    def parameters(self) -> dict[str, Any]:
+        """What they change of the supervised training's parameters."""
         return {"max_samples": self.samples, "focus_tags": ",".join(self.focus_tags)}
 
 
@@ -316,8 +316,8 @@ def _join(given: Any, own: dict[str, Any]) -> dict[str, Any]:
     return {**found, **own}
 
 
-def _without_none(knobs: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in knobs.items() if value is not None}
+def _without_none(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _named(settings: Strict, given_only: bool) -> set[str]:
@@ -326,10 +326,10 @@ def _named(settings: Strict, given_only: bool) -> set[str]:
 
 def _renamed(settings: Strict, names: dict[str, str], given_only: bool) -> dict[str, Any]:
     chosen = _named(settings, given_only)
-    return {knob: getattr(settings, name) for name, knob in names.items() if name in chosen}
+    return {parameter: getattr(settings, name) for name, parameter in names.items() if name in chosen}
 
 
-def _lora_knobs(lora: LoraSettings, given_only: bool) -> dict[str, Any]:
+def _lora_parameters(lora: LoraSettings, given_only: bool) -> dict[str, Any]:
     values = {
         "r": ("lora_rank", lora.r),
         "alpha": ("lora_alpha", lora.alpha),
@@ -337,4 +337,4 @@ def _lora_knobs(lora: LoraSettings, given_only: bool) -> dict[str, Any]:
         "target_modules": ("lora_targets", ",".join(lora.target_modules)),
     }
     chosen = _named(lora, given_only)
-    return {knob: value for name, (knob, value) in values.items() if name in chosen}
+    return {parameter: value for name, (parameter, value) in values.items() if name in chosen}

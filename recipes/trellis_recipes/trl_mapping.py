@@ -1,11 +1,11 @@
-"""From knobs to the settings of TRL's trainers."""
+"""From parameters to the settings of TRL's trainers."""
 
 from typing import Any
 
 from trellis_contracts.recipe import Preset, Recipe
 
-from trellis_recipes.knobs import Value
 from trellis_recipes.mapping import AT_THE_END, Settings, plain_settings
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
 
@@ -24,7 +24,7 @@ def settings_of(
     recipe: Recipe,
     preset: Preset | None,
     request: ComposeRequest,
-    knobs: dict[str, Value],
+    parameters: dict[str, Value],
     own: dict[str, Any],
     *,
     validation_path: str | None,
@@ -32,85 +32,85 @@ def settings_of(
     """All settings, in the order in which they apply."""
     return {
         **recipe.fixed,
-        **_loss(recipe, knobs),
-        **_model(recipe, request, knobs),
-        **plain_settings(recipe, knobs),
-        **_run(request, knobs, has_validation=validation_path is not None),
+        **_loss(recipe, parameters),
+        **_model(recipe, request, parameters),
+        **plain_settings(recipe, parameters),
+        **_run(request, parameters, has_validation=validation_path is not None),
         **(preset.overrides if preset else {}),
         **own,
-        **_platform(request, knobs, validation_path),
+        **_platform(request, parameters, validation_path),
     }
 
 
 def apply_loss_defaults(
-    recipe: Recipe, preset: Preset | None, request: ComposeRequest, knobs: dict[str, Value]
+    recipe: Recipe, preset: Preset | None, request: ComposeRequest, parameters: dict[str, Value]
 ) -> None:
     """Give IPO its own tau where nobody has said one: TRL averages its log-ratios over tokens."""
     is_said = "beta" in request.params or (preset is not None and "beta" in preset.params)
-    if recipe.id in DPO_RECIPES and knobs["loss_type"] == "ipo" and not is_said:
-        knobs["beta"] = TAU_OF_IPO
+    if recipe.id in DPO_RECIPES and parameters["loss_type"] == "ipo" and not is_said:
+        parameters["beta"] = TAU_OF_IPO
 
 
-def count_accumulations(request: ComposeRequest, knobs: dict[str, Value]) -> int:
+def count_accumulations(request: ComposeRequest, parameters: dict[str, Value]) -> int:
     """Passes of a step on each GPU; where they do not come out even, the checks say so."""
-    if "gradient_accumulation" in knobs:
-        return whole(knobs["gradient_accumulation"], 1)
-    return max(1, whole(knobs["batch_size"], 1) // (request.gpus * rows_per_pass(knobs)))
+    if "gradient_accumulation" in parameters:
+        return whole(parameters["gradient_accumulation"], 1)
+    return max(1, whole(parameters["batch_size"], 1) // (request.gpus * rows_per_pass(parameters)))
 
 
-def rows_per_pass(knobs: dict[str, Value]) -> int:
+def rows_per_pass(parameters: dict[str, Value]) -> int:
     """Rows in one pass on one GPU: recipes that name the passes of a step count their batch by pass."""
-    is_by_pass = "gradient_accumulation" in knobs
-    return whole(knobs["batch_size" if is_by_pass else "micro_batch_size"], 1)
+    is_by_pass = "gradient_accumulation" in parameters
+    return whole(parameters["batch_size" if is_by_pass else "micro_batch_size"], 1)
 
 
-def rows_per_step(request: ComposeRequest, knobs: dict[str, Value]) -> int:
+def rows_per_step(request: ComposeRequest, parameters: dict[str, Value]) -> int:
     """Rows of one update, over all GPUs."""
-    if "gradient_accumulation" in knobs:
-        return rows_per_pass(knobs) * count_accumulations(request, knobs) * request.gpus
-    return whole(knobs["batch_size"], 1)
+    if "gradient_accumulation" in parameters:
+        return rows_per_pass(parameters) * count_accumulations(request, parameters) * request.gpus
+    return whole(parameters["batch_size"], 1)
 
 
-def bits_of_base(knobs: dict[str, Value]) -> int:
+def bits_of_base(parameters: dict[str, Value]) -> int:
     """Bits in which a frozen base is held; 0 where it is not quantised."""
-    if "quantization" in knobs:
-        return _BITS[str(knobs["quantization"])]
-    return 4 if knobs.get("quantize_base") else 0
+    if "quantization" in parameters:
+        return _BITS[str(parameters["quantization"])]
+    return 4 if parameters.get("quantize_base") else 0
 
 
-def adapted_modules(knobs: dict[str, Value]) -> list[str]:
+def adapted_modules(parameters: dict[str, Value]) -> list[str]:
     """Names of the layers that get an adapter."""
-    given = knobs.get("lora_targets", ALL_LINEAR)
+    given = parameters.get("lora_targets", ALL_LINEAR)
     return [name.strip() for name in str(given).split(",") if name.strip()]
 
 
-def _loss(recipe: Recipe, knobs: dict[str, Value]) -> Settings:
+def _loss(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
     """DPO takes a list of losses."""
     if recipe.id not in DPO_RECIPES:
         return {}
-    is_robust = knobs["loss_type"] == "sigmoid" and knobs["label_smoothing"]
-    return {"loss_type": [ROBUST if is_robust else knobs["loss_type"]]}
+    is_robust = parameters["loss_type"] == "sigmoid" and parameters["label_smoothing"]
+    return {"loss_type": [ROBUST if is_robust else parameters["loss_type"]]}
 
 
-def _model(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> Settings:
+def _model(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
     """Precision, adapter and quantisation.
 
     Weights that are trained are held in full precision and computed with in bfloat16 on a GPU; a
     frozen base is held in bfloat16 there. On a CPU everything is in full precision.
     """
-    is_adapter, is_gpu = bool(knobs["lora_rank"]), request.platform != "cpu"
+    is_adapter, is_gpu = bool(parameters["lora_rank"]), request.platform != "cpu"
     settings: Settings = {"dtype": "bfloat16" if is_gpu and is_adapter else "float32", "bf16": is_gpu}
     if not is_adapter:
         return settings
     settings |= {
         "use_peft": True,
-        "lora_r": knobs["lora_rank"],
-        "lora_target_modules": adapted_modules(knobs),
+        "lora_r": parameters["lora_rank"],
+        "lora_target_modules": adapted_modules(parameters),
     }
     if recipe.id == "reward_model":
         # The head that scores is new: it has to be trained whole, and saved with the adapter.
         settings |= {"lora_task_type": "SEQ_CLS", "lora_modules_to_save": ["score"]}
-    bits = bits_of_base(knobs)
+    bits = bits_of_base(parameters)
     if bits == 4:
         settings |= {"load_in_4bit": True, "use_bnb_nested_quant": True}
     elif bits == 8:
@@ -118,25 +118,25 @@ def _model(recipe: Recipe, request: ComposeRequest, knobs: dict[str, Value]) -> 
     return settings
 
 
-def _run(request: ComposeRequest, knobs: dict[str, Value], *, has_validation: bool) -> Settings:
+def _run(request: ComposeRequest, parameters: dict[str, Value], *, has_validation: bool) -> Settings:
     """Length, intervals and seeds."""
     # Measured once: a resumed run has its first point already.
-    is_measured_first = has_validation and bool(knobs["validate_before"]) and request.resume_from is None
+    is_measured_first = has_validation and bool(parameters["validate_before"]) and request.resume_from is None
     return {
-        "num_train_epochs": float(whole(knobs["epochs"], 1)),
+        "num_train_epochs": float(whole(parameters["epochs"], 1)),
         "save_strategy": "steps",
-        "save_steps": knobs["save_every"] or AT_THE_END,
+        "save_steps": parameters["save_every"] or AT_THE_END,
         "eval_strategy": "steps" if has_validation else "no",
-        "eval_steps": knobs["validate_every"] or AT_THE_END,
+        "eval_steps": parameters["validate_every"] or AT_THE_END,
         "eval_on_start": is_measured_first,
-        "seed": knobs["seed"],
-        "data_seed": knobs["seed"],
+        "seed": parameters["seed"],
+        "data_seed": parameters["seed"],
     }
 
 
-def _platform(request: ComposeRequest, knobs: dict[str, Value], validation_path: str | None) -> Settings:
+def _platform(request: ComposeRequest, parameters: dict[str, Value], validation_path: str | None) -> Settings:
     """Where things lie and where the run takes place; no person can change these."""
-    micro = rows_per_pass(knobs)
+    micro = rows_per_pass(parameters)
     is_cpu = request.platform == "cpu"
     return {
         "model_name_or_path": request.model_path,
@@ -146,7 +146,7 @@ def _platform(request: ComposeRequest, knobs: dict[str, Value], validation_path:
         "resume_from_checkpoint": request.resume_from,
         "per_device_train_batch_size": micro,
         "per_device_eval_batch_size": micro,
-        "gradient_accumulation_steps": count_accumulations(request, knobs),
+        "gradient_accumulation_steps": count_accumulations(request, parameters),
         "use_cpu": is_cpu,
         "ddp_backend": "gloo" if is_cpu and request.gpus > 1 else None,
         "dataloader_pin_memory": not is_cpu,
@@ -158,5 +158,5 @@ def _platform(request: ComposeRequest, knobs: dict[str, Value], validation_path:
 
 
 def whole(value: Value, fallback: int) -> int:
-    """A knob's integer, or the fallback where it is empty."""
+    """A parameter's integer, or the fallback where it is empty."""
     return value if isinstance(value, int) else fallback

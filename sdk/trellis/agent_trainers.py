@@ -51,12 +51,12 @@ class AgentSFTTrainer(_Trainer):
         self,
         train_data: Path | str | None = None,
         dev_data: Path | str | None = None,
-        **knobs: Any,
+        **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``train_data`` is a file of rows, generated data, or a name such as ``agent_sft:train``; what is not
-        named comes from the configuration. ``knobs`` are further ones of the recipe (``total_steps=10``).
+        named comes from the configuration. ``parameters`` are others of the recipe (``total_steps=10``).
         """
         options = [
             "--data",
@@ -65,7 +65,7 @@ class AgentSFTTrainer(_Trainer):
             self.config.base_model,
         ]
         options += ["--dev-data", str(dev_data)] if dev_data is not None else []
-        return _train("sft", self.output_dir, options, knobs, sft=self.config)
+        return _train("sft", self.output_dir, options, parameters, sft=self.config)
 
 
 #: The trainer by its other name: an adapter is what it trains, unless ``lora_r`` is 0.
@@ -99,7 +99,7 @@ class AgentRLTrainer(_Trainer):
         train_data: Path | str = "agent_benchmark:train",
         *,
         num_samples: int | None = None,
-        **knobs: Any,
+        **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
@@ -112,8 +112,8 @@ class AgentRLTrainer(_Trainer):
         options = ["--data", str(train_data), "--sft-model", self._require_model()]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
         if self.reward_model is not None and self.config.algorithm != "dpo":
-            knobs = {"rewards": [_as_term(self.reward_model)], **knobs}
-        return _train(self.config.algorithm, self.output_dir, options, knobs, rl=self.config)
+            parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
+        return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
 
     def generate_preference_pairs(
         self,
@@ -185,12 +185,12 @@ def _train(
     stage: str,
     output: Path,
     options: list[str],
-    knobs: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     *,
     sft: AgentSFTConfig | None = None,
     rl: RLTrainingConfig | None = None,
 ) -> AgentTrainResult:
-    chosen = [part for name, value in knobs.items() for part in ("--set", f"{name}={dumps(value)}")]
+    chosen = [part for name, value in parameters.items() for part in ("--set", f"{name}={dumps(value)}")]
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         settings = write_settings(Path(folder) / "settings.yaml", sft=sft, rl=rl)
         command = ["train", stage, "--output", str(output), "--config", str(settings), *options, *chosen]

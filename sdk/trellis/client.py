@@ -295,7 +295,7 @@ class Recipes:
         return cast("list[Recipe]", self._api.request("GET", "/recipes")["items"])
 
     def get(self, recipe: str) -> Recipe:
-        """One, with its knobs and presets."""
+        """One, with its parameters and presets."""
         return cast(Recipe, self._api.request("GET", f"/recipes/{recipe}"))
 
 

@@ -774,11 +774,13 @@ class EvaluationRead(TypedDict):
     failure: Failure | None
     finished_at: str | None
     id: str
-    is_displaced: bool
+    is_displaced: NotRequired[bool]
     job_id: str
     last_event_id: int
     name: str
     partial: dict[str, dict[str, float | None]]
+    pending_benchmarks: list[str]
+    preempted: bool
     priority: int
     progress: Progress
     queue_position: int | None
@@ -789,7 +791,7 @@ class EvaluationRead(TypedDict):
     state: JobState
     target: EvaluationTarget
     trigger: Literal["person", "training"]
-    waits_for: list[str]
+    waits_for: NotRequired[list[str]]
 
 
 class EvaluationReference(TypedDict):
@@ -1167,28 +1169,6 @@ class JudgeScorer(TypedDict):
     threshold: float
 
 
-class Knob(TypedDict):
-    """One parameter that a person may turn."""
-
-    advanced: bool
-    auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
-    can_be_empty: bool
-    choices: NotRequired[list[str]]
-    default: int | float | bool | str | None
-    engine_keys: NotRequired[list[str]]
-    exclusive_minimum: NotRequired[float | None]
-    group: Literal[
-        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
-    ]
-    help: Text
-    maximum: NotRequired[float | None]
-    minimum: NotRequired[float | None]
-    name: str
-    title: Text
-    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
-    unit: NotRequired[str | None]
-
-
 class Latency(TypedDict):
     """How long scoring one response took."""
 
@@ -1543,6 +1523,28 @@ class Paper(TypedDict):
     year: int
 
 
+class Parameter(TypedDict):
+    """One parameter that a person may turn."""
+
+    advanced: bool
+    auto: NotRequired[Literal["batch", "half_batch", "passes"] | None]
+    can_be_empty: bool
+    choices: NotRequired[list[str]]
+    default: int | float | bool | str | None
+    engine_keys: NotRequired[list[str]]
+    exclusive_minimum: NotRequired[float | None]
+    group: Literal[
+        "data", "model", "optimisation", "algorithm", "critic", "rollout", "reward", "agent", "run"
+    ]
+    help: Text
+    maximum: NotRequired[float | None]
+    minimum: NotRequired[float | None]
+    name: str
+    title: Text
+    type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
+    unit: NotRequired[str | None]
+
+
 class ParameterImportance(TypedDict):
     """How much of the difference between runs a parameter accounts for."""
 
@@ -1598,7 +1600,7 @@ class PipelineRead(TypedDict):
 
 
 class Preset(TypedDict):
-    """Knob values and engine overrides that suit one size of machine."""
+    """Parameter values and engine overrides that suit one size of machine."""
 
     gpus: int
     id: Literal["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb", "development", "production"]
@@ -1701,12 +1703,14 @@ class Recipe(TypedDict):
     headline_metrics: list[str]
     id: str
     is_experimental: bool
-    knobs: list[Knob]
+    knobs: NotRequired[list[Parameter]]
     paper: NotRequired[Paper | None]
+    parameters: list[Parameter]
     presets: list[Preset]
+    row_format: DataFormat
     sampled_from: NotRequired[DataFormat | None]
     title: Text
-    trains_on: DataFormat
+    trains_on: NotRequired[DataFormat]
 
 
 class RefRead(TypedDict):

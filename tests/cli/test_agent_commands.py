@@ -29,7 +29,7 @@ def test_one_kind_is_shown_as_a_table_and_another_seed_is_refused_in_a_sentence(
     assert done.returncode == 0, done.stderr
     assert ["agent_benchmark/test.jsonl", "275"] in [line.split() for line in done.stdout.splitlines()]
     assert refused.returncode == 2
-    assert "holds data of seed 7" in refused.stderr
+    assert "contains data for seed 7" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -39,4 +39,4 @@ def test_a_folder_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
     done = run("-o", str(tmp_path / "file" / "below"))
 
     assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    assert "could not write" in done.stderr

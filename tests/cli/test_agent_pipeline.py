@@ -8,7 +8,7 @@ from trellis_api.job_pipelines.templates import list_templates
 from trellis_cli.agent_pipeline import Rows, plan_stages
 from trellis_cli.errors import Problem
 from trellis_recipes.catalogue import get_recipe
-from trellis_recipes.knobs import resolve_knobs
+from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import ToolUseSettings
 
 IDS = {"": "ds_rl", "sft": "ds_sft", "preference": "ds_pairs", "retrieval": "ds_queries"}
@@ -44,7 +44,7 @@ def test_every_training_is_one_that_the_api_takes() -> None:
     for stage in stages.values():
         if stage["kind"] == "train":
             request = StageCreate.model_validate(stage)
-            assert resolve_knobs(get_recipe(str(request.recipe)), None, request.params)[1] == []
+            assert resolve_parameters(get_recipe(str(request.recipe)), None, request.params)[1] == []
 
 
 def test_each_stage_has_its_rows_and_its_model() -> None:
@@ -102,7 +102,7 @@ def test_pairs_are_sampled_from_the_sft_model_where_that_is_asked_for() -> None:
 
     assert (stage["recipe"], stage["dataset"], stage["model"]) == ("agent_dpo", "ds_rl", {"stage": "sft"})
     assert stage["params"] == {"num_samples": 6}
-    assert resolve_knobs(get_recipe("agent_dpo"), None, stage["params"])[1] == []
+    assert resolve_parameters(get_recipe("agent_dpo"), None, stage["params"])[1] == []
 
 
 def test_rows_of_ones_own_need_no_splits_and_no_queries() -> None:

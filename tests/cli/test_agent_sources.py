@@ -108,12 +108,13 @@ def test_a_file_of_settings_may_use_the_names_of_the_design(tmp_path: Path) -> N
 
     settings = load_settings(file)
 
-    knobs = settings.sft.knobs(given_only=True)
-    assert (knobs["epochs"], knobs["lora_rank"], knobs["lora_alpha"], knobs["lr_schedule"]) == (
+    parameters = settings.sft.parameters(given_only=True)
+    names = ("epochs", "lora_rank", "lora_alpha", "lr_schedule")
+    assert tuple(parameters[name] for name in names) == (
         2, 8, 16, "linear"
     )  # fmt: skip
-    assert knobs["weight_timing_decision"] == 1
-    assert settings.rl.knobs(given_only=True) == {"group_size": 8}
+    assert parameters["weight_timing_decision"] == 1
+    assert settings.rl.parameters(given_only=True) == {"group_size": 8}
     file.write_text("sft: {num_epochs: 2, epochs: 3}\n")
     with pytest.raises(BadSettings, match="epochs is set twice"):
         load_settings(file)
@@ -129,7 +130,7 @@ def test_a_warm_up_may_use_the_names_of_the_design(tmp_path: Path) -> None:
     warm_up = load_settings(file).warm_up
 
     assert warm_up.enabled
-    assert warm_up.knobs() == {"max_samples": 50, "focus_tags": "tool_selection,multi_step_planning"}
+    assert warm_up.parameters() == {"max_samples": 50, "focus_tags": "tool_selection,multi_step_planning"}
     file.write_text("warm_up: {focus: [cooking]}\n")
     with pytest.raises(BadSettings, match=r"warm_up\.focus_tags\.0"):
         load_settings(file)

@@ -47,7 +47,7 @@ def train(folder: Path, stage: str, *options: str) -> Any:
     return RUNNER.invoke(app, [*command, *base, *options])
 
 
-def knobs(specs: list[JobSpec], *names: str) -> tuple:
+def parameters(specs: list[JobSpec], *names: str) -> tuple:
     return tuple(specs[-1].params[name] for name in names)
 
 
@@ -57,14 +57,14 @@ def test_options_of_the_line_land_in_the_run(tmp_path: Path, specs: list[JobSpec
     result = train(tmp_path, "sft", "--epochs", "2", "--task-weights", weights, "--num-samples", "64")
 
     assert result.exit_code == 0, result.output
-    assert knobs(specs, "epochs", "total_steps", "max_samples") == (2, None, 64)
-    assert knobs(specs, "weight_tool_selection", "weight_timing_decision") == (0.6, 0.4)
-    assert knobs(specs, "weight_multi_step_planning", "weight_tool_retrieval") == (0, 0)
+    assert parameters(specs, "epochs", "total_steps", "max_samples") == (2, None, 64)
+    assert parameters(specs, "weight_tool_selection", "weight_timing_decision") == (0.6, 0.4)
+    assert parameters(specs, "weight_multi_step_planning", "weight_tool_retrieval") == (0, 0)
     assert any(line == "num_train_epochs=2.0" for line in specs[-1].engine_overrides)
 
 
 @pytest.mark.parametrize(
-    ("stage", "option", "value", "knob"),
+    ("stage", "option", "value", "parameter"),
     [
         ("dpo", "--beta", "0.3", ("beta", 0.3)),
         ("grpo", "--beta", "0.3", ("kl_coefficient", 0.3)),
@@ -74,14 +74,14 @@ def test_options_of_the_line_land_in_the_run(tmp_path: Path, specs: list[JobSpec
         ("sft", "--set", "lora_dropout=0.2", ("lora_dropout", 0.2)),
     ],
 )
-def test_an_option_is_the_knob_of_its_stage(
-    stage: str, option: str, value: str, knob: tuple, tmp_path: Path, specs: list[JobSpec]
+def test_an_option_is_the_parameter_of_its_stage(
+    stage: str, option: str, value: str, parameter: tuple, tmp_path: Path, specs: list[JobSpec]
 ) -> None:
     result = train(tmp_path, stage, option, value, "--set", "validation_rows=8")
 
     assert result.exit_code == 0, result.output
     assert specs[-1].recipe == f"agent_{stage}"
-    assert knobs(specs, knob[0]) == (knob[1],)
+    assert parameters(specs, parameter[0]) == (parameter[1],)
 
 
 def test_no_more_rows_are_measured_than_validation_rows(tmp_path: Path, specs: list[JobSpec]) -> None:
@@ -106,7 +106,7 @@ def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
     result = train(tmp_path, "sft", "--config", str(config), "--epochs", "2")
 
     assert result.exit_code == 0, result.output
-    assert knobs(specs, "epochs", "learning_rate", "lora_rank", "batch_size") == (2, 1e-4, 4, 16)
+    assert parameters(specs, "epochs", "learning_rate", "lora_rank", "batch_size") == (2, 1e-4, 4, 16)
 
 
 @pytest.mark.parametrize(

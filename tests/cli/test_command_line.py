@@ -10,11 +10,11 @@ from trellis_cli import client as clients
 from trellis_cli import login as logins
 from trellis_cli import main as mains
 from trellis_cli.errors import ExitCode, Problem, Refusal
-from trellis_cli.finding import find_job, name_to_ids
 from trellis_cli.job_requests import Choice, make_request
-from trellis_cli.knobs import read_knobs
 from trellis_cli.main import app
 from trellis_cli.output import print_table
+from trellis_cli.resolve_by_name import find_job, name_to_ids
+from trellis_cli.set_options import read_parameters
 from trellis_contracts.connection import BadConnectionFile, find_connection, read_connection
 from trellis_testing.commands import run_here
 from typer.testing import CliRunner
@@ -133,13 +133,13 @@ def test_options_go_before_a_file(tmp_path: Path) -> None:
 
 
 def test_settings_are_read_as_people_write_them() -> None:
-    found = read_knobs(["a=1e-4", "b=true", "c=text", 'd={"x": 1}', "e=[q_proj, v_proj]", "f=a=b"])
+    found = read_parameters(["a=1e-4", "b=true", "c=text", 'd={"x": 1}', "e=[q_proj, v_proj]", "f=a=b"])
 
     assert found == {
         "a": 0.0001, "b": True, "c": "text", "d": {"x": 1}, "e": ["q_proj", "v_proj"], "f": "a=b",
     }  # fmt: skip
     with pytest.raises(Problem, match="NAME=VALUE, not 'x'"):
-        read_knobs(["x"])
+        read_parameters(["x"])
 
 
 def test_names_do_where_ids_do_and_what_cannot_be_undone_is_not_guessed() -> None:

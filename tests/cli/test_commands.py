@@ -33,7 +33,7 @@ def test_a_job_is_submitted_from_yaml_on_stdin(platform: LightPlatform) -> None:
     assert platform.client.get(f"/jobs/{created['id']}")["name"] == "from yaml"
 
 
-def test_an_unknown_knob_is_refused_with_the_nearest_one(platform: LightPlatform) -> None:
+def test_an_unknown_parameter_is_refused_with_the_nearest_one(platform: LightPlatform) -> None:
     request = json.dumps(platform.job_request(params={"learning_rat": 0.001}))
 
     done = trellis(platform, "jobs", "submit", "-f", "-", stdin=request)
@@ -146,7 +146,7 @@ def test_commands_do_not_wait_for_what_they_do_not_need() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_recipes_show_their_knobs(platform: LightPlatform) -> None:
+def test_recipes_show_their_parameters(platform: LightPlatform) -> None:
     listed = json.loads(trellis(platform, "recipes", "list", "--json").stdout)
     shown = trellis(platform, "recipes", "show", "grpo").stdout
 

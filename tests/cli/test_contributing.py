@@ -54,7 +54,7 @@ def test_the_recipe_is_in_the_catalogue_and_composes(house: Path) -> None:
         house,
         "from trellis_recipes.catalogue import get_recipe\n"
         "recipe = get_recipe('grpo_plain')\n"
-        "print(recipe.engine, len(recipe.knobs) > 20, len(recipe.presets) > 3)",
+        "print(recipe.engine, len(recipe.parameters) > 20, len(recipe.presets) > 3)",
     )
 
     assert told == "verl-ppo True True"

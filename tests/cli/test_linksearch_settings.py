@@ -58,16 +58,16 @@ def test_every_setting_is_an_option_too() -> None:
 
     # --set gives params; a token among the arguments could be read by everybody on the machine.
     assert set(LinkSearchSettings.model_fields) - options == {"hf_token", "params"}
-    assert "knobs" in options
+    assert "parameters" in options
 
 
 def test_every_setting_is_an_environment_variable_too() -> None:
     environment = {"MODE": "simple", "ENABLE_DETAILED_LOGGING": "true", "TARGET_ACCURACY": "none"}
 
-    knobs = read_settings({}, environment={**environment, "PARAMS": '{"lora_rank": 8}'}).knobs()
+    parameters = read_settings({}, environment={**environment, "PARAMS": '{"lora_rank": 8}'}).parameters()
 
-    assert (knobs["mode"], knobs["detailed_logging"]) == ("simple", True)
-    assert (knobs["target_accuracy"], knobs["lora_rank"]) == (None, 8)
+    assert (parameters["mode"], parameters["detailed_logging"]) == ("simple", True)
+    assert (parameters["target_accuracy"], parameters["lora_rank"]) == (None, 8)
     with pytest.raises(Problem, match="PARAMS"):
         read_settings({}, environment={"PARAMS": "lora_rank=8"})
 
@@ -98,7 +98,7 @@ def test_the_hubs_token_is_never_shown() -> None:
 
     assert settings.hf_token is not None
     assert settings.hf_token.get_secret_value() == SECRET
-    assert SECRET not in f"{settings!r} {settings} {json.dumps(settings.shown())} {settings.knobs()}"
+    assert SECRET not in f"{settings!r} {settings} {json.dumps(settings.shown())} {settings.parameters()}"
 
 
 def make_checkpoints(output: Path, *steps: int) -> None:

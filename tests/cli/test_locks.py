@@ -109,7 +109,7 @@ def imported_by_our_packages() -> dict[str, str]:
     found: dict[str, str] = {}
     for package, folder in ROOTS.items():
         for file in sorted((REPOSITORY_ROOT / folder / package).rglob("*.py")):
-            if "rivals" in file.parts:
+            if "baselines" in file.parts:
                 continue
             for name in list_imports(file):
                 found.setdefault(name.partition(".")[0], str(file.relative_to(REPOSITORY_ROOT)))

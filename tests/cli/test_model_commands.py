@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from trellis_cli import finding
+from trellis_cli import resolve_by_name
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import Problem
 from trellis_cli.models import origin_of
@@ -66,7 +66,9 @@ def test_a_job_request_may_call_its_ingredients_by_name(monkeypatch: pytest.Monk
     client = Answers()
     monkeypatch.setattr(client, "pages", lambda path, **_filters: iter(known[path]))
 
-    request = finding.name_to_ids(client, {"recipe": "sft", "model": "tiny", "dataset": "rows", "seed": 1})
+    request = resolve_by_name.name_to_ids(
+        client, {"recipe": "sft", "model": "tiny", "dataset": "rows", "seed": 1}
+    )
 
     assert request == {"recipe": "sft", "model": "mdl_7", "dataset": "ds_8", "seed": 1}
 
@@ -76,4 +78,4 @@ def test_an_unknown_name_in_a_job_request_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(client, "pages", lambda _path, **_filters: iter([]))
 
     with pytest.raises(Problem, match="no model named 'tiny'"):
-        finding.name_to_ids(client, {"model": "tiny"})
+        resolve_by_name.name_to_ids(client, {"model": "tiny"})

@@ -286,7 +286,7 @@ def test_a_pipeline_that_cannot_run_is_refused_with_every_place(
 ) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(
-        "name: wrong\nsteps:\n  - operator: lenght\n  - {operator: html, params: {largest_share: 7}}\n"
+        "name: wrong\nsteps:\n  - operator: lenght\n  - {operator: html, params: {max_ratio: 7}}\n"
     )
 
     done = trellis(platform, "pipelines", "run", str(file), "--dataset", sums)
@@ -294,7 +294,7 @@ def test_a_pipeline_that_cannot_run_is_refused_with_every_place(
     bad_output = trellis(platform, "pipelines", "run", str(file), "--dataset", sums, "--into", "heaven")
 
     assert done.returncode == ExitCode.REFUSED
-    assert ("steps.0" in done.stderr, "steps.1.params.largest_share" in done.stderr) == (True, True)
+    assert ("steps.0" in done.stderr, "steps.1.params.max_ratio" in done.stderr) == (True, True)
     assert nowhere.returncode == ExitCode.REFUSED
     assert bad_output.returncode == ExitCode.USAGE
 

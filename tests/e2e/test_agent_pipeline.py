@@ -22,7 +22,7 @@ SAMPLED = {
     "max_prompt_length": 1024,
     "max_response_length": 48,
 }
-KNOBS: dict[str, dict[str, Any]] = {
+PARAMETERS: dict[str, dict[str, Any]] = {
     "warm-up": {**QUIET, **SHORT},
     "sft": {**QUIET, **SHORT},
     "retrieval": {**QUIET, **SHORT},
@@ -39,16 +39,16 @@ def add_model(rig: Any) -> str:
 
 
 def run_pipeline(rig: Any, model: str, environment: str, name: str) -> dict[str, Any]:
-    knobs = [
+    parameters = [
         part
-        for stage, chosen in KNOBS.items()
-        for knob, value in chosen.items()
-        for part in ("--set", f"{stage}.{knob}={value}")
+        for stage, chosen in PARAMETERS.items()
+        for parameter, value in chosen.items()
+        for part in ("--set", f"{stage}.{parameter}={value}")
     ]
     command = [
         *(sys.executable, "-m", "trellis_cli", "agent", "pipeline", "--model", model),
         *("--environment", environment, "--preset", demo.PRESET, "--algorithm", "grpo", "--warm-up"),
-        *("--limit", "8", "--name", name, *knobs, "--wait", "--json"),
+        *("--limit", "8", "--name", name, *parameters, "--wait", "--json"),
     ]
     with rig.inside():
         done = subprocess.run(

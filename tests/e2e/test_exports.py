@@ -27,7 +27,7 @@ def test_an_adapter_is_merged_and_the_next_training_starts_from_it(
     # What an export says of itself is kept like that of any job.
     export = rig.job(rig.job(sft)["export_as"]["job"]["id"])
     assert export["progress"]["fraction"] == 1.0
-    assert any("it loads and computes" in line for line in rig.stored_lines(export["id"]))
+    assert any("loads and runs" in line for line in rig.stored_lines(export["id"]))
     rig.expect_nothing_left(grpo)
 
 

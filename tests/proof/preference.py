@@ -26,7 +26,7 @@ class PreferenceRuns:
         self._done: dict[str, EngineRun] = {}
 
     def compose(self, name: str, recipe: str, *, attempt: int = 1, **choices: Any) -> EngineRun:
-        """An attempt that is ready to run; ``resume_from`` and knobs are among the choices."""
+        """An attempt that is ready to run; ``resume_from`` and parameters are among the choices."""
         resume_from = choices.pop("resume_from", None)
         kind, form = ("preference", DataFormat.PREFERENCE)
         if recipe == "kto":

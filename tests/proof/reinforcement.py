@@ -58,7 +58,7 @@ REQUIRED_ERRORS, REQUIRED_GAIN = 3.0, 0.05
 SAVED_STEP = 3
 #: Metrics that depend on the machine and not on what is computed.
 OF_THE_MACHINE = ("timing", "perf/", "actor/perf/", "critic/perf/")
-#: Metrics of the difference between the sampler's probabilities and the trainer's.
+#: Metrics of the difference between the rollout engine's probabilities and the trainer's.
 OF_THE_SAMPLER = ("rollout_corr/", "training/rollout_")
 #: Two updates a step.
 MINI_BATCH = 16
@@ -279,7 +279,7 @@ def expect_gain(
 def expect_same_steps(resumed: EngineRun, run: EngineRun) -> None:
     """Two steps after the checkpoint, bit by bit: the first shows the weights, the second the optimizer.
 
-    The sampler's own probabilities may differ in their last bits, as vLLM computes together what happens
+    The rollout engine's own probabilities may differ in the last bits, as vLLM computes together what happens
     to arrive together; nothing is trained on them.
     """
     assert SAVED_STEP + 2 < STEPS

@@ -43,7 +43,7 @@ def test_an_rl_trainer_moves_the_adapter_alone(recipe: str, reinforcement: Reinf
 
     expect_only_the_adapter_learned(Path(run.checkpoint()["path"]), Path(run.spec.model.path))
     assert list(run.curve("critic/score/mean")) == list(range(1, STEPS + 1))
-    # The sampler has the adapter of every step.
+    # The rollout engine has the adapter of every step.
     weights = run.curve("training/rollout_importance_weight_mean").values()
     assert all(0.99 < weight < 1.01 for weight in weights)
 

@@ -47,9 +47,11 @@ def agent(*arguments: object) -> dict[str, Any]:
 
 
 def train(
-    stage: str, output: Path, model: Path, data: Path, *options: object, **knobs: object
+    stage: str, output: Path, model: Path, data: Path, *options: object, **parameters: object
 ) -> dict[str, Any]:
-    chosen = [part for name, value in {**QUICK, **knobs}.items() for part in ("--set", f"{name}={value}")]
+    chosen = [
+        part for name, value in {**QUICK, **parameters}.items() for part in ("--set", f"{name}={value}")
+    ]
     ended = agent(
         "train", stage, "--output", output, "--base-model", model, "--data", data, *chosen, *options
     )

@@ -1,4 +1,4 @@
-"""GRPO with LoRA, run for real: the adapter learns and reaches the sampler, the base stays as it was."""
+"""GRPO with LoRA, run for real: the adapter learns and reaches the rollout engine, the base is unchanged."""
 
 from pathlib import Path
 

@@ -41,7 +41,7 @@ def test_a_run_logs_what_alarms_watch(recipe: str, reinforcement: ReinforcementR
         values = run.curve(key)
         assert len(values) == STEPS, key
         assert all(map(math.isfinite, values.values())), key
-    # Sampler and trainer agree, after every update too.
+    # Rollout engine and trainer agree, after every update too.
     weights = run.curve("training/rollout_importance_weight_mean")
     assert len(weights) == STEPS
     assert all(0.99 < weight < 1.01 for weight in weights.values())

@@ -1,4 +1,4 @@
-"""Corrections for the sampler, run for real."""
+"""Corrections for the rollout engine, run for real."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = [
 def test_the_samplers_probabilities_may_stand_for_the_trainers(reinforcement: ReinforcementRuns) -> None:
     run = reinforcement.run("grpo", "grpo-sampler-log-probs", old_log_probs="sampler")
 
-    expect_gain("grpo against the sampler's probabilities", run, reinforcement.control())
+    expect_gain("grpo against the rollout engine's probabilities", run, reinforcement.control())
     assert run.curve("timing_s/old_log_prob").keys() == set(range(1, STEPS + 1))
     # What alarms and charts watch is measured in the updates instead.
     assert all(value > 0 for value in run.curve("actor/entropy").values())

@@ -1,4 +1,4 @@
-"""What the agent recipes' knobs become in the engines."""
+"""What the agent recipes' parameters become in the engines."""
 
 from collections.abc import Callable
 

@@ -12,7 +12,7 @@ from trellis_recipes.compose import ComposeRequest, compose
 Build = Callable[..., ComposeRequest]
 
 
-def test_the_options_of_an_agent_are_its_knobs(request_for: Build) -> None:
+def test_the_options_of_an_agent_are_its_parameters(request_for: Build) -> None:
     composition = compose(request_for(recipe="linksearch", params={"mode": "rollout"}))
 
     task = make_agent_task(get_recipe("linksearch"), composition.params, environment_path="/data/env")
@@ -34,7 +34,7 @@ def test_a_recipe_without_an_agent_has_no_task() -> None:
 
 
 def test_link_search_starts_from_the_defaults_of_its_specification() -> None:
-    defaults = {knob.name: knob.default for knob in get_recipe("linksearch").knobs}
+    defaults = {parameter.name: parameter.default for parameter in get_recipe("linksearch").parameters}
 
     assert {
         "max_turns": 15,

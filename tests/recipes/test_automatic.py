@@ -14,7 +14,7 @@ from trellis_recipes.memory.estimate import Machine, estimate_memory
 
 Build = Callable[..., ComposeRequest]
 GIB = 1024**3
-WITH_PASSES = [recipe for recipe in list_recipes() if any(knob.auto for knob in recipe.knobs)]
+WITH_PASSES = [recipe for recipe in list_recipes() if any(parameter.auto for parameter in recipe.parameters)]
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +52,7 @@ def test_another_batch_makes_no_other_parameter_invalid(
     params: dict[str, Any] = {"batch_size": batch * gpus}
     if recipe.id == "kto":
         params["batch_size"] *= 2  # its divergence needs two rows in a pass
-    if recipe.knob("group_size") is not None:
+    if recipe.parameter("group_size") is not None:
         params["group_size"] = data.draw(st.integers(2, 9))
 
     composition = on_small_model(recipe.id, gpus=gpus, params=params)
@@ -66,7 +66,7 @@ def test_longer_rows_make_no_other_parameter_invalid(
 ) -> None:
     name, tokens = length
     for recipe in WITH_PASSES:
-        if recipe.knob(name) is not None:
+        if recipe.parameter(name) is not None:
             assert on_small_model(recipe.id, params={name: tokens}).errors == [], recipe.id
 
 
@@ -167,9 +167,9 @@ def test_a_tiny_model_keeps_the_tiny_preset(request_for: Build, smollm: Architec
 
 def test_every_automatic_parameter_can_be_left_empty() -> None:
     for recipe in WITH_PASSES:
-        for knob in recipe.knobs:
-            if knob.auto:
-                assert knob.default is None, (recipe.id, knob.name)
+        for parameter in recipe.parameters:
+            if parameter.auto:
+                assert parameter.default is None, (recipe.id, parameter.name)
 
 
 def test_the_real_model_preset_is_offered_by_every_recipe_of_language_models() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from trellis_contracts.recipe import Engine, Recipe
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
-from trellis_recipes.knobs import check_value
+from trellis_recipes.recipe_parameters import check_value
 from trellis_recipes.schemas import schema_of
 
 RECIPES = list_recipes()
@@ -37,8 +37,8 @@ OF_THE_AGENT_PIPELINE = {"agent_dpo", "agent_grpo", "agent_ppo", "agent_sft"}
 def texts(recipe: Recipe):
     yield recipe.title
     yield recipe.description
-    for knob in recipe.knobs:
-        yield from (knob.title, knob.help)
+    for parameter in recipe.parameters:
+        yield from (parameter.title, parameter.help)
     for preset in recipe.presets:
         yield preset.title
 
@@ -72,18 +72,23 @@ class TestEveryRecipe:
             assert not re.search(r"[\u4e00-\u9fff]", text.en)
 
     def test_accepts_its_own_defaults(self, recipe: Recipe) -> None:
-        problems = [check_value(knob, knob.default)[1] for knob in recipe.knobs]
+        problems = [check_value(parameter, parameter.default)[1] for parameter in recipe.parameters]
 
         assert not any(problems)
 
-    def test_names_each_knob_once(self, recipe: Recipe) -> None:
-        names = [knob.name for knob in recipe.knobs]
+    def test_names_each_parameter_once(self, recipe: Recipe) -> None:
+        names = [parameter.name for parameter in recipe.parameters]
 
         assert len(names) == len(set(names))
 
-    def test_maps_its_knobs_to_keys_of_the_installed_engine(self, recipe: Recipe) -> None:
+    def test_maps_its_parameters_to_keys_of_the_installed_engine(self, recipe: Recipe) -> None:
         schema = schema_of(recipe)
 
-        unknown = [key for knob in recipe.knobs for key in knob.engine_keys if schema.find(key) is None]
+        unknown = [
+            key
+            for parameter in recipe.parameters
+            for key in parameter.engine_keys
+            if schema.find(key) is None
+        ]
 
         assert unknown == []

@@ -85,7 +85,7 @@ def test_settings_below_an_empty_mapping_reach_verl(request_for: Build) -> None:
     assert composition.config["actor_rollout_ref"]["rollout"]["engine_kwargs"]["vllm"]["max_num_seqs"] == 4
 
 
-def test_a_knob_reaches_all_of_its_keys(request_for: Build) -> None:
+def test_a_parameter_reaches_all_of_its_keys(request_for: Build) -> None:
     composition = compose(request_for(params={"clip_ratio": 0.3, "group_size": 4}))
 
     actor = composition.config["actor_rollout_ref"]["actor"]

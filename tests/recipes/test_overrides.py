@@ -13,11 +13,11 @@ from trellis_testing.recipes import engines_own_view
 Build = Callable[..., ComposeRequest]
 
 
-def test_an_own_setting_wins_over_its_knob_and_says_so(request_for: Build) -> None:
+def test_an_own_setting_wins_over_its_parameter_and_says_so(request_for: Build) -> None:
     composition = compose(request_for(overrides={"actor_rollout_ref.rollout.n": 4}))
 
     assert composition.config["actor_rollout_ref"]["rollout"]["n"] == 4
-    assert codes(composition.warnings) == ["shadows_knob"]
+    assert codes(composition.warnings) == ["shadows_parameter"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_an_own_setting_reaches_the_trainer(request_for: Build) -> None:
     composition = compose(request_for(recipe="dpo", overrides={"adam_beta2": 0.95, "beta": 0.5}))
 
     assert (composition.config["adam_beta2"], composition.config["beta"]) == (0.95, 0.5)
-    assert codes(composition.warnings) == ["shadows_knob"]
+    assert codes(composition.warnings) == ["shadows_parameter"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What single recipes make of their knobs."""
+"""What single recipes make of their parameters."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from trellis_recipes.compose import ComposeRequest, compose
 Build = Callable[..., ComposeRequest]
 
 
-def test_a_mixture_of_rewards_takes_the_place_of_the_simple_knobs(request_for: Build) -> None:
+def test_a_mixture_of_rewards_takes_the_place_of_the_simple_parameters(request_for: Build) -> None:
     rewards = [{"name": "exact", "weight": 0.8}, {"name": "format", "weight": 0.2}]
 
     composition = compose(request_for(params={"rewards": rewards, "reward": "regex"}))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from trellis_recipes.compose import ComposeRequest, compose
-from trellis_recipes.knobs import check_value
+from trellis_recipes.recipe_parameters import check_value
 from trellis_recipes.rewards import check_mixture, reward_kinds
 
 

@@ -61,21 +61,21 @@ def test_every_default_is_as_specified() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "knobs"),
+    ("recipe", "parameters"),
     [
-        ("agent_sft", SFTSettings().knobs()),
-        ("agent_dpo", RLSettings().knobs("dpo")),
-        ("agent_ppo", RLSettings().knobs("ppo")),
-        ("agent_grpo", RLSettings().knobs("grpo")),
+        ("agent_sft", SFTSettings().parameters()),
+        ("agent_dpo", RLSettings().parameters("dpo")),
+        ("agent_ppo", RLSettings().parameters("ppo")),
+        ("agent_grpo", RLSettings().parameters("grpo")),
     ],
 )
-def test_the_recipes_have_the_same_defaults(recipe: str, knobs: dict) -> None:
-    defaults = {knob.name: knob.default for knob in get_recipe(recipe).knobs}
-    for knob in get_recipe(recipe).knobs:
-        if knob.auto == "half_batch":
-            defaults[knob.name] = defaults["batch_size"] // 2
+def test_the_recipes_have_the_same_defaults(recipe: str, parameters: dict) -> None:
+    defaults = {parameter.name: parameter.default for parameter in get_recipe(recipe).parameters}
+    for parameter in get_recipe(recipe).parameters:
+        if parameter.auto == "half_batch":
+            defaults[parameter.name] = defaults["batch_size"] // 2
 
-    assert {name: defaults[name] for name in knobs} == knobs
+    assert {name: defaults[name] for name in parameters} == parameters
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
 
     settings = load_settings(path)
 
-    assert settings.sft.knobs(given_only=True) == {"epochs": 1, "lora_rank": 8}
-    assert settings.rl.knobs("ppo", given_only=True) == {"value_coefficient": 1.0}
+    assert settings.sft.parameters(given_only=True) == {"epochs": 1, "lora_rank": 8}
+    assert settings.rl.parameters("ppo", given_only=True) == {"value_coefficient": 1.0}
     assert settings.base_model() == "Qwen/Qwen2.5-1.5B-Instruct"
 
 

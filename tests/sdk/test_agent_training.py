@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trellis
 from trellis_recipes.catalogue import get_recipe
-from trellis_recipes.knobs import resolve_knobs
+from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import RLSettings, SFTSettings, load_settings
 from trellis_train.agents.episode.tool_calls import render_tool_call
 
@@ -26,7 +26,7 @@ def test_the_defaults_are_those_of_the_pipeline_and_what_is_written_is_what_is_r
     assert (read.sft.epochs, read.sft.lora.r, read.sft.task_weights) == (2, 8, {"multi_step_planning": 1.0})
     assert (read.rl.algorithm, read.rl.grpo.group_size) == ("grpo", 8)
     plain = load_settings(trellis.write_settings(tmp_path / "plain.yaml", sft=trellis.AgentSFTConfig()))
-    assert plain.sft.knobs() == SFTSettings().knobs()
+    assert plain.sft.parameters() == SFTSettings().parameters()
     assert trellis.RLTrainingConfig().dpo_config == RLSettings().dpo.model_dump(exclude_none=True)
 
 
@@ -70,13 +70,15 @@ def test_rows_are_chosen_and_replayed_across_runs(tmp_path: Path) -> None:
 
 
 def test_bits_of_the_base_are_taken_where_the_engine_can_and_refused_with_the_reason_elsewhere() -> None:
-    assert SFTSettings.model_validate({"load_in_4bit": True}).knobs(given_only=True) == {
+    assert SFTSettings.model_validate({"load_in_4bit": True}).parameters(given_only=True) == {
         "quantization": "4bit"
     }
-    assert SFTSettings.model_validate({"load_in_8bit": False}).knobs(given_only=True) == {}
+    assert SFTSettings.model_validate({"load_in_8bit": False}).parameters(given_only=True) == {}
     dpo = RLSettings.model_validate({"dpo_config": {"load_in_8bit": True}})
-    assert dpo.knobs("dpo", given_only=True) == {"quantization": "8bit"}
-    assert RLSettings.model_validate({"grpo": {"load_in_4bit": False}}).knobs("grpo", given_only=True) == {}
+    assert dpo.parameters("dpo", given_only=True) == {"quantization": "8bit"}
+    assert (
+        RLSettings.model_validate({"grpo": {"load_in_4bit": False}}).parameters("grpo", given_only=True) == {}
+    )
     for algorithm in ("ppo", "grpo"):
         with pytest.raises(ValueError, match=r"load_in_4bit: verl .* no way to hold it in fewer"):
             RLSettings.model_validate({algorithm: {"load_in_4bit": True}})
@@ -142,7 +144,7 @@ def test_pairs_and_reinforcement_use_the_weights_of_the_reward_model(commands: l
 
 def check_rewards_of(term: dict[str, Any]) -> list[str]:
     """What the recipe has against a reward."""
-    _, problems = resolve_knobs(get_recipe("agent_grpo"), None, {"rewards": [term]})
+    _, problems = resolve_parameters(get_recipe("agent_grpo"), None, {"rewards": [term]})
     return [str(problem) for problem in problems]
 
 

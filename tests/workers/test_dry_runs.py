@@ -317,7 +317,7 @@ def test_launch_hands_over_what_rewards_need(
     client: TestClient, installation: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from trellis_api.core.settings import Settings
-    from trellis_workers.jobs.reward_files import hand_over_rewards
+    from trellis_workers.jobs.reward_files import stage_rewards
 
     endpoint = {"base_url": "http://judge.test/v1", "model": "m", "key_variable": "JUDGE_KEY"}
     monkeypatch.setenv("TRELLIS_JUDGES", json.dumps({"strict": endpoint}))
@@ -326,7 +326,7 @@ def test_launch_hands_over_what_rewards_need(
     terms = [python(file_id), {"name": "judge", "options": {"endpoint": "strict"}}]
     job = installation.add_job(params={"rewards": terms})
 
-    shown = hand_over_rewards(Settings(), job, tmp_path)
+    shown = stage_rewards(Settings(), job, tmp_path)
 
     copied = tmp_path / "rewards" / f"{file_id}.py"
     assert copied.read_text() == GOOD_FILE

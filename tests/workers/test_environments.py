@@ -218,7 +218,7 @@ def test_one_that_cannot_be_made_says_why_and_is_made_again_when_asked(
     failed = client.get(f"/environments/{environment_id}").json()
 
     assert (failed["state"], failed["cause"], failed["can_retry"]) == ("failed", "bad_request", True)
-    assert "make more profiles" in failed["reason"]
+    assert "generate more profiles" in failed["reason"]
     again = client.post(f"/environments/{environment_id}/retry").json()
     assert (again["state"], again["reason"]) == ("queued", None)
 
@@ -339,7 +339,7 @@ def test_an_unknown_tool_and_one_that_is_not_ready_are_refused_at_once(
 @pytest.mark.parametrize(
     ("script", "cause", "said"),
     [
-        ("import time; time.sleep(600)", "time_limit", "longer than 1 s"),
+        ("import time; time.sleep(600)", "time_limit", "Timed out after 1 s"),
         ("import os; os.kill(os.getpid(), 9)", "crashed", "exit code -9"),
         ("print('no answer')", "no_result", "cannot be read"),
     ],

@@ -113,7 +113,7 @@ def test_a_frozen_run_is_ended_and_settled_and_its_slot_is_free(
     settled = platform.get_job(job.id)
     assert after_50_s == JobState.RUNNING
     assert (settled.state, settled.cause) == (JobState.CRASHED, "frozen")
-    assert "stood still" in settled.reason
+    assert "hung for more than a minute" in settled.reason
     assert cluster.stopped == [f"{job.id}-1"]
     with platform.read() as session:
         assert repository.count_held_slots(session) == 0

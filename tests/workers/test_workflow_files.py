@@ -14,8 +14,8 @@ from trellis_api.workflows.errors import UnknownWorkflow, WorkflowNotReady
 from trellis_api.workflows.files import FILES
 from trellis_api.workflows.schemas import WorkflowCreate
 from trellis_train.agents.tune.program import WorkflowSource
-from trellis_workers.jobs.launch import _hand_over_agent, _prepare_training
-from trellis_workers.jobs.workflow_files import HandedOver, hand_over_workflow
+from trellis_workers.jobs.launch import _prepare_training, _stage_agent
+from trellis_workers.jobs.workflow_files import StagedWorkflow, stage_workflow
 from trellis_workers.workflows.installing import install_waiting, remove_unused_packages
 
 CODE = "async def solve(task, model):\n    return 1.0\n"
@@ -31,7 +31,7 @@ def test_the_copy_is_the_upload_and_the_spec_names_it(install: Any) -> None:
     folder = platform.attempt_dir(job)
     spec, _ = _prepare_training(platform.settings, job)
 
-    agent = _hand_over_agent(platform.settings, job, spec, folder, token="the token").agent
+    agent = _stage_agent(platform.settings, job, spec, folder, token="the token").agent
 
     assert agent is not None
     assert agent.kind == "tune"
@@ -52,14 +52,14 @@ def test_a_workflow_that_is_gone_is_named(install: Any) -> None:
     with platform.database.write() as session:
         FILES.delete(session, FILES.get(session, workflow_id), users=[])
     with pytest.raises(UnknownWorkflow, match="not found"):
-        hand_over_workflow(platform.settings, job, platform.attempt_dir(job), token="")
+        stage_workflow(platform.settings, job, platform.attempt_dir(job), token="")
 
 
 def test_jobs_without_a_workflow_get_none(install: Any) -> None:
     platform = install()
     job = platform.add_job()
-    found = hand_over_workflow(platform.settings, job, platform.attempt_dir(job), token="")
-    assert found == HandedOver()
+    found = stage_workflow(platform.settings, job, platform.attempt_dir(job), token="")
+    assert found == StagedWorkflow()
 
 
 def add_package(platform: Any, requirement: str) -> str:
@@ -120,12 +120,12 @@ def test_requirements_are_installed_by_a_worker_and_handed_over(
         assert failed.state == "failed"
         assert "No matching distribution found for nowhere==1.0" in (failed.reason or "")
     job = platform.add_job(recipe="tune", params={"workflow": there})
-    found = hand_over_workflow(platform.settings, job, platform.attempt_dir(job), token="")
+    found = stage_workflow(platform.settings, job, platform.attempt_dir(job), token="")
     source = WorkflowSource.read(str(found.path), packages=found.packages)
     assert source.belongings.packages is not None
     assert (source.belongings.packages / "tiny.py").is_file()
     with pytest.raises(WorkflowNotReady, match="No matching distribution"):
-        hand_over_workflow(
+        stage_workflow(
             platform.settings,
             platform.add_job(recipe="tune", params={"workflow": nowhere}),
             platform.attempt_dir(job),

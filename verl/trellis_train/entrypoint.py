@@ -69,7 +69,9 @@ def load_spec(path: Path) -> JobSpec:
     except ValidationError as error:
         raise BadSpecError(f"{path}: {error}") from error
     if spec.version != SPEC_VERSION:
-        raise BadSpecError(f"{path} has version {spec.version}; this code reads version {SPEC_VERSION}")
+        raise BadSpecError(
+            f"{path} has spec version {spec.version}, but this version of the code reads {SPEC_VERSION}"
+        )
     return spec
 
 

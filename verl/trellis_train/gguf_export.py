@@ -114,17 +114,17 @@ def _read_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, json.JSONDecodeError) as error:
-        raise UnsupportedModel("The folder has no configuration that can be read.") from error
+        raise UnsupportedModel("The folder has no readable config.json.") from error
     found = (config.get("architectures") or ["unknown"])[0]
     if found not in _ARCHITECTURES:
         raise UnsupportedModel(
-            f"{found} cannot be exported to GGUF here; {', '.join(sorted(_ARCHITECTURES))} can."
+            f"GGUF export does not support {found}; it supports {', '.join(sorted(_ARCHITECTURES))}."
         )
     if missing := [key for key in _REQUIRED if key not in config]:
-        raise UnsupportedModel(f"The configuration does not say {missing[0]}, which a GGUF file needs.")
+        raise UnsupportedModel(f"The configuration is missing {missing[0]}, which GGUF needs.")
     kind = _rope(config).get("rope_type", "default")
     if kind != "default":
-        raise UnsupportedModel(f"Positions that are scaled ({kind}) cannot be exported to GGUF here.")
+        raise UnsupportedModel(f"GGUF export does not support RoPE scaling of type {kind}.")
     return dict(config)
 
 
@@ -191,7 +191,7 @@ def _list_sources(folder: Path, config: dict[str, Any], names: Any) -> Iterator[
                     continue
                 target = names.get_name(name, try_suffixes=(".weight", ".bias"))
                 if target is None:
-                    raise UnsupportedModel(f"GGUF has no name for the weights '{name}'.")
+                    raise UnsupportedModel(f"GGUF export does not support the tensor '{name}'.")
                 heads = {"q_proj": queries, "k_proj": keys}.get(name.split(".")[-2], 0) if is_llama else 0
                 shape = tuple(weights.get_slice(name).get_shape())
                 yield Source(name, file, shape, target, heads)
@@ -240,7 +240,7 @@ def _add_tokenizer(writer: Any, folder: Path, config: dict[str, Any]) -> None:
     try:
         document = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     except (OSError, json.JSONDecodeError) as error:
-        raise UnsupportedModel("The folder has no tokenizer.json that can be read.") from error
+        raise UnsupportedModel("The folder has no readable tokenizer.json.") from error
     tokens, kinds = _list_tokens(document, int(config["vocab_size"]))
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(_name_split(document))
@@ -258,9 +258,7 @@ def _list_tokens(document: dict[str, Any], size: int) -> tuple[list[str], list[i
     model = document["model"]
     is_bytes = "ByteLevel" in json.dumps([document.get("pre_tokenizer"), document.get("decoder")])
     if model.get("type") != "BPE" or not is_bytes:
-        raise UnsupportedModel(
-            f"Only tokenizers of byte pairs can be exported to GGUF here; this is {model.get('type')}."
-        )
+        raise UnsupportedModel(f"GGUF export only supports BPE tokenizers, not {model.get('type')}.")
     tokens = [f"[PAD{index}]" for index in range(size)]
     found = [int(kinds.UNUSED)] * size
     for token, index in model["vocab"].items():
@@ -286,7 +284,7 @@ def _name_split(document: dict[str, Any]) -> str:
         expression = (parts[0].get("pattern") or {}).get("Regex")
         if expression in _SPLITS:
             return _SPLITS[expression]
-    raise UnsupportedModel("The tokenizer cuts text in a way that has no name in GGUF files here.")
+    raise UnsupportedModel("GGUF export does not support this tokenizer's pre-tokenizer.")
 
 
 def main(arguments: list[str]) -> int:

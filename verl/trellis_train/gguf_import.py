@@ -83,7 +83,7 @@ def _read_metadata(file: Path) -> _Metadata:
     try:
         reader = GGUFReader(file)
     except Exception as error:  # the parser raises whatever damaged bytes lead to
-        raise UnsupportedFile(f"'{file.name}' is no readable GGUF file: {error}.") from error
+        raise UnsupportedFile(f"'{file.name}' is not a readable GGUF file: {error}.") from error
     _require_known_types(reader, file.name)
     special = {}
     for name, key in _SPECIAL_TOKENS.items():
@@ -99,7 +99,7 @@ def _require_known_types(reader: Any, name: str) -> None:
 
     first = {tensor.tensor_type: tensor for tensor in reversed(reader.tensors)}
     if not first:
-        raise UnsupportedFile(f"'{name}' holds no weights.")
+        raise UnsupportedFile(f"'{name}' contains no weights.")
     unknown = []
     for kind, tensor in first.items():
         try:
@@ -108,8 +108,8 @@ def _require_known_types(reader: Any, name: str) -> None:
             unknown.append(kind.name)
     if unknown:
         raise UnsupportedFile(
-            f"'{name}' is quantised as {', '.join(sorted(unknown))}, which cannot be converted. Take a file "
-            "of another quantisation, such as Q4_K_M, Q8_0 or F16."
+            f"'{name}' uses {', '.join(sorted(unknown))} quantization, which cannot be converted. Use a file "
+            "with another quantization, such as Q4_K_M, Q8_0 or F16."
         )
 
 
@@ -120,7 +120,7 @@ def _explained() -> Iterator[None]:
         yield
     except (ValueError, KeyError, NotImplementedError, IndexError, TypeError) as error:
         said = str(error).strip("'\" ").splitlines() or [type(error).__name__]
-        raise UnsupportedFile(f"The file cannot be converted: {said[0][:300]}") from error
+        raise UnsupportedFile(f"The file could not be converted: {said[0][:300]}") from error
 
 
 def main(arguments: list[str]) -> int:

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Query
+from fastapi import APIRouter, BackgroundTasks, Depends, Query
 from fastapi.responses import FileResponse, StreamingResponse
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.renamed_query import renamed_flag
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.schemas import DataTaskRead
@@ -190,10 +191,13 @@ def compute_statistics(
     session: WriteSession,
     tasks: TasksDep,
     background: BackgroundTasks,
-    anew: Annotated[bool, Query(description="Also where the same was computed before.")] = False,
+    refresh: Annotated[
+        bool,
+        Depends(renamed_flag("refresh", old="anew", description="Also where the same was computed before.")),
+    ],
 ) -> DataTaskRead:
     """Compute statistics, with lengths in a model's tokens; the task may be one that has succeeded before."""
-    task, is_new = statistics.compute(session, dataset_id=dataset_id, request=request, is_anew=anew)
+    task, is_new = statistics.compute(session, dataset_id=dataset_id, request=request, refresh=refresh)
     if is_new:
         tasks.send_later(background, message_for(task))
     return tasks_service.present(session, task)

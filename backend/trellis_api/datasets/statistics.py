@@ -39,7 +39,7 @@ def read(
 
 
 def compute(
-    session: Session, *, dataset_id: str, request: StatisticsCreate, is_anew: bool
+    session: Session, *, dataset_id: str, request: StatisticsCreate, refresh: bool
 ) -> tuple[DataTask, bool]:
     """Ask for statistics: a computation that waits, runs or is done serves all who ask.
 
@@ -50,7 +50,7 @@ def compute(
     if request.model is not None:
         require_ready(session, model_id=request.model)
     for task in _list_tasks(session, version, request.model):
-        if task.state in _GOING_ON or (_has_result(task) and not is_anew):
+        if task.state in _GOING_ON or (_has_result(task) and not refresh):
             return task, False
     order = StatisticsTask(model=request.model)
     task = tasks_service.create(session, request=order, dataset_id=dataset_id, version_id=version.id)

@@ -14,24 +14,24 @@ from trellis_api.environments import repository
 from trellis_api.environments.errors import EnvironmentNotReady, UnknownEnvironment, UnsuitableEnvironment
 from trellis_api.environments.folder import content_folder
 from trellis_api.environments.models import Environment
-from trellis_api.environments.uses import KNOB
+from trellis_api.environments.uses import PARAMETER
 
-FIELD = f"params.{KNOB}"
+FIELD = f"params.{PARAMETER}"
 #: By agent, the kinds of environments that it can work in; all others can in any.
 KINDS = {"linksearch": ("linksearch", "linksearch_database")}
 
 
 def keep_environment(session: Session, params: Mapping[str, Any]) -> None:
     """Hold the environment that a job's parameters name, until the transaction ends."""
-    if isinstance(name := params.get(KNOB), str):
+    if isinstance(name := params.get(PARAMETER), str):
         repository.lock_environment(session, environment_id=name, is_shared=True)
 
 
 def require_environment(session: Session, *, recipe: str, params: Mapping[str, Any]) -> Environment | None:
     """The environment that a job names, None where it names none; raises where it cannot be used."""
-    name = params.get(KNOB)
+    name = params.get(PARAMETER)
     if not isinstance(name, str):
-        return None  # the check of the knobs says what is wrong with it
+        return None  # the check of the parameters says what is wrong with it
     environment = repository.find_environment(session, environment_id=name)
     if environment is None:
         raise _refuse(UnknownEnvironment, f"Environment '{name[:80]}' not found; it may have been deleted.")

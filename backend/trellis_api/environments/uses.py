@@ -4,10 +4,10 @@ from sqlmodel import Session
 
 from trellis_api.job_pipelines import uses
 
-#: The knob that names an environment.
-KNOB = "environment"
+#: The parameter that names an environment.
+PARAMETER = "environment"
 
 
 def list_uses(session: Session, *, environment_id: str) -> list[str]:
     """Names of unfinished jobs that use it, and of pipelines under way that are going to."""
-    return uses.list_uses(session, knob=KNOB, value=environment_id)
+    return uses.list_uses(session, parameter=PARAMETER, value=environment_id)

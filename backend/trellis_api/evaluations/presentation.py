@@ -99,8 +99,8 @@ def _present(
         priority=job.priority,
         state=state,
         attempt=job.attempt,
-        is_displaced=row.displaced_at is not None,
-        waits_for=[name for name in row.benchmark_names if name in coming]
+        preempted=row.displaced_at is not None,
+        pending_benchmarks=[name for name in row.benchmark_names if name in coming]
         if state == JobState.QUEUED
         else [],
         progress=read.progress,

@@ -1,7 +1,7 @@
 """Evaluations as clients ask for them and see them."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from trellis_contracts.evaluation import (
@@ -12,6 +12,7 @@ from trellis_contracts.evaluation import (
     Score,
     VerdictCounts,
 )
+from trellis_contracts.renamed import Renamed, deprecated_field
 from trellis_contracts.states import JobState
 
 from trellis_api.core.ids import id_pattern
@@ -71,8 +72,10 @@ class EvaluationTarget(BaseModel):
     step: int | None
 
 
-class EvaluationRead(BaseModel):
+class EvaluationRead(Renamed):
     """An evaluation as it stands."""
+
+    old_names: ClassVar = {"is_displaced": "preempted", "waits_for": "pending_benchmarks"}
 
     id: str
     name: str
@@ -85,8 +88,8 @@ class EvaluationRead(BaseModel):
     priority: int
     state: JobState
     attempt: int
-    is_displaced: bool = Field(description="It makes room for a training and goes on afterwards.")
-    waits_for: list[str] = Field(description="Benchmarks whose files are being brought.")
+    preempted: bool = Field(description="It makes room for a training and goes on afterwards.")
+    pending_benchmarks: list[str] = Field(description="Benchmarks whose files are being brought.")
     progress: Progress = Field(description="Steps are samples.")
     eta_s: float | None
     queue_position: int | None
@@ -105,6 +108,14 @@ class EvaluationRead(BaseModel):
     can_retry: bool
     can_delete: bool
     last_event_id: int = Field(description="Start the job's event stream behind this to miss nothing.")
+
+    @deprecated_field("preempted")
+    def is_displaced(self) -> bool:
+        return self.preempted
+
+    @deprecated_field("pending_benchmarks")
+    def waits_for(self) -> list[str]:
+        return self.pending_benchmarks
 
 
 class EvaluationsCreated(BaseModel):

@@ -1,4 +1,4 @@
-"""What a fine-tuning job comes to as a job of the platform: recipe, preset, knobs and rewards."""
+"""What a fine-tuning job comes to as a job of the platform: recipe, preset, parameters and rewards."""
 
 import re
 from dataclasses import dataclass
@@ -168,13 +168,13 @@ def _explore(
 
 
 def _value(recipe: Recipe, preset: Preset, name: str) -> Any:
-    """What a knob is where nobody turns it."""
+    """Return the preset's value of a parameter, else its default."""
     if name in preset.params:
         return preset.params[name]
-    knob = recipe.knob(name)
-    if knob is None:
-        raise KeyError(f"{recipe.id} has no knob {name}")
-    return knob.default
+    parameter = recipe.parameter(name)
+    if parameter is None:
+        raise KeyError(f"{recipe.id} has no parameter {name}")
+    return parameter.default
 
 
 def find_param(field: str, method: str) -> str:
@@ -182,7 +182,7 @@ def find_param(field: str, method: str) -> str:
     places = {"dataset": "training_file", "validation_dataset": "validation_file", "model": "model"}
     if field in places:
         return places[field]
-    knobs = {
+    parameters = {
         "params.batch_size": "batch_size",
         "params.learning_rate": "learning_rate_multiplier",
         "params.epochs": "n_epochs",
@@ -191,6 +191,6 @@ def find_param(field: str, method: str) -> str:
         "params.validate_every": "eval_interval",
         "params.validation_samples": "eval_samples",
     }
-    if field in knobs:
-        return f"method.{method}.hyperparameters.{knobs[field]}"
+    if field in parameters:
+        return f"method.{method}.hyperparameters.{parameters[field]}"
     return f"method.{method}.grader" if field.startswith("params.rewards") else field

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlmodel import Session
 from trellis_contracts.evaluation import AnyOrder, EngineSettings
+from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition
 
@@ -41,7 +42,7 @@ def hash_training(
     content = {
         "kind": "train",
         # Presets, fixed settings and defaults too: a recipe that changed is another one.
-        "recipe": get_recipe(job.recipe).model_dump(mode="json"),
+        "recipe": get_recipe(job.recipe).model_dump(mode="json", exclude=set(Recipe.old_names)),
         "preset": composition.preset,
         "params": composition.params,
         "overrides": job.overrides,

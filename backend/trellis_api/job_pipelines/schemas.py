@@ -74,7 +74,7 @@ class StageCreate(BaseModel):
     data_format: DataFormat | None = None
     validation_columns: DataColumns = Field(default_factory=dict)
     validation_data_format: DataFormat | None = None
-    params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
+    params: Choices = Field(default_factory=dict, description="Parameters of the recipe.")
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
     resources: Resources = Field(default_factory=Resources)
     exports: bool = Field(default=True, description="A training's checkpoint becomes a model at its end.")

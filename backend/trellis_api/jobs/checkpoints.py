@@ -28,7 +28,7 @@ from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation
 from trellis_api.jobs.models import TRAIN, Checkpoint, Job
 from trellis_api.models.repository import list_exported_steps
 
-KEEP_KNOB = "keep_checkpoints"
+KEEP_PARAMETER = "keep_checkpoints"
 Reason = Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]
 Use = Literal["pinned", "exporting", "evaluating", "resumed", "writing"]
 _USES: dict[Use, str] = {
@@ -177,7 +177,7 @@ def apply_retention(session: Session, *, job: Job) -> list[int]:
 
 def read_keep_count(job: Job) -> int | None:
     """How many of the last checkpoints the job keeps; None: all."""
-    given = job.params.get(KEEP_KNOB)
+    given = job.params.get(KEEP_PARAMETER)
     if given is None:
         given = _default_keep_count(job)
     if isinstance(given, bool) or not isinstance(given, int | float | str):
@@ -201,10 +201,10 @@ def _default_keep_count(job: Job) -> object:
     except UnknownRecipe:
         return None
     preset = next((each for each in recipe.presets if each.id == job.preset), None)
-    if preset is not None and KEEP_KNOB in preset.params:
-        return preset.params[KEEP_KNOB]
-    knob = recipe.knob(KEEP_KNOB)
-    return knob.default if knob else None
+    if preset is not None and KEEP_PARAMETER in preset.params:
+        return preset.params[KEEP_PARAMETER]
+    parameter = recipe.parameter(KEEP_PARAMETER)
+    return parameter.default if parameter else None
 
 
 def _find_best_steps(job: Job, rows: Sequence[Checkpoint], metrics: dict[int, Metrics]) -> set[int | None]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,9 @@ from trellis_api.jobs.fit_schemas import DataConversion, DataFit, DataOffer, Dat
 from trellis_api.jobs.models import Job
 
 log = logging.getLogger(__name__)
+
+#: What a job reads a dataset for.
+Split = Literal["training", "validation"]
 
 MAX_OFFERS = 8
 #: Of a text in the sample.
@@ -56,7 +59,7 @@ def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
     """How the rows would be read for the recipe."""
     types = _types_of(dataset)
     reading = _choose_reading(recipe, dataset, choice, types)
-    form = recipe.trains_on
+    form = recipe.row_format
     is_sampled = reading.format is recipe.sampled_from
     can_be_read = (is_sampled or reading.format in CONVERSIONS[form]) and not reading.missing
     # What the model will say to a prompt is not known yet: the sample is the prompt.
@@ -83,10 +86,10 @@ def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
     )
 
 
-def choice_of(job: Job, dataset: DatasetView, *, is_other: bool) -> Choice:
+def choice_of(job: Job, dataset: DatasetView, *, split: Split) -> Choice:
     """What a job says about a dataset; of one that is not its training data, only what concerns it too."""
     data_format = format_of(job.data_format)
-    if not is_other:
+    if split == "training":
         return Choice(job.data_columns, data_format)
     if job.validation_columns or job.validation_data_format:
         return Choice(job.validation_columns, format_of(job.validation_data_format))

@@ -75,5 +75,5 @@ def count_run_steps(composition: Composition, request: ComposeRequest) -> int | 
     else:
         batch = whole(params.get("batch_size"), 0)
     # One document may fill many blocks: only the tokenizer can tell.
-    is_text = get_recipe(request.recipe).trains_on is DataFormat.TEXT
+    is_text = get_recipe(request.recipe).row_format is DataFormat.TEXT
     return count_steps(params, rows=None if is_text else request.row_count, batch=batch)

@@ -141,7 +141,7 @@ class UnsuitableDataset(InvalidRequest):
 
 
 class InvalidConfiguration(InvalidRequest):
-    """The recipe's knobs or the engine's keys are wrong; the details name each."""
+    """The recipe's parameters or the engine's keys are wrong; the details name each."""
 
     code = "invalid_configuration"
 

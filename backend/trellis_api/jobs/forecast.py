@@ -12,8 +12,8 @@ from sqlmodel import Session, col, select
 from trellis_contracts.states import JobState
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition
-from trellis_recipes.knobs import Value, resolve_knobs
 from trellis_recipes.memory.settings import IncompleteConfiguration
+from trellis_recipes.recipe_parameters import Value, resolve_parameters
 
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import repository
@@ -70,7 +70,7 @@ def resolve_params(job: Job) -> dict[str, Value] | None:
     except UnknownRecipe:
         return None
     preset = next((each for each in recipe.presets if each.id == job.preset), None)
-    return resolve_knobs(recipe, preset, job.params)[0]
+    return resolve_parameters(recipe, preset, job.params)[0]
 
 
 def rows_of_a_step(params: Mapping[str, object]) -> int:

@@ -60,7 +60,7 @@ class Job(SQLModel, table=True):
     validation_columns: dict[str, str] = Field(
         default_factory=dict, sa_type=JsonColumn, sa_column_kwargs={"server_default": "{}"}
     )
-    #: Knobs and engine keys as they were asked for; launch composes them anew.
+    #: Parameters and engine keys as they were asked for; launch composes them anew.
     params: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     overrides: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     seed: int = Field(default=1, sa_type=BigInteger)

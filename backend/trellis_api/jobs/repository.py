@@ -47,7 +47,7 @@ class JobFilter:
     is_starred: bool | None = None
     sweep: str | None = None
     group: str | None = None
-    #: Knobs with the values that they must have.
+    #: Parameters with the values that they must have.
     params: tuple[tuple[str, str], ...] = ()
 
 
@@ -107,8 +107,8 @@ def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
         statement = statement.where(Job.sweep_id == wanted.sweep)
     if wanted.group is not None:
         statement = statement.where(Job.group == wanted.group)
-    for knob, value in wanted.params:
-        statement = statement.where(col(Job.params)[knob].as_string() == value)
+    for parameter, value in wanted.params:
+        statement = statement.where(col(Job.params)[parameter].as_string() == value)
     return statement
 
 

@@ -95,7 +95,7 @@ def list_jobs(
     """Every filter that is given must hold. A cursor is good for the order that gave it."""
     if sort in BY_METRIC and metric is None:
         raise SortNeedsMetric(f"To sort by {sort.value}, set `metric` to the metric's key.")
-    knobs = {"environment": environment, "workflow": workflow}
+    parameters = {"environment": environment, "workflow": workflow}
     wanted = JobFilter(
         states=tuple(state or ()),
         kind=kind,
@@ -106,7 +106,7 @@ def list_jobs(
         is_starred=starred,
         sweep=sweep,
         group=group,
-        params=tuple((knob, value) for knob, value in knobs.items() if value is not None),
+        params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )
     by = JobOrder(sort, order, metric)
     return presentation.list_page(session, wanted=wanted, order=by, cursor=cursor, limit=limit)

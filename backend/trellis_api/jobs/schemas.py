@@ -160,7 +160,7 @@ class JobCreate(BaseModel):
     validation_data_format: DataFormat | None = Field(
         default=None, description="Read the validation's rows as this; default as the training dataset's."
     )
-    params: Choices = Field(default_factory=dict, description="Knobs of the recipe.")
+    params: Choices = Field(default_factory=dict, description="Parameters of the recipe.")
     overrides: Choices = Field(default_factory=dict, description="Dotted engine keys and values.")
     seed: int = Field(default=1, ge=0, lt=2**31)
     resources: Resources = Field(default_factory=Resources)
@@ -196,7 +196,7 @@ class JobClone(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: JobName | None = None
-    params: Choices = Field(default_factory=dict, description="Merged into the original's knobs.")
+    params: Choices = Field(default_factory=dict, description="Merged into the original's parameters.")
     overrides: Choices = Field(default_factory=dict, description="Merged into the original's keys.")
     seed: int | None = Field(default=None, ge=0, lt=2**31)
     tags: list[Tag] | None = Field(default=None, max_length=MAX_TAGS)
@@ -250,7 +250,7 @@ class JobPreview(BaseModel):
         description="How the rows of the validation suit; null where some of the training rows are held out."
     )
     rewards: list[RewardTerm] = Field(
-        description="What a response earns, also where plain knobs say it; empty where nothing is rewarded."
+        description="What a response earns, also where plain parameters say it; empty where nothing is."
     )
     memory: MemoryEstimate | None = Field(
         description="What the run is expected to need; null where the model's form is not known."

@@ -19,6 +19,7 @@ from trellis_api.environments.resources import find_environment_problems, keep_e
 from trellis_api.jobs import data_fit, exports, memory, repository, service
 from trellis_api.jobs import forecast as forecasting
 from trellis_api.jobs.composition import JobInputs, build_compose_request
+from trellis_api.jobs.data_selection import DataSelection, require_rows
 from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
@@ -33,7 +34,6 @@ from trellis_api.jobs.evaluating import request as evaluating
 from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.models import TRAIN, Job
-from trellis_api.jobs.rows import Wanted, require_rows
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.tool_templates import find_tool_problems
@@ -269,9 +269,11 @@ def find_job_inputs(session: Session, settings: Settings, *, job: Job) -> JobInp
         raise AdapterNeedsBase(message, [{**_issue(AdapterNeedsBase.code, "model"), "message": message}])
     validation = None
     if job.validation_dataset_id is not None:
-        wanted = Wanted("validation", job.validation_dataset_id, job.validation_version, job.validation_split)
+        wanted = DataSelection(
+            "validation", job.validation_dataset_id, job.validation_version, job.validation_split
+        )
         validation = require_rows(session, settings, wanted)
-    wanted = Wanted("dataset", job.dataset_id or "", job.dataset_version, job.dataset_split)
+    wanted = DataSelection("dataset", job.dataset_id or "", job.dataset_version, job.dataset_split)
     return JobInputs(
         model=model, dataset=require_rows(session, settings, wanted), validation_dataset=validation
     )
@@ -304,7 +306,7 @@ def _check_data(
     fits = [("dataset", job_inputs.dataset, data)]
     validation_data = None
     if (validation := job_inputs.validation_dataset) is not None:
-        validation_data = _fit(job, validation, is_other=True)
+        validation_data = _fit(job, validation, split="validation")
         fits.append(("validation_dataset", validation, validation_data))
     problems = []
     for field, dataset, found in fits:
@@ -313,12 +315,12 @@ def _check_data(
     return data, validation_data, problems
 
 
-def _fit(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataFit | None:
+def _fit(job: Job, dataset: DatasetView, *, split: data_fit.Split = "training") -> DataFit | None:
     try:
         recipe = get_recipe(job.recipe)
     except UnknownRecipe:
         return None  # the composition says so, with the nearest name
-    choice = data_fit.choice_of(job, dataset, is_other=is_other)
+    choice = data_fit.choice_of(job, dataset, split=split)
     return data_fit.fit(recipe, dataset, choice)
 
 

@@ -12,7 +12,7 @@ from trellis_api.models.models import Model
 
 #: Agents that always have tools; a workflow may have some, which its first sessions tell before it trains.
 _WITH_TOOLS = frozenset({"linksearch"})
-_KNOB, _HERMES = "tool_template", "hermes"
+_PARAMETER, _HERMES = "tool_template", "hermes"
 
 
 def find_tool_problems(
@@ -23,14 +23,14 @@ def find_tool_problems(
         agent = get_recipe(recipe).agent
     except UnknownRecipe:
         return []
-    if agent not in _WITH_TOOLS or params.get(_KNOB) == _HERMES:
+    if agent not in _WITH_TOOLS or params.get(_PARAMETER) == _HERMES:
         return []
     folder = settings.data_root / (model.path or "")
     if not folder.is_dir() or shows_tools(folder):  # weights that are not here are told of elsewhere
         return []
     message = (
         f"The chat template of {model.name} doesn't support tools, so the agent "
-        f"wouldn't see them. Use a model with tool support, or set {_KNOB} to {_HERMES}."
+        f"wouldn't see them. Use a model with tool support, or set {_PARAMETER} to {_HERMES}."
     )
     details = [{"code": ToolsNotShown.code, "field": "model", "message": message}]
     return [(ToolsNotShown(message, details), "model")]

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.datasets.version_repository import find_version
 from trellis_api.environments.repository import find_environment
-from trellis_api.environments.uses import KNOB as ENVIRONMENT_KNOB
+from trellis_api.environments.uses import PARAMETER as ENVIRONMENT_PARAMETER
 from trellis_api.evaluations import lineage as evaluations
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job, list_jobs_from_model
@@ -33,7 +33,7 @@ def describe_training(session: Session, *, job: Job, step: int) -> Training:
     version = None
     if dataset is not None and job.dataset_version is not None:
         version = find_version(session, dataset_id=dataset.id, version_id=job.dataset_version)
-    named = job.params.get(ENVIRONMENT_KNOB)
+    named = job.params.get(ENVIRONMENT_PARAMETER)
     environment_id = named if isinstance(named, str) else None
     environment = find_environment(session, environment_id=environment_id) if environment_id else None
     return Training(

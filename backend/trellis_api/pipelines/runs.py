@@ -201,4 +201,4 @@ def dropped_path(report: RunReport, step: str, folder: Path) -> Path | None:
 
 def clusters_path(report: RunReport, step: str, folder: Path) -> Path | None:
     """The file of the clusters that a step found."""
-    return folder / report.settled[step] / CLUSTERS_FILE if step in report.settled else None
+    return folder / report.reduced[step] / CLUSTERS_FILE if step in report.reduced else None

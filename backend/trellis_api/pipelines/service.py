@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 from trellis_contracts.pipeline import Pipeline
 from trellis_data.pipeline.document import dump_pipeline, pipeline_hash
+from trellis_data.pipeline.renamed_parameters import use_present_names
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
@@ -83,7 +84,7 @@ def get_version(session: Session, row: SavedPipeline, *, number: int | None) -> 
 def document_of(row: SavedPipeline, version: PipelineVersion) -> Pipeline:
     """What a version does, under the name that the pipeline has now."""
     document = {**version.document, "name": row.name, "description": row.description}
-    return Pipeline.model_validate(document)
+    return use_present_names(Pipeline.model_validate(document))
 
 
 def read(session: Session, *, pipeline_id: str, number: int | None) -> PipelineRead:

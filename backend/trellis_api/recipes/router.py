@@ -11,9 +11,9 @@ from trellis_api.recipes.schemas import RecipeList, RecipeName, RecipeNames
 router = APIRouter(prefix="/recipes", tags=["recipes"], responses={401: ERROR_RESPONSES[401]})
 
 
-@router.get("")
+@router.get("", response_model_exclude={"items": {"__all__": {"knobs"}}})
 def read_recipes() -> RecipeList:
-    """All recipes, with their knobs and presets."""
+    """All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large."""
     return RecipeList(items=list_recipes())
 
 

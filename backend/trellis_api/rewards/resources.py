@@ -41,7 +41,7 @@ class FoundResources:
 
 
 def as_terms(rewards: object) -> list[RewardTerm]:
-    """The terms of a knob ``rewards``, also of one that nobody has checked; what is no term is left out."""
+    """The terms of a parameter ``rewards``, also of an unchecked one; what is no term is left out."""
     entries = rewards if isinstance(rewards, list) else []
     terms = []
     for entry in entries:

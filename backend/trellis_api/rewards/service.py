@@ -19,7 +19,7 @@ from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import data_fit, rollout_store
 from trellis_api.jobs import service as jobs_service
 from trellis_api.jobs.data_fit import Choice
-from trellis_api.jobs.rows import Wanted, require_rows
+from trellis_api.jobs.data_selection import DataSelection, require_rows
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle
@@ -164,7 +164,7 @@ def read_dataset(dataset: DatasetView, columns: Mapping[str, str]) -> tuple[Data
 
 
 def _require_dataset(session: Session, request: DryRunCreate, settings: Settings) -> DatasetView:
-    wanted = Wanted("dataset", request.dataset, request.dataset_version, request.dataset_split)
+    wanted = DataSelection("dataset", request.dataset, request.dataset_version, request.dataset_split)
     dataset = require_rows(session, settings, wanted)
     found = data_fit.fit(get_recipe(_READER), dataset, Choice(request.columns))
     if not found.fits:

@@ -147,16 +147,16 @@ def _check_names(request: SweepCreate, recipe: Recipe | None) -> Iterator[SweepI
             continue
         if name.startswith(space.OVERRIDES):
             continue  # composed below, where an unknown key is refused with the nearest one
-        knob = recipe.knob(name) if recipe is not None else None
-        if knob is None and recipe is not None:
-            close = nearest(name, [each.name for each in recipe.knobs])
+        parameter = recipe.parameter(name) if recipe is not None else None
+        if parameter is None and recipe is not None:
+            close = nearest(name, [each.name for each in recipe.parameters])
             hint = f" Did you mean {close}?" if close else ""
             message = f"{recipe.id} has no parameter '{name[:80]}'.{hint}"
             yield SweepIssue(code="unknown_parameter", field=place, message=message)
-        elif knob is not None and knob.type in _SPECIAL:
-            message = f"'{name}' is a {knob.type}, which sweeps can't vary. Launch one sweep per value."
+        elif parameter is not None and parameter.type in _SPECIAL:
+            message = f"'{name}' is a {parameter.type}, which sweeps can't vary. Launch one sweep per value."
             yield SweepIssue(code="not_variable", field=place, message=message)
-        elif knob is not None and variation.values is None and knob.type not in ("int", "float"):
+        elif parameter is not None and variation.values is None and parameter.type not in ("int", "float"):
             message = f"'{name}' is not numeric; provide a list of values."
             yield SweepIssue(code="no_range", field=place, message=message)
 

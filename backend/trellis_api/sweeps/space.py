@@ -17,9 +17,9 @@ Values = dict[str, Any]
 
 def is_integer(name: str, variation: Variation, recipe: Recipe | None) -> bool:
     """Whether only whole numbers are meant."""
-    knob = recipe.knob(name) if recipe is not None else None
-    if knob is not None and not name.startswith(OVERRIDES):
-        return knob.type == "int"
+    parameter = recipe.parameter(name) if recipe is not None else None
+    if parameter is not None and not name.startswith(OVERRIDES):
+        return parameter.type == "int"
     bounds = (variation.min, variation.max, *([] if variation.step is None else [variation.step]))
     return all(isinstance(bound, int) for bound in bounds)
 

@@ -9,7 +9,7 @@ from trellis_api.jobs.models import Job
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.workflows.files import FILES
 from trellis_api.workflows.schemas import WorkflowListed
-from trellis_api.workflows.service import KNOB
+from trellis_api.workflows.service import PARAMETER
 
 #: Jobs that are named beside a file; the list of jobs has all of them.
 _SHOWN = 3
@@ -18,7 +18,7 @@ _SHOWN = 3
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[WorkflowListed]:
     """One page, newest first."""
     page = FILES.list(session, cursor=cursor, limit=limit)
-    users = map_uses(session, knob=KNOB)
+    users = map_uses(session, parameter=PARAMETER)
     counts, newest = _map_jobs(session, [file.id for file in page.items])
     items = [
         WorkflowListed(
@@ -34,7 +34,7 @@ def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[Workf
 
 def _map_jobs(session: Session, ids: list[str]) -> tuple[dict[str, int], dict[str, list[NamedReference]]]:
     """How many jobs each file has, and the newest of them; the others stay in the database."""
-    file_id = col(Job.params)[KNOB].as_string()
+    file_id = col(Job.params)[PARAMETER].as_string()
     chosen = select(file_id.label("file_id"), col(Job.id), col(Job.name), col(Job.created_at))
     used = chosen.where(file_id.in_(ids)).subquery().c
     newest_first = (used.created_at.desc(), used.id.desc())

@@ -28,9 +28,9 @@ from trellis_api.workflows.folders import package_folder
 from trellis_api.workflows.models import WorkflowFile
 from trellis_api.workflows.schemas import WorkflowCreate
 
-#: The knob that names a workflow.
-KNOB = "workflow"
-FIELD, AUXILIARY_FIELD = f"params.{KNOB}", f"params.{AUXILIARY}"
+#: The parameter that names a workflow.
+PARAMETER = "workflow"
+FIELD, AUXILIARY_FIELD = f"params.{PARAMETER}", f"params.{AUXILIARY}"
 
 
 @dataclass(frozen=True)
@@ -111,20 +111,20 @@ def delete_workflow(session: Session, settings: Settings, *, workflow_id: str) -
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, workflow_id)
     file = FILES.get(session, workflow_id)
-    FILES.delete(session, file, users=list_uses(session, knob=KNOB, value=workflow_id))
+    FILES.delete(session, file, users=list_uses(session, parameter=PARAMETER, value=workflow_id))
     if file.files is not None:
         remove_after_commit(session, package_folder(settings, workflow_id))
 
 
 def keep_workflow(session: Session, params: dict[str, Any]) -> None:
     """Hold the file that a job's parameters name, until the transaction ends."""
-    if isinstance(name := params.get(KNOB), str):
+    if isinstance(name := params.get(PARAMETER), str):
         FILES.lock(session, name, is_shared=True)
 
 
 def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile | None:
     """The file that a job's parameters name, None where they name none; raises where it cannot be used."""
-    name = params.get(KNOB)
+    name = params.get(PARAMETER)
     if not isinstance(name, str):
         return None
     file = FILES.find(session, name)

@@ -31,7 +31,7 @@ from trellis_contracts.spec import JobSpec, ModelSource
 from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment
 
-from trellis_cli.bench.measured_command import run_measured
+from trellis_cli.bench.measured_command import PATIENCE_S, run_measured
 from trellis_cli.bench.peak_memory import PeakMemory, in_gib
 from trellis_cli.bench.result import Result
 from trellis_cli.errors import Problem
@@ -128,7 +128,9 @@ def order_benchmarks(data: Path, problems: Mapping[str, int | None]) -> list[Ben
     ]
 
 
-def run_ours(model: Path, folder: Path, tasks: list[BenchmarkTask]) -> float:
+def run_ours(
+    model: Path, folder: Path, tasks: list[BenchmarkTask], *, timeout_s: float = PATIENCE_S
+) -> float:
     """Seconds of the engine of a job, which writes to a spool that nobody sends."""
     attempt = folder / "job" / "attempt-1"
     attempt.mkdir(parents=True)
@@ -159,7 +161,7 @@ def run_ours(model: Path, folder: Path, tasks: list[BenchmarkTask]) -> float:
     file = attempt / SPEC_FILE
     file.write_text(spec.model_dump_json())
     started = time.perf_counter()
-    run_measured("-m", "trellis_train.engines.evaluate", str(file), log=attempt / "log")
+    run_measured("-m", "trellis_train.engines.evaluate", str(file), log=attempt / "log", timeout_s=timeout_s)
     return time.perf_counter() - started
 
 
@@ -187,7 +189,9 @@ def _samples_file(folder: Path, label: str) -> Path:
     return folder / "evaluation" / SAMPLES_FOLDER / f"{label}.sqlite"
 
 
-def run_harness(folder: Path, settings: Path, mode: str, flag: str) -> tuple[float, dict[str, Any]]:
+def run_harness(
+    folder: Path, settings: Path, mode: str, flag: str, *, timeout_s: float = PATIENCE_S
+) -> tuple[float, dict[str, Any]]:
     """Seconds of the harness, and what it has found."""
     env = {
         **_environment(),
@@ -201,7 +205,10 @@ def run_harness(folder: Path, settings: Path, mode: str, flag: str) -> tuple[flo
     }
     started = time.perf_counter()
     answer = run_measured(
-        "-m", "trellis_train.comparison.lm_eval_vllm", str(settings), log=folder / f"{mode}.log", env=env
+        *("-m", "trellis_train.comparison.lm_eval_vllm", str(settings)),
+        log=folder / f"{mode}.log",
+        env=env,
+        timeout_s=timeout_s,
     )
     seconds = time.perf_counter() - started
     return seconds, json.loads(answer.strip().splitlines()[-1])

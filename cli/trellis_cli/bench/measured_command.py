@@ -13,7 +13,9 @@ PATIENCE_S = 900.0
 NOT_INHERITED = ("TRELLIS_", "RAY_", "OMP_", "GOMP_")
 
 
-def run_measured(*arguments: str, log: Path, env: Mapping[str, str] | None = None) -> str:
+def run_measured(
+    *arguments: str, log: Path, env: Mapping[str, str] | None = None, timeout_s: float = PATIENCE_S
+) -> str:
     """What a command prints; a failure shows the end of its log."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     with log.open("w") as errors:
@@ -24,7 +26,7 @@ def run_measured(*arguments: str, log: Path, env: Mapping[str, str] | None = Non
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=timeout_s,
             check=False,
         )
     if done.returncode:

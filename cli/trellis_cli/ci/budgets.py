@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_cli.ci.results import FAST_FOLDER, read_json, write_json
-from trellis_cli.ci.suites import list_budgets
+from trellis_cli.ci.runner import list_budgets
 
 #: What the probe takes on the machine that the budgets were measured on (two cores of an AMD EPYC, AVX2).
 REFERENCE_S = 0.136

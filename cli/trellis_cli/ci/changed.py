@@ -15,7 +15,7 @@ from typing import Any
 
 from trellis_cli.ci.packages import ROOTS
 from trellis_cli.ci.results import git
-from trellis_cli.ci.suites import Part, list_parts
+from trellis_cli.ci.runner import Part, list_parts
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.services.platform import REPOSITORY_ROOT
 

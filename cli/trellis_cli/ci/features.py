@@ -12,7 +12,7 @@ from trellis_cli.ci import results
 from trellis_cli.ci.commands import pick, run_side_by_side
 from trellis_cli.ci.junit import Case, read_cases
 from trellis_cli.ci.report import show
-from trellis_cli.ci.suites import group_by_suite, pytest_command
+from trellis_cli.ci.runner import group_by_suite, pytest_command
 from trellis_cli.errors import Problem
 from trellis_cli.output import out
 from trellis_cli.services.platform import REPOSITORY_ROOT

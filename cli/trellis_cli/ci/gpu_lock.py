@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trellis_cli.ci.packages import ROOTS
-from trellis_cli.ci.suites import FAST, SHARED_CORES
+from trellis_cli.ci.runner import FAST, SHARED_CORES
 from trellis_cli.services.platform import REPOSITORY_ROOT
 
 REQUIREMENTS = REPOSITORY_ROOT / "requirements"

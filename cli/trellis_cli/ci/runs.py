@@ -15,7 +15,7 @@ from trellis_cli.ci import budgets, features, results
 from trellis_cli.ci.changed import find_reach
 from trellis_cli.ci.commands import LANES, Command, Outcome, run, run_side_by_side
 from trellis_cli.ci.report import Row, list_slowest, make_row, print_report, read_row, show
-from trellis_cli.ci.suites import (
+from trellis_cli.ci.runner import (
     FAST,
     FRONTEND,
     LEFT_OUT,

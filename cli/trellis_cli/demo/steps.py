@@ -11,8 +11,8 @@ from typing import Any
 
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.finding import look_for_model
 from trellis_cli.output import err
+from trellis_cli.resolve_by_name import look_for_model
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 from trellis_cli.task_bar import FetchBar
 from trellis_cli.waiting import wait_for_dataset, wait_for_model
@@ -100,7 +100,7 @@ def last_checkpoint(client: ApiClient, job: str) -> dict[str, Any]:
 
 
 def run_job(client: ApiClient, request: dict[str, Any]) -> str:
-    """Launch a job, show it to its end, and insist that it succeeded."""
+    """Launch a job, show it to its end, and require success."""
     job = client.post("/jobs", request)
     say(f"{request['name']}: {client.url}/jobs/{job['id']}")
     ended = watch_job(client, job["id"])

@@ -36,7 +36,7 @@ SFT_PARAMS: dict[str, Any] = {
 GRPO_PARAMS: dict[str, Any] = {
     "total_steps": 24,
     "batch_size": 16,
-    # One update of a step, on responses of the policy itself: the sampler's log-probabilities are its own.
+    # One update of a step, on the policy's own responses: the rollout engine's log-probabilities are its own.
     "mini_batch_size": 16,
     "old_log_probs": "sampler",
     "group_size": 4,

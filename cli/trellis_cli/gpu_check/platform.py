@@ -106,7 +106,7 @@ class Jobs:
         evaluation = self._client.post("/evaluations", plan)["items"][0]["id"]
         self._look(f"/evaluations/{evaluation}", lambda found: found["state"] == "running")
         training = self._launch_grpo(gpus)
-        self._look(f"/evaluations/{evaluation}", lambda found: found["is_displaced"])
+        self._look(f"/evaluations/{evaluation}", lambda found: found["preempted"])
         self._wait(training)
         self._look(f"/evaluations/{evaluation}", lambda found: found["state"] == "succeeded")
         return f"it left for a training on {gpus} GPU(s) and finished afterwards"

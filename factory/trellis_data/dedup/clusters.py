@@ -37,13 +37,13 @@ _SCHEMA = pa.schema(
 )
 
 
-def settle_clusters(
-    surveys: Sequence[Path], folder: Path, parents: np.ndarray, keep: Keep, similarity: Similarity
+def reduce_clusters(
+    scans: Sequence[Path], folder: Path, parents: np.ndarray, keep: Keep, similarity: Similarity
 ) -> dict[str, Any]:
     """Write which rows stay and who is in which cluster; ``parents`` is a flattened forest of rows."""
     sizes = np.bincount(parents, minlength=len(parents)).astype(np.uint32)
     members = np.flatnonzero(sizes[parents] > 1)
-    best = _survivors(surveys, parents, keep)
+    best = _survivors(scans, parents, keep)
     stays = np.ones(len(parents), dtype=bool)
     stays[members] = best[parents[members]] == members
     np.save(folder / KEEP_FILE, stays)
@@ -52,7 +52,7 @@ def settle_clusters(
     near[gone] = similarity(members[gone], best[parents[members[gone]]])
     roots = np.flatnonzero(sizes > 1)
     roots = roots[np.argsort(-sizes[roots].astype(np.int64), kind="stable")]
-    shown = Ragged(surveys, "preview", np.uint8)
+    shown = Ragged(scans, "preview", np.uint8)
     _write_clusters(folder / CLUSTERS_FILE, roots, sizes, parents, members, stays, near, shown)
     removed = int(gone.sum())
     return {
@@ -66,20 +66,20 @@ def settle_clusters(
     }
 
 
-def apply_clusters(batch: Batch, settled: Path, reason: str) -> Outcome:
+def apply_clusters(batch: Batch, reduced: Path, reason: str) -> Outcome:
     """Drop the rows of a batch that do not stay."""
-    stays = np.load(settled / KEEP_FILE, mmap_mode="r")[batch.start : batch.start + len(batch)]
+    stays = np.load(reduced / KEEP_FILE, mmap_mode="r")[batch.start : batch.start + len(batch)]
     return dropping(batch.table, {reason: ~np.asarray(stays)})
 
 
-def _survivors(surveys: Sequence[Path], parents: np.ndarray, keep: Keep) -> np.ndarray:
+def _survivors(scans: Sequence[Path], parents: np.ndarray, keep: Keep) -> np.ndarray:
     """For each root the row that survives."""
     from trellis_data.dedup.union_find import survivors
 
     if keep == "first":
         return np.arange(len(parents), dtype=np.int64)
     best = np.full(len(parents), -1, dtype=np.int64)
-    survivors(parents, Column(surveys, "rank", np.float64).whole(), best)
+    survivors(parents, Column(scans, "rank", np.float64).whole(), best)
     return best
 
 

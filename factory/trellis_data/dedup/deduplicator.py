@@ -1,4 +1,4 @@
-"""What all operators that find duplicates have in common: survey of texts, survivors, dropping the others."""
+"""What all operators that find duplicates have in common: scan of texts, survivors, dropping the others."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trellis_data.dedup.clusters import apply_clusters
 from trellis_data.dedup.number_columns import ColumnWriter
-from trellis_data.dedup.sources import check_score, survey_rows
+from trellis_data.dedup.sources import check_score, scan_rows
 from trellis_data.layout import Batch, Layout
 from trellis_data.operator import GlobalOperator
 from trellis_data.outcome import Outcome
@@ -26,14 +26,14 @@ class Deduplicator(GlobalOperator):
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - all layouts have texts
         check_score(schema, self.params)
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         with ColumnWriter(folder) as writer:
             for batch in batches:
-                self.write(writer, batch, survey_rows(writer, batch, self.params))
+                self.write(writer, batch, scan_rows(writer, batch, self.params))
 
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        return apply_clusters(batch, settled, self.reason)
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
+        return apply_clusters(batch, reduced, self.reason)
 
     @abstractmethod
     def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:
-        """Append what settling needs of the batch's rows, whose texts are ``texts``."""
+        """Append what reducing needs of the batch's rows, whose texts are ``texts``."""

@@ -114,7 +114,7 @@ def write_grams(writer: ColumnWriter, texts: pl.Series) -> None:
     Ragged.append(writer, "grams", flat, counts)
 
 
-def project_grams(surveys: Sequence[Path], folder: Path, seed: int) -> int:
+def project_grams(scans: Sequence[Path], folder: Path, seed: int) -> int:
     """Write ``vectors`` of all rows into ``folder``: TF-IDF of the runs of characters, projected; their size.
 
     A run that is in few texts counts more (idf); each goes to a few of the numbers with a random sign, which
@@ -122,9 +122,9 @@ def project_grams(surveys: Sequence[Path], folder: Path, seed: int) -> int:
     """
     from trellis_data.dedup import kernels
 
-    grams = Ragged(surveys, "grams", np.uint32)
+    grams = Ragged(scans, "grams", np.uint32)
     seen = np.zeros(1 << _GRAM_BITS, dtype=np.int64)
-    for _, piece in Column(surveys, "grams", np.uint32).pieces():
+    for _, piece in Column(scans, "grams", np.uint32).pieces():
         seen += np.bincount(piece, minlength=1 << _GRAM_BITS)
     weights = np.log((1 + len(grams)) / (1 + seen)).astype(np.float32)
     with ColumnWriter(folder) as writer:

@@ -1,6 +1,6 @@
 """Exact duplicates: rows of the same texts, byte by byte or after what does not matter is taken away.
 
-Survey writes one 64-bit hash a row, settling sorts the hashes. The hash tells columns and turns apart: the
+Scan writes one 64-bit hash a row, reducing sorts the hashes. The hash tells columns and turns apart: the
 same words split otherwise between question and answer are another row. Among ten million different rows the
 chance that any two share a hash is below one in 300,000.
 """
@@ -13,20 +13,20 @@ import numpy as np
 import polars as pl
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.clusters import settle_clusters
+from trellis_data.dedup.clusters import reduce_clusters
 from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
 from trellis_data.mixing import mix
-from trellis_data.operator import knob
+from trellis_data.operator import parameter
 from trellis_data.texts import texts_of
 
 
 class ExactParams(DuplicateParams):
     """Parameters of ``exact_duplicates``."""
 
-    ignore: Literal["nothing", "spaces_and_case", "marks"] = knob(
+    ignore: Literal["nothing", "spaces_and_case", "marks"] = parameter(
         "spaces_and_case",
         title=Text(en="Ignore", zh="忽略的差异"),
         help=Text(
@@ -53,11 +53,11 @@ class ExactDuplicates(Deduplicator):
         frame = texts_of(batch, self.params.where, self.params.columns)
         writer.append("hash", _hash_rows(frame, self._hashes(TextBuffers.of(frame["text"])), len(batch)))
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup.keys import join_equal
 
-        _, parents = join_equal(Column(surveys, "hash", np.uint64))
-        return settle_clusters(surveys, folder, parents, self.params.keep, _all_alike)
+        _, parents = join_equal(Column(scans, "hash", np.uint64))
+        return reduce_clusters(scans, folder, parents, self.params.keep, _all_alike)
 
     def _hashes(self, texts: TextBuffers) -> np.ndarray:
         from trellis_data.dedup import alphabet, kernels

@@ -18,11 +18,11 @@ SHINGLES_AT_ONCE = 1 << 25
 
 
 class NearDuplicates:
-    """Joins the rows of some surveys."""
+    """Joins the rows of some scans."""
 
-    def __init__(self, surveys: Sequence[Path], threshold: float, bands: Bands) -> None:
-        self._surveys, self._threshold, self._bands = surveys, threshold, bands
-        self._shingles = Ragged(surveys, "shingles", np.uint32)
+    def __init__(self, scans: Sequence[Path], threshold: float, bands: Bands) -> None:
+        self._scans, self._threshold, self._bands = scans, threshold, bands
+        self._shingles = Ragged(scans, "shingles", np.uint32)
         self._parents = np.empty(0, dtype=np.uint32)
         #: Pairs whose similarity was computed, and those that reached the threshold.
         self.compared = 0
@@ -31,7 +31,7 @@ class NearDuplicates:
     def join(self) -> np.ndarray:
         """For each row the first row of its cluster."""
         # Rows of equal tokens have the same set: there is nothing to compare.
-        _, self._parents = join_equal(Column(self._surveys, "whole", np.uint64))
+        _, self._parents = join_equal(Column(self._scans, "whole", np.uint64))
         # One of several identical rows stands for all of them.
         taken = self._parents == np.arange(len(self._parents), dtype=np.uint32)
         taken &= np.diff(self._shingles.offsets) > 0
@@ -63,7 +63,7 @@ class NearDuplicates:
         every = (
             keys
             for number in range(self._bands.number)
-            for keys in sorted_keys(Column(self._surveys, f"band-{number}", np.uint32), taken)
+            for keys in sorted_keys(Column(self._scans, f"band-{number}", np.uint32), taken)
         )
         with ThreadPoolExecutor(1) as pool:
             coming = pool.submit(next, every, None)

@@ -4,14 +4,14 @@ A text is the set of its shingles: runs of n tokens, where a token is a word, or
 without spaces (Chinese, Japanese, Thai). Two texts are near-duplicates where the Jaccard similarity of
 their sets reaches the threshold.
 
-Survey writes, per row, the shingles' hashes and one 32-bit hash a band of the MinHash signature (see
-``bands`` for why bands find similar sets, and how often). Settling sorts one band at a time; rows with an
+Scan writes, per row, the shingles' hashes and one 32-bit hash a band of the MinHash signature (see
+``bands`` for why bands find similar sets, and how often). Reducing sorts one band at a time; rows with an
 equal band hash become candidates, and a candidate pair is joined only where the exact Jaccard of its
 shingles, read back from disk, reaches the threshold: what merely collides is never merged. The one error
 left is a pair that no band brings together, at most 2 % right at the threshold. Clusters are the connected
 components.
 
-Memory: about 30 bytes a row while settling, whatever the texts' length.
+Memory: about 30 bytes a row while reducing, whatever the texts' length.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.dedup.bands import Bands, choose_bands
-from trellis_data.dedup.clusters import settle_clusters
+from trellis_data.dedup.clusters import reduce_clusters
 from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import ColumnWriter, Ragged
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
-from trellis_data.operator import Context, knob
+from trellis_data.operator import Context, parameter
 
 
 class MinHashParams(DuplicateParams):
     """Parameters of ``minhash_duplicates``."""
 
-    threshold: float = knob(
+    threshold: float = parameter(
         0.8,
         title=Text(en="Similarity", zh="相似度阈值"),
         help=Text(
@@ -45,7 +45,7 @@ class MinHashParams(DuplicateParams):
         ge=0.3,
         le=1.0,
     )
-    shingle: int = knob(
+    shingle: int = parameter(
         5,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
@@ -56,7 +56,7 @@ class MinHashParams(DuplicateParams):
         le=20,
         unit="tokens",
     )
-    permutations: int = knob(
+    permutations: int = parameter(
         128,
         title=Text(en="Hash functions", zh="哈希函数个数"),
         help=Text(
@@ -93,12 +93,12 @@ class MinHashDuplicates(Deduplicator):
     def _sketcher(self) -> "Sketcher":
         return Sketcher(self.params.shingle, self.bands, self.context.seed)
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup.lsh import NearDuplicates
 
-        near = NearDuplicates(surveys, self.params.threshold, self.bands)
+        near = NearDuplicates(scans, self.params.threshold, self.bands)
         parents = near.join()
-        findings = settle_clusters(surveys, folder, parents, self.params.keep, near.similarity)
+        findings = reduce_clusters(scans, folder, parents, self.params.keep, near.similarity)
         return findings | {
             "bands": self.bands.number,
             "hashes_per_band": self.bands.rows,

@@ -18,19 +18,19 @@ from pydantic import model_validator
 from trellis_contracts.recipe import Text
 
 from trellis_data.dedup import encoder
-from trellis_data.dedup.clusters import settle_clusters
+from trellis_data.dedup.clusters import reduce_clusters
 from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import OperatorProblem, knob
+from trellis_data.operator import OperatorProblem, parameter
 
 if TYPE_CHECKING:
     from trellis_data.dedup.nearest_neighbors import Vectors
 
 #: Name under which a run is given the file of vectors.
 RESOURCE = "embeddings"
-_SURVEY_FILE = "survey.json"
+_SCAN_FILE = "scan.json"
 _PAIRS_AT_ONCE = 1 << 14
 #: Sources that need nothing but the texts.
 _OF_TEXT = ("auto", "encoder", "lexical")
@@ -39,7 +39,7 @@ _OF_TEXT = ("auto", "encoder", "lexical")
 class SemanticParams(DuplicateParams):
     """Parameters of ``semantic_duplicates``."""
 
-    source: Literal["auto", "encoder", "lexical", "column", "file", "endpoint"] = knob(
+    source: Literal["auto", "encoder", "lexical", "column", "file", "endpoint"] = parameter(
         "auto",
         title=Text(en="Embedding source", zh="向量来源"),
         help=Text(
@@ -53,12 +53,12 @@ class SemanticParams(DuplicateParams):
             "文件 embeddings（.npy，本步骤输入的每行一个向量），或 OpenAI 风格的接口。",
         ),
     )
-    vector_column: str | None = knob(
+    vector_column: str | None = parameter(
         None,
         title=Text(en="Vector column", zh="向量列"),
         help=Text(en="Lists of numbers with the same length.", zh="长度一致的数字列表。"),
     )
-    url: str | None = knob(
+    url: str | None = parameter(
         None,
         title=Text(en="Endpoint", zh="接口地址"),
         help=Text(
@@ -67,12 +67,12 @@ class SemanticParams(DuplicateParams):
         ),
         pattern=r"^https?://",
     )
-    model: str | None = knob(
+    model: str | None = parameter(
         None,
         title=Text(en="Model", zh="模型"),
         help=Text(en="Name of the embedding model on the endpoint.", zh="该接口上的向量模型名称。"),
     )
-    key_variable: str | None = knob(
+    key_variable: str | None = parameter(
         None,
         title=Text(en="Key", zh="密钥"),
         help=Text(
@@ -82,7 +82,7 @@ class SemanticParams(DuplicateParams):
         # No other variable: a pipeline must not send a secret that is meant for something else.
         pattern=r"^EMBEDDING_([A-Z0-9_]+_)?KEY$",
     )
-    threshold: float = knob(
+    threshold: float = parameter(
         0.9,
         title=Text(en="Cosine similarity", zh="余弦相似度"),
         help=Text(
@@ -137,12 +137,12 @@ class SemanticDuplicates(Deduplicator):
                 "column_not_vectors", f"Column '{name}' contains {kind}, not lists of numbers."
             )
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         self._size = encoder.SIZE if self._reads_by_encoder else 0
         self._by_characters = 0
-        super().survey(batches, folder)
+        super().scan(batches, folder)
         told = {"size": self._size, "by_characters": self._by_characters}
-        (folder / _SURVEY_FILE).write_text(json.dumps(told))
+        (folder / _SCAN_FILE).write_text(json.dumps(told))
 
     def write(self, writer: ColumnWriter, batch: Batch, texts: pl.Series) -> None:
         from trellis_data.dedup.embeddings import write_grams
@@ -164,13 +164,13 @@ class SemanticDuplicates(Deduplicator):
         self._size = vectors.shape[1]
         writer.append("vectors", vectors.astype(np.float16))
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup.nearest_neighbors import join_close
 
-        told = [json.loads((survey / _SURVEY_FILE).read_text()) for survey in surveys]
+        told = [json.loads((scan / _SCAN_FILE).read_text()) for scan in scans]
         by_characters = sum(each["by_characters"] for each in told)
         size = self._common_size({each["size"] for each in told})
-        spaces = self._spaces(surveys, folder, size, has_grams=by_characters > 0)
+        spaces = self._spaces(scans, folder, size, has_grams=by_characters > 0)
         parents, joined = join_close(spaces[0], self.params.threshold, self.context.seed)
         for space in spaces[1:]:
             # A row has a vector in one space at most, so no cluster reaches into another space.
@@ -191,7 +191,7 @@ class SemanticDuplicates(Deduplicator):
                 )
             return out
 
-        findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
+        findings = reduce_clusters(scans, folder, parents, self.params.keep, similarity)
         (folder / "vectors").unlink(missing_ok=True)
         if self.params.source in _OF_TEXT:
             joined["by_characters"] = by_characters
@@ -212,17 +212,15 @@ class SemanticDuplicates(Deduplicator):
             raise OperatorProblem("vectors_differ", f"There are vectors of {sorted(sizes)} numbers{reason}")
         return max(sizes, default=0)
 
-    def _spaces(
-        self, surveys: Sequence[Path], folder: Path, size: int, *, has_grams: bool
-    ) -> list["Vectors"]:
-        """The vectors to compare: those of the surveys, those of characters, or both."""
+    def _spaces(self, scans: Sequence[Path], folder: Path, size: int, *, has_grams: bool) -> list["Vectors"]:
+        """The vectors to compare: those of the scans, those of characters, or both."""
         from trellis_data.dedup.embeddings import project_grams
         from trellis_data.dedup.nearest_neighbors import Vectors
 
-        spaces = [Vectors(surveys, size)] if size else []
+        spaces = [Vectors(scans, size)] if size else []
         if has_grams or (self.params.source in _OF_TEXT and not size):
-            spaces.append(Vectors([folder], project_grams(surveys, folder, self.context.seed % (1 << 32))))
-        return spaces or [Vectors(surveys, 0)]
+            spaces.append(Vectors([folder], project_grams(scans, folder, self.context.seed % (1 << 32))))
+        return spaces or [Vectors(scans, 0)]
 
     def _vectors(self, batch: Batch, texts: pl.Series) -> np.ndarray:
         from trellis_data.dedup import embeddings

@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from trellis_contracts.recipe import Text
 
-from trellis_data.dedup.clusters import settle_clusters
+from trellis_data.dedup.clusters import reduce_clusters
 from trellis_data.dedup.deduplicator import Deduplicator
 from trellis_data.dedup.number_columns import Column, ColumnWriter
 from trellis_data.dedup.sources import DuplicateParams, TextBuffers
 from trellis_data.layout import Batch
-from trellis_data.operator import knob
+from trellis_data.operator import parameter
 
 #: Rows of a block that a row is compared with at most; bounds the time where a block is very common.
 WINDOW = 4096
@@ -30,7 +30,7 @@ _BITS = 64
 class SimHashParams(DuplicateParams):
     """Parameters of ``simhash_duplicates``."""
 
-    distance: int = knob(
+    distance: int = parameter(
         3,
         title=Text(en="Distance", zh="汉明距离"),
         help=Text(
@@ -41,7 +41,7 @@ class SimHashParams(DuplicateParams):
         le=7,
         unit="bits",
     )
-    shingle: int = knob(
+    shingle: int = parameter(
         3,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
@@ -75,11 +75,11 @@ class SimHashDuplicates(Deduplicator):
         buffers = TextBuffers.of(texts)
         writer.append("hash", simhashes(buffers.data, buffers.offsets, *tables(), self.params.shingle))
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         from trellis_data.dedup import union_find
         from trellis_data.dedup.keys import join_equal, sorted_keys
 
-        column = Column(surveys, "hash", np.uint64)
+        column = Column(scans, "hash", np.uint64)
         values, parents = join_equal(column)
         # One of several rows with the same fingerprint stands for all of them.
         taken = (parents == np.arange(len(parents), dtype=np.uint32)) & (values != 0)
@@ -94,7 +94,7 @@ class SimHashDuplicates(Deduplicator):
                 1.0 - union_find.hamming(values[rows], values[others]) / _BITS, dtype=np.float32
             )
 
-        findings = settle_clusters(surveys, folder, parents, self.params.keep, similarity)
+        findings = reduce_clusters(scans, folder, parents, self.params.keep, similarity)
         return findings | {"comparisons_left_out": int(left_out)}
 
 

@@ -1,4 +1,4 @@
-"""What all ways of finding duplicates survey alike: the text of a row, its rank in a cluster, a preview."""
+"""What all ways of finding duplicates scan alike: the text of a row, its rank in a cluster, a preview."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +11,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.dedup.number_columns import ColumnWriter, Ragged
 from trellis_data.layout import Batch
-from trellis_data.operator import OperatorProblem, TextParams, knob
+from trellis_data.operator import OperatorProblem, TextParams, parameter
 from trellis_data.texts import row_texts
 
 #: Characters of a text that are kept to look at.
@@ -23,7 +23,7 @@ Keep = Literal["first", "longest", "best"]
 class DuplicateParams(TextParams):
     """Parameters that every way of finding duplicates has."""
 
-    keep: Keep = knob(
+    keep: Keep = parameter(
         "first",
         title=Text(en="Row to keep", zh="保留哪一行"),
         help=Text(
@@ -31,7 +31,7 @@ class DuplicateParams(TextParams):
             zh="每个重复簇中保留的行：最先出现的、最长的，或某个分数列中得分最高的。",
         ),
     )
-    score_column: str | None = knob(
+    score_column: str | None = parameter(
         None,
         title=Text(en="Score column", zh="分数列"),
         help=Text(
@@ -84,7 +84,7 @@ def check_score(schema: pa.Schema, params: DuplicateParams) -> None:
         raise OperatorProblem("column_not_a_number", f"Column '{name}' holds {kind}; a number is needed.")
 
 
-def survey_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> pl.Series:
+def scan_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> pl.Series:
     """Write rank and preview of a batch's rows; their texts."""
     texts = row_texts(batch, params.where, params.columns)
     # What is cut off says so: two rows may differ only there.

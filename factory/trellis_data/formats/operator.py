@@ -11,14 +11,14 @@ from trellis_data.formats.convert import Converter
 from trellis_data.formats.detection import reading_of, shape_columns
 from trellis_data.formats.shapes import Reading, Shape, layout_of
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import OperatorProblem, Params, RowOperator, knob
+from trellis_data.operator import OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome
 
 
 class ConvertParams(Params):
     """Into which format, and how rows are read."""
 
-    target: Shape = knob(
+    target: Shape = parameter(
         Shape.MESSAGES,
         title=Text(en="Target format", zh="目标格式"),
         help=Text(
@@ -26,7 +26,7 @@ class ConvertParams(Params):
             zh="转换后的数据格式；目标格式放不下的内容保留在其他列中。",
         ),
     )
-    source: Shape | None = knob(
+    source: Shape | None = parameter(
         None,
         title=Text(en="Source format", zh="源格式"),
         help=Text(
@@ -34,7 +34,7 @@ class ConvertParams(Params):
             zh="按何种格式读取；默认为数据集的格式，未知时自动识别。",
         ),
     )
-    columns: dict[str, str] = knob(
+    columns: dict[str, str] = parameter(
         {},
         title=Text(en="Columns", zh="列"),
         help=Text(
@@ -42,7 +42,7 @@ class ConvertParams(Params):
             zh="当列名无法说明时，指定各角色（如 prompt、answer）对应的列。",
         ),
     )
-    answer: Literal["auto", "whole", "gsm8k", "boxed"] | None = knob(
+    answer: Literal["auto", "whole", "gsm8k", "boxed"] | None = parameter(
         None,
         title=Text(en="Final answer", zh="最终答案"),
         help=Text(

@@ -38,8 +38,8 @@ def rouge_l(left: list[str], right: list[str]) -> float:
 class NoveltyFilter:
     """Texts that were kept, and whether another one is too similar to any of them."""
 
-    def __init__(self, most_similar: float) -> None:
-        self._threshold = most_similar
+    def __init__(self, max_rouge_l: float) -> None:
+        self._threshold = max_rouge_l
         self._ids: dict[str, int] = {}
         self._texts: list[array[int]] = []
         self._sizes = array("i")

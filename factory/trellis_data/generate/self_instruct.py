@@ -45,7 +45,7 @@ class SelfInstructing:
     ) -> None:
         self._settings, self._method = settings, method
         self._asker, self._output = asker, output
-        self._novelty = NoveltyFilter(method.most_similar)
+        self._novelty = NoveltyFilter(method.max_rouge_l)
         self._seeds: list[Seed] = []
         for seed in islice(seeds, MOST_SEEDS):
             if self._novelty.add(seed.instruction):

@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator, over_rows, replace_lines, rewritten
 from trellis_data.outcome import Outcome
 
@@ -32,7 +32,9 @@ _IDLE_JOINER = re.compile(
 class ControlCharactersParams(TextParams):
     """Which characters go."""
 
-    remove: list[Kind] = knob(
+    old_names: ClassVar = {"largest_share": "max_ratio"}
+
+    remove: list[Kind] = parameter(
         ["control", "zero_width", "direction", "private_use"],
         title=Text(en="Remove", zh="移除"),
         help=Text(
@@ -43,7 +45,7 @@ class ControlCharactersParams(TextParams):
             "方向标记、私有区字符。",
         ),
     )
-    largest_share: float | None = knob(
+    max_ratio: float | None = parameter(
         0.05,
         ge=0,
         le=1,
@@ -88,9 +90,9 @@ class ControlCharacters(TextOperator):
         return rewritten(batch, frame, new, drop=self._broken(batch, frame), counts=+counts)
 
     def _broken(self, batch: Batch, frame: pl.DataFrame) -> dict[str, np.ndarray]:
-        if self.params.largest_share is None:
+        if self.params.max_ratio is None:
             return {}
         broken = "|".join((_CLASSES["control"], _CLASSES["private_use"], r"\u{fffd}"))
         sizes = over_rows(batch, frame, frame["text"].str.len_chars())
         hits = over_rows(batch, frame, frame["text"].str.count_matches(broken))
-        return {"broken_characters": hits > self.params.largest_share * sizes}
+        return {"broken_characters": hits > self.params.max_ratio * sizes}

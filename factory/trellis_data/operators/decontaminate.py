@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,7 @@ from trellis_contracts.recipe import DataFormat, Text
 
 from trellis_data.findings import Tally
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, OperatorProblem, TextParams, knob
+from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import is_conversation, is_text, texts_of
@@ -29,7 +29,9 @@ _PIECE, _OVERLAP = 1_000_000, 10_000
 class DecontaminateParams(TextParams):
     """Of what rows have to be free."""
 
-    benchmarks: list[str] = knob(
+    old_names: ClassVar = {"least_words": "min_words"}
+
+    benchmarks: list[str] = parameter(
         ...,
         min_length=1,
         title=Text(en="Benchmarks", zh="基准"),
@@ -38,7 +40,7 @@ class DecontaminateParams(TextParams):
             zh="包含基准题目的文件（Parquet 或 JSONL）名称。",
         ),
     )
-    benchmark_columns: list[str] | None = knob(
+    benchmark_columns: list[str] | None = parameter(
         None,
         title=Text(en="Benchmark columns", zh="基准的列"),
         help=Text(
@@ -46,7 +48,7 @@ class DecontaminateParams(TextParams):
             zh="这些文件中参与比较的列（如题目）；默认为所有文本列。",
         ),
     )
-    words: int = knob(
+    words: int = parameter(
         13,
         ge=4,
         le=50,
@@ -57,7 +59,7 @@ class DecontaminateParams(TextParams):
             zh="连续这么多个词与题目相同即命中（GPT-3 取 13）；忽略大小写、全半角和标点，一个汉字为一个词。",
         ),
     )
-    least_words: int = knob(
+    min_words: int = parameter(
         8,
         ge=1,
         le=50,
@@ -68,7 +70,7 @@ class DecontaminateParams(TextParams):
             zh="词数不足的题目仅在整段文本完全相同时命中；比该值更短的题目（如“是”）不参与比较。",
         ),
     )
-    action: Literal["drop", "mark"] = knob(
+    action: Literal["drop", "mark"] = parameter(
         "drop",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
@@ -168,7 +170,7 @@ class Decontaminate(TextOperator):
         return found
 
     def _least(self) -> int:
-        return min(self.params.least_words, self.params.words)
+        return min(self.params.min_words, self.params.words)
 
     def _path(self, name: str) -> Path:
         try:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, OperatorProblem, TextParams, knob
+from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.phrases import built_in_phrases
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
@@ -25,12 +25,12 @@ _LEAST_REPEATED = 12
 class EmptyAnswersParams(TextParams):
     """Which answers say nothing."""
 
-    where: Where = knob(
+    where: Where = parameter(
         "answer",
         title=Text(en="Texts", zh="文本范围"),
         help=Text(en="Which texts to process.", zh="对一行中的哪些文本生效。"),
     )
-    kinds: list[Kind] = knob(
+    kinds: list[Kind] = parameter(
         ["empty", "placeholder", "punctuation", "disclaimer", "repeats_prompt"],
         title=Text(en="Kinds", zh="类别"),
         help=Text(
@@ -40,7 +40,7 @@ class EmptyAnswersParams(TextParams):
             "重复提示内容。",
         ),
     )
-    placeholders: list[str] = knob(
+    placeholders: list[str] = parameter(
         [],
         title=Text(en="Additional placeholders", zh="补充占位符"),
         help=Text(
@@ -48,7 +48,7 @@ class EmptyAnswersParams(TextParams):
             zh="若整个回答即为这些文字则视为占位符；不区分大小写。",
         ),
     )
-    disclaimers: list[str] = knob(
+    disclaimers: list[str] = parameter(
         [],
         title=Text(en="Additional disclaimers", zh="补充声明语"),
         help=Text(

@@ -4,14 +4,14 @@ import html
 import re
 from collections import Counter
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import CODE, TextOperator, outside_code, over_rows, put, rewritten
 from trellis_data.outcome import Outcome
 from trellis_data.texts import any_in_row
@@ -53,7 +53,9 @@ _UNSEEN = ["script", "style", "template", "noscript", "head"]
 class HtmlParams(TextParams):
     """What becomes of markup."""
 
-    action: Literal["strip", "drop", "keep"] = knob(
+    old_names: ClassVar = {"largest_share": "max_ratio"}
+
+    action: Literal["strip", "drop", "keep"] = parameter(
         "strip",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
@@ -62,7 +64,7 @@ class HtmlParams(TextParams):
             zh="只保留浏览器会显示的文字、删除含标记的行，或保留标记而只检查占比。",
         ),
     )
-    entities: bool = knob(
+    entities: bool = parameter(
         True,
         title=Text(en="Decode entities", zh="转换字符实体"),
         help=Text(
@@ -70,7 +72,7 @@ class HtmlParams(TextParams):
             zh="&amp;amp; 变为 &，&amp;#20013; 变为 中；没有标签时也转换。",
         ),
     )
-    largest_share: float | None = knob(
+    max_ratio: float | None = parameter(
         0.5,
         ge=0,
         le=1,
@@ -107,10 +109,10 @@ class Html(TextOperator):
         drop: dict[str, np.ndarray] = {}
         if self.params.action == "drop":
             drop["has_markup"] = any_in_row(batch, found, tags)
-        if self.params.largest_share is not None and tags.any():
+        if self.params.max_ratio is not None and tags.any():
             sizes = over_rows(batch, frame, frame["text"].str.len_chars())
             taken = _markup_length(texts, tags)
-            drop["mostly_markup"] = over_rows(batch, found, taken) > self.params.largest_share * sizes
+            drop["mostly_markup"] = over_rows(batch, found, taken) > self.params.max_ratio * sizes
         new = found["text"]
         if self.params.action == "strip":
             has_entities = texts.str.contains(_ENTITY) if self.params.entities else tags

@@ -9,7 +9,7 @@ import pyarrow as pa
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, OperatorProblem, Params, RowOperator, knob
+from trellis_data.operator import Context, OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import is_text
 
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"/\d+(?=/|$)")
 class JsonSchemaParams(Params):
     """What rows have to be like."""
 
-    rules: dict[str, Any] = knob(
+    rules: dict[str, Any] = parameter(
         ...,
         title=Text(en="JSON Schema", zh="JSON 模式"),
         help=Text(
@@ -27,7 +27,7 @@ class JsonSchemaParams(Params):
             zh="每一行都必须满足的模式（draft 4 至 2020-12）。不会访问外部引用地址。",
         ),
     )
-    column: str | None = knob(
+    column: str | None = parameter(
         None,
         title=Text(en="Column", zh="列"),
         help=Text(
@@ -35,7 +35,7 @@ class JsonSchemaParams(Params):
             zh="检查该列的值；文本将按 JSON 解析。留空则检查整行。",
         ),
     )
-    ignore_nulls: bool = knob(
+    ignore_nulls: bool = parameter(
         True,
         title=Text(en="Ignore nulls", zh="空值视为缺失"),
         help=Text(

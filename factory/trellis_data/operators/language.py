@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ from pydantic import field_validator
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, OperatorProblem, TextParams, knob
+from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.language_detection import CODES, UNKNOWN, LanguageDetection
 from trellis_data.operators.text_operator import CODE, TextOperator, put
 from trellis_data.operators.urls import URL
@@ -23,7 +24,9 @@ _FORMULA = r"(?s)\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)|\\[a-zA-Z]+"
 class LanguageParams(TextParams):
     """Which languages go on."""
 
-    keep: list[str] = knob(
+    old_names: ClassVar = {"least_confidence": "min_confidence"}
+
+    keep: list[str] = parameter(
         [],
         title=Text(en="Keep", zh="保留"),
         help=Text(
@@ -31,12 +34,12 @@ class LanguageParams(TextParams):
             zh="语言代码（ISO 639-1，如 zh、en）；其他语言的行将被删除。留空则全部保留。",
         ),
     )
-    drop: list[str] = knob(
+    drop: list[str] = parameter(
         [],
         title=Text(en="Drop", zh="删除"),
         help=Text(en="Language codes to drop.", zh="要删除的语言代码。"),
     )
-    least_confidence: float = knob(
+    min_confidence: float = parameter(
         0.0,
         ge=0,
         le=1,
@@ -45,7 +48,7 @@ class LanguageParams(TextParams):
             en="Drops rows with a lower language confidence.", zh="语言判定置信度低于该值的行将被删除。"
         ),
     )
-    keep_unknown: bool = knob(
+    keep_unknown: bool = parameter(
         True,
         title=Text(en="Keep rows without a language", zh="保留无语言的行"),
         help=Text(
@@ -53,7 +56,7 @@ class LanguageParams(TextParams):
             zh="公式、数字和代码不属于任何语言；关闭则删除这类行。",
         ),
     )
-    candidates: list[str] = knob(
+    candidates: list[str] = parameter(
         sorted(CODES),
         min_length=2,
         title=Text(en="Candidates", zh="候选语言"),
@@ -62,7 +65,7 @@ class LanguageParams(TextParams):
             zh="参与判定的语言；越少越快、越准。",
         ),
     )
-    characters: int = knob(
+    characters: int = parameter(
         300,
         ge=50,
         le=5000,
@@ -72,7 +75,7 @@ class LanguageParams(TextParams):
             zh="依据每行开头的这些字符判断语言。",
         ),
     )
-    column: str | None = knob(
+    column: str | None = parameter(
         None,
         title=Text(en="Output column", zh="写入列"),
         help=Text(
@@ -132,8 +135,8 @@ class Language(TextOperator):
         for code in np.unique(codes):
             if code != UNKNOWN and not self._is_wanted(str(code)):
                 drop[f"language:{code}"] = codes == code
-        if self.params.least_confidence > 0:
-            drop["language_unsure"] = (confidences < self.params.least_confidence) & (codes != UNKNOWN)
+        if self.params.min_confidence > 0:
+            drop["language_unsure"] = (confidences < self.params.min_confidence) & (codes != UNKNOWN)
         if not self.params.keep_unknown:
             drop["language_unknown"] = codes == UNKNOWN
         table = batch.table

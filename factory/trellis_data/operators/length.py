@@ -12,7 +12,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.findings import Histogram
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, OperatorProblem, TextParams, knob
+from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator, over_rows
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import any_in_row
@@ -25,7 +25,7 @@ LENGTH_EDGES = [0.0, *(float(2**power) for power in range(24))]
 class LengthParams(TextParams):
     """How long rows may be."""
 
-    unit: Literal["tokens", "characters", "turns"] = knob(
+    unit: Literal["tokens", "characters", "turns"] = parameter(
         "tokens",
         title=Text(en="Unit", zh="单位"),
         help=Text(
@@ -33,19 +33,19 @@ class LengthParams(TextParams):
             zh="所选模型自己的 Token（不含对话模板的标记）、字符，或对话的轮数。",
         ),
     )
-    minimum: int | None = knob(
+    minimum: int | None = parameter(
         None,
         ge=0,
         title=Text(en="Min", zh="最少"),
         help=Text(en="Minimum; shorter rows are dropped.", zh="更短的将被删除。"),
     )
-    maximum: int | None = knob(
+    maximum: int | None = parameter(
         None,
         ge=0,
         title=Text(en="Max", zh="最多"),
         help=Text(en="Maximum; longer rows are dropped.", zh="更长的将被删除。"),
     )
-    scope: Literal["row", "text"] = knob(
+    scope: Literal["row", "text"] = parameter(
         "row",
         title=Text(en="Applies to", zh="度量对象"),
         help=Text(

@@ -9,7 +9,7 @@ import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import (
     TextOperator,
     outside_code_of_all,
@@ -33,7 +33,7 @@ _SPACES = "[\u00a0\u1680\u2000-\u200a\u202f\u205f]"
 class NormaliseTextParams(TextParams):
     """Into which form texts are brought."""
 
-    repair: bool = knob(
+    repair: bool = parameter(
         True,
         title=Text(en="Fix encoding errors", zh="修复乱码"),
         help=Text(
@@ -41,7 +41,7 @@ class NormaliseTextParams(TextParams):
             zh="使用 ftfy 修复以错误编码解码的文本（如“schÃ¶n”恢复为“schön”）。",
         ),
     )
-    form: Literal["NFC", "NFKC", "none"] = knob(
+    form: Literal["NFC", "NFKC", "none"] = parameter(
         "NFC",
         title=Text(en="Unicode normalization", zh="Unicode 形式"),
         help=Text(
@@ -50,7 +50,7 @@ class NormaliseTextParams(TextParams):
             zh="NFC 合并组合字符。NFKC 还会把全角字母、连字和上标变为普通字符：会改变公式与中文标点。",
         ),
     )
-    spaces: bool = knob(
+    spaces: bool = parameter(
         True,
         title=Text(en="Collapse spaces", zh="合并空格"),
         help=Text(
@@ -58,7 +58,7 @@ class NormaliseTextParams(TextParams):
             zh="各种空格变为普通空格；行内连续空格合并为一个，行尾空格移除。缩进和代码保持不变。",
         ),
     )
-    blank_lines: int | None = knob(
+    blank_lines: int | None = parameter(
         2,
         ge=0,
         title=Text(en="Max blank lines", zh="最多空行数"),
@@ -67,7 +67,7 @@ class NormaliseTextParams(TextParams):
             zh="超出的连续空行将被删减。留空则不处理。",
         ),
     )
-    strip: bool = knob(
+    strip: bool = parameter(
         True,
         title=Text(en="Trim", zh="去除首尾空白"),
         help=Text(en="Strips leading and trailing whitespace.", zh="移除文本开头和结尾的空白。"),

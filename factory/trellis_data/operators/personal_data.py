@@ -9,7 +9,7 @@ from pydantic import model_validator
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.personal_patterns import HINTS, WORDS, Kind, Span, find_personal
 from trellis_data.operators.text_operator import TextOperator, rewritten
 from trellis_data.outcome import Outcome
@@ -29,7 +29,7 @@ _ALL: list[Kind] = list(MARKS)
 class PersonalDataParams(TextParams):
     """What counts as personal and what becomes of it."""
 
-    mask: list[Kind] = knob(
+    mask: list[Kind] = parameter(
         _ALL,
         title=Text(en="Mask", zh="打码"),
         help=Text(
@@ -40,12 +40,12 @@ class PersonalDataParams(TextParams):
             "密钥与令牌。",
         ),
     )
-    drop: list[Kind] = knob(
+    drop: list[Kind] = parameter(
         [],
         title=Text(en="Drop", zh="删除"),
         help=Text(en="Drop rows that contain any of these.", zh="删除含有以下内容的行。"),
     )
-    numbered: bool = knob(
+    numbered: bool = parameter(
         False,
         title=Text(en="Number placeholders", zh="标记编号"),
         help=Text(
@@ -54,7 +54,7 @@ class PersonalDataParams(TextParams):
             zh="[EMAIL_1]、[EMAIL_2]：同一行内相同内容编号相同，便于区分不同对象。",
         ),
     )
-    regions: list[str] = knob(
+    regions: list[str] = parameter(
         ["CN", "US"],
         title=Text(en="Phone number countries", zh="电话号码所属国家"),
         help=Text(
@@ -63,7 +63,7 @@ class PersonalDataParams(TextParams):
             zh="无需 +44 等国际区号即可识别其号码的国家（ISO 3166 代码，如 CN、US）。",
         ),
     )
-    private_addresses: bool = knob(
+    private_addresses: bool = parameter(
         False,
         title=Text(en="Include private IP addresses", zh="包含内网 IP"),
         help=Text(

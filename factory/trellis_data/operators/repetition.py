@@ -1,7 +1,7 @@
 """Texts that say the same again and again."""
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.findings import Histogram
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import TextOperator
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.texts import any_in_row
@@ -27,8 +27,9 @@ class _Rules(NamedTuple):
 
 
 _NAMES = (
-    "lines", "line_characters", "top_2", "top_3", "top_4",
-    "again_5", "again_6", "again_7", "again_8", "again_9", "again_10",
+    "lines", "line_characters", "top_2_gram_frac", "top_3_gram_frac", "top_4_gram_frac",
+    "dup_5_gram_frac", "dup_6_gram_frac", "dup_7_gram_frac", "dup_8_gram_frac", "dup_9_gram_frac",
+    "dup_10_gram_frac",
 )  # fmt: skip
 _RULES: dict[str, _Rules] = {
     #: Gopher's (Rae et al. 2021, arXiv 2112.11446, table A1).
@@ -46,7 +47,7 @@ _RULES: dict[str, _Rules] = {
 
 def _limit(en: str, zh: str) -> float | None:
     """A share above which a row is dropped, in place of the rules' own."""
-    value: float | None = knob(
+    value: float | None = parameter(
         None,
         ge=0,
         le=1,
@@ -63,7 +64,13 @@ def _limit(en: str, zh: str) -> float | None:
 class RepetitionParams(TextParams):
     """How much of a text may be said before."""
 
-    rules: Literal["chat", "web"] = knob(
+    old_names: ClassVar = {
+        "least_words": "min_words",
+        **{f"top_{n}": f"top_{n}_gram_frac" for n in range(2, 5)},
+        **{f"again_{n}": f"dup_{n}_gram_frac" for n in range(5, 11)},
+    }
+
+    rules: Literal["chat", "web"] = parameter(
         "chat",
         title=Text(en="Rules", zh="规则"),
         help=Text(
@@ -71,7 +78,7 @@ class RepetitionParams(TextParams):
             zh="对话与解答：仅针对循环重复的内容。网页：采用严格的 Gopher 规则（Rae 等，2021）。",
         ),
     )
-    least_words: int = knob(
+    min_words: int = parameter(
         20,
         ge=1,
         title=Text(en="Min words", zh="最少词数"),
@@ -82,15 +89,15 @@ class RepetitionParams(TextParams):
     )
     lines: float | None = _limit("Repeated lines", "重复行")
     line_characters: float | None = _limit("Characters in repeated lines", "重复行的字符")
-    top_2: float | None = _limit("Most frequent run of 2 words", "最常见的 2 词组合")
-    top_3: float | None = _limit("Most frequent run of 3 words", "最常见的 3 词组合")
-    top_4: float | None = _limit("Most frequent run of 4 words", "最常见的 4 词组合")
-    again_5: float | None = _limit("Repeated runs of 5 words", "重复的 5 词组合")
-    again_6: float | None = _limit("Repeated runs of 6 words", "重复的 6 词组合")
-    again_7: float | None = _limit("Repeated runs of 7 words", "重复的 7 词组合")
-    again_8: float | None = _limit("Repeated runs of 8 words", "重复的 8 词组合")
-    again_9: float | None = _limit("Repeated runs of 9 words", "重复的 9 词组合")
-    again_10: float | None = _limit("Repeated runs of 10 words", "重复的 10 词组合")
+    top_2_gram_frac: float | None = _limit("Most frequent run of 2 words", "最常见的 2 词组合")
+    top_3_gram_frac: float | None = _limit("Most frequent run of 3 words", "最常见的 3 词组合")
+    top_4_gram_frac: float | None = _limit("Most frequent run of 4 words", "最常见的 4 词组合")
+    dup_5_gram_frac: float | None = _limit("Repeated runs of 5 words", "重复的 5 词组合")
+    dup_6_gram_frac: float | None = _limit("Repeated runs of 6 words", "重复的 6 词组合")
+    dup_7_gram_frac: float | None = _limit("Repeated runs of 7 words", "重复的 7 词组合")
+    dup_8_gram_frac: float | None = _limit("Repeated runs of 8 words", "重复的 8 词组合")
+    dup_9_gram_frac: float | None = _limit("Repeated runs of 9 words", "重复的 9 词组合")
+    dup_10_gram_frac: float | None = _limit("Repeated runs of 10 words", "重复的 10 词组合")
 
 
 class Repetition(TextOperator):
@@ -116,11 +123,11 @@ class Repetition(TextOperator):
         frame = self.texts(batch)
         rules = _RULES[self.params.rules]
         words, shares = repetition_shares(frame["text"], rules.least)
-        long = words >= self.params.least_words
+        long = words >= self.params.min_words
         drop: dict[str, np.ndarray] = {}
         for index, rule in enumerate(_NAMES):
             own: float | None = getattr(self.params, rule)
             hits = long & (shares[:, index] > (rules.limits[rule] if own is None else own))
             drop[f"repeated_{rule}"] = any_in_row(batch, frame, pl.Series(hits))
         worst = shares[long].max(axis=1) if long.any() else np.zeros(0)
-        return replace(dropping(batch.table, drop), findings={"largest_share": Histogram.of(worst, _SHARES)})
+        return replace(dropping(batch.table, drop), findings={"max_ratio": Histogram.of(worst, _SHARES)})

@@ -1,14 +1,14 @@
 """Web addresses: masked, removed, or a reason to drop a row."""
 
 from collections import Counter
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 from trellis_data.operators.text_operator import (
     TextOperator,
     outside_code_of_all,
@@ -30,7 +30,9 @@ _HINTS = ["://", "www."]
 class UrlsParams(TextParams):
     """What becomes of addresses."""
 
-    action: Literal["mask", "remove", "drop", "keep"] = knob(
+    old_names: ClassVar = {"largest_share": "max_ratio"}
+
+    action: Literal["mask", "remove", "drop", "keep"] = parameter(
         "mask",
         title=Text(en="Action", zh="处理方式"),
         help=Text(
@@ -39,13 +41,13 @@ class UrlsParams(TextParams):
             zh="替换为标记、移除（Markdown 链接保留文字）、删除该行，或保留而只检查占比。",
         ),
     )
-    mark: str = knob(
+    mark: str = parameter(
         "[URL]",
         max_length=40,
         title=Text(en="Placeholder", zh="标记"),
         help=Text(en="Text that replaces a URL.", zh="替换网址的文字。"),
     )
-    largest_share: float | None = knob(
+    max_ratio: float | None = parameter(
         None,
         ge=0,
         le=1,
@@ -55,7 +57,7 @@ class UrlsParams(TextParams):
             zh="若网址占字符的比例超过该值则删除该行。",
         ),
     )
-    keep_code: bool = knob(
+    keep_code: bool = parameter(
         True,
         title=Text(en="Skip code", zh="不改动代码"),
         help=Text(
@@ -89,11 +91,11 @@ class Urls(TextOperator):
         drop: dict[str, np.ndarray] = {}
         if self.params.action == "drop":
             drop["has_url"] = any_in_row(batch, found, number > 0)
-        if self.params.largest_share is not None:
+        if self.params.max_ratio is not None:
             left = found["text"].str.replace_all(URL, "").str.len_chars().cast(pl.Int64)
             taken = over_rows(batch, found, found["text"].str.len_chars().cast(pl.Int64) - left)
             sizes = over_rows(batch, frame, texts.str.len_chars())
-            drop["mostly_urls"] = taken > self.params.largest_share * sizes
+            drop["mostly_urls"] = taken > self.params.max_ratio * sizes
         new = found["text"]
         if self.params.action in ("mask", "remove"):
             new = self._replaced(found["text"])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, OperatorProblem, TextParams, knob
+from trellis_data.operator import Context, OperatorProblem, TextParams, parameter
 from trellis_data.operators.phrases import built_in_phrases, read_phrases
 from trellis_data.operators.text_operator import TextOperator, rewritten
 from trellis_data.outcome import Outcome
@@ -24,7 +24,7 @@ _SPACED = re.compile(r"[0-9_\u0041-\u1aff\u1c80-\u1fff]")
 class WordListParams(TextParams):
     """Which phrases, where, and what becomes of them."""
 
-    lists: list[Literal["refusals", "disclaimers", "toxicity"]] = knob(
+    lists: list[Literal["refusals", "disclaimers", "toxicity"]] = parameter(
         [],
         title=Text(en="Built-in lists", zh="内置词表"),
         help=Text(
@@ -32,7 +32,7 @@ class WordListParams(TextParams):
             zh="中英文短词表：拒答用语、模型声明语、辱骂与脏话。",
         ),
     )
-    files: list[str] = knob(
+    files: list[str] = parameter(
         [],
         title=Text(en="Word list files", zh="词表文件"),
         help=Text(
@@ -40,29 +40,29 @@ class WordListParams(TextParams):
             zh="流水线资源中的词表文件名，每行一个词（UTF-8 文本）或每条数据一个词（Parquet）。",
         ),
     )
-    phrases: list[str] = knob(
+    phrases: list[str] = parameter(
         [],
         title=Text(en="Phrases", zh="词语"),
         help=Text(en="Additional words and phrases.", zh="补充的词语。"),
     )
-    action: Literal["drop", "mask"] = knob(
+    action: Literal["drop", "mask"] = parameter(
         "drop",
         title=Text(en="Action", zh="处理方式"),
         help=Text(en="Drop the row, or mask the phrase.", zh="删除该行，或对词语打码。"),
     )
-    mark: str = knob(
+    mark: str = parameter(
         "***",
         max_length=40,
         title=Text(en="Placeholder", zh="标记"),
         help=Text(en="Text that replaces a phrase.", zh="替换词语的文字。"),
     )
-    allowed: int = knob(
+    allowed: int = parameter(
         0,
         ge=0,
         title=Text(en="Allowed", zh="允许次数"),
         help=Text(en="Rows with at most this many phrases are kept.", zh="命中次数不超过该值的行予以保留。"),
     )
-    first_characters: int | None = knob(
+    first_characters: int | None = parameter(
         None,
         ge=1,
         title=Text(en="Only at the start", zh="仅限开头"),

@@ -34,7 +34,7 @@ def finish(
     """Publish the outputs and say what was done."""
     steps: list[StepReport] = []
     dropped: dict[str, str] = {}
-    settled: dict[str, str] = {}
+    reduced: dict[str, str] = {}
     with publishing(folder.dropped) as lost:
         for stage in stages:
             units = whole_folders(folder.stage(stage.number) / "units")
@@ -45,10 +45,10 @@ def finish(
                 if _gather([unit / dropped_file(number) for unit in units], lost / place.name, limits):
                     dropped[step.name] = str(place.relative_to(folder.root))
                 if stage.is_global and number == 0:
-                    where = folder.settled(stage.first + 1, step.name)
+                    where = folder.reduced(stage.first + 1, step.name)
                     merged.findings |= json.loads((where / FINDINGS).read_text())
                     merged.seconds += read_seconds(where)
-                    settled[step.name] = str(where.relative_to(folder.root))
+                    reduced[step.name] = str(where.relative_to(folder.root))
                 steps.append(merged)
     outputs = _publish(whole_folders(folder.stage(len(stages) - 1) / "units"), folder)
     rows_in, rows_out = steps[0].rows_in, sum(output.rows for output in outputs.values())
@@ -65,7 +65,7 @@ def finish(
         steps=steps,
         outputs=outputs,
         dropped=dropped,
-        settled=settled,
+        reduced=reduced,
         seconds=0.0,
         peak_memory_bytes=0,
     )

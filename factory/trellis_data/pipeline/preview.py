@@ -119,12 +119,12 @@ def _apply(operator: object, batch: Batch) -> Outcome:
     if not isinstance(operator, GlobalOperator):
         return cast(RowOperator, operator).apply(batch)
     with tempfile.TemporaryDirectory(prefix="trellis-preview-") as place:
-        survey, settled = Path(place) / "survey", Path(place) / "settled"
-        survey.mkdir()
-        settled.mkdir()
-        operator.survey(iter([batch]), survey)
-        operator.settle([survey], settled)
-        return operator.apply(batch, settled)
+        scan, reduced = Path(place) / "scan", Path(place) / "reduced"
+        scan.mkdir()
+        reduced.mkdir()
+        operator.scan(iter([batch]), scan)
+        operator.reduce([scan], reduced)
+        return operator.apply(batch, reduced)
 
 
 def _rows(

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field
 from trellis_contracts.recipe import DataFormat, Strict
+from trellis_contracts.renamed import Renamed
 
 from trellis_data.layout import Layout
 from trellis_data.outcome import StepReport
@@ -25,8 +27,10 @@ class FunnelBar(Strict):
     rows: int
 
 
-class RunReport(Strict):
+class RunReport(Strict, Renamed):
     """The whole of a finished run."""
+
+    old_names: ClassVar = {"settled": "reduced"}
 
     pipeline: str
     pipeline_hash: str
@@ -42,7 +46,7 @@ class RunReport(Strict):
     #: Files of dropped rows by step, relative to the work folder.
     dropped: dict[str, str]
     #: What global steps decided by step, such as clusters; folders relative to the work folder.
-    settled: dict[str, str]
+    reduced: dict[str, str]
     #: Time of this call; a run that was interrupted took longer in all.
     seconds: float
     #: Most memory that all processes held together.

@@ -27,9 +27,9 @@ class RunDirectory:
         """Folder of a stage."""
         return self.root / "stages" / f"{index:02d}"
 
-    def settled(self, number: int, step: str) -> Path:
+    def reduced(self, number: int, step: str) -> Path:
         """Where a global operator's decisions lie; they stay, for inspection."""
-        return self.root / "settled" / slug(number, step)
+        return self.root / "reduced" / slug(number, step)
 
     def dropped_rows(self, number: int, step: str) -> Path:
         """The rows that a step dropped."""
@@ -67,7 +67,7 @@ class RunDirectory:
             # First what says that the folder holds a run: one who ends here is begun anew, not gone on with.
             self._identity.unlink(missing_ok=True)
             self.report.unlink(missing_ok=True)
-            for name in ("stages", "settled", "dropped", "output"):
+            for name in ("stages", "reduced", "dropped", "output"):
                 if (self.root / name).exists():
                     shutil.rmtree(self.root / name)
             write_atomically(self._identity, json.dumps(identity, indent=1))

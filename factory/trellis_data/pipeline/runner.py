@@ -29,7 +29,7 @@ from trellis_data.pipeline.ledger import Limits
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.report import Progress, RunReport
 from trellis_data.pipeline.run_directory import RunDirectory
-from trellis_data.pipeline.tasks import ApplyTask, SettleTask, StepPlan, SurveyTask, Task, Unit, Work
+from trellis_data.pipeline.tasks import ApplyTask, ReduceTask, ScanTask, StepPlan, Task, Unit, Work
 from trellis_data.pipeline.units import cut, schema_of
 from trellis_data.pipeline.worker import peak_memory_bytes
 
@@ -63,7 +63,7 @@ class Stage:
     plans: tuple[StepPlan, ...]
     #: Position of the first step in the pipeline, from 0.
     first: int
-    #: Whether the first step has to survey all rows before.
+    #: Whether the first step has to scan all rows before.
     is_global: bool
 
 
@@ -168,7 +168,7 @@ class _Runner:
             schema = schema_of(inputs)
         units = cut(inputs, self.options.unit_rows)
         work = Work(schema, self.context, self.options.batch_rows, self.limits)
-        settled = self._settle(stage, stages, units, work) if stage.is_global else None
+        reduced = self._reduce(stage, stages, units, work) if stage.is_global else None
         is_last = stage.number == stages - 1
         tasks = [
             ApplyTask(
@@ -176,7 +176,7 @@ class _Runner:
                 folder / "units" / f"{number:06d}",
                 work,
                 stage.plans,
-                settled,
+                reduced,
                 (self.options.partition_by or "") if is_last else None,
             )
             for number, unit in enumerate(units)
@@ -186,19 +186,17 @@ class _Runner:
         if stage.number:
             for rows in inputs:
                 rows.unlink()
-        shutil.rmtree(folder / "surveys", ignore_errors=True)
+        shutil.rmtree(folder / "scans", ignore_errors=True)
 
-    def _settle(self, stage: Stage, stages: int, units: list[Unit], work: Work) -> Path:
-        step, surveys = stage.plans[0], self.folder.stage(stage.number) / "surveys"
-        settled = self.folder.settled(stage.first + 1, step.name)
-        if not settled.exists():
-            tasks = [
-                SurveyTask(unit, surveys / f"{number:06d}", work, step) for number, unit in enumerate(units)
-            ]
-            self._run(tasks, stage, stages, "survey")
+    def _reduce(self, stage: Stage, stages: int, units: list[Unit], work: Work) -> Path:
+        step, scans = stage.plans[0], self.folder.stage(stage.number) / "scans"
+        reduced = self.folder.reduced(stage.first + 1, step.name)
+        if not reduced.exists():
+            tasks = [ScanTask(unit, scans / f"{number:06d}", work, step) for number, unit in enumerate(units)]
+            self._run(tasks, stage, stages, "scan")
             targets = tuple(task.target for task in tasks)
-            self._run([SettleTask(targets, settled, work, step)], stage, stages, "settle")
-        return settled
+            self._run([ReduceTask(targets, reduced, work, step)], stage, stages, "reduce")
+        return reduced
 
     def _run(self, tasks: Sequence[Task], stage: Stage, stages: int, phase: str) -> None:
         watch = _Watch(tasks, stage, stages, phase, self.on_progress, self.should_stop)
@@ -223,7 +221,7 @@ class _Watch:
         should_stop: Callable[[], bool],
     ) -> None:
         self.places: list[int] = []
-        self._sizes = [0 if isinstance(task, SettleTask) else task.unit.rows for task in tasks]
+        self._sizes = [0 if isinstance(task, ReduceTask) else task.unit.rows for task in tasks]
         self._done = [0] * len(tasks)
         self._steps = tuple(each.name for each in (stage.plans if phase == "apply" else stage.plans[:1]))
         self._where = (phase, stage.number + 1, stages)

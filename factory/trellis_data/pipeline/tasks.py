@@ -75,8 +75,8 @@ class ApplyTask:
     target: Path
     work: Work
     steps: tuple[StepPlan, ...]
-    #: What was settled for the first step, where that is a global one.
-    settled: Path | None
+    #: What was reduced for the first step, where that is a global one.
+    reduced: Path | None
     #: In the last stage the column whose values part the output where it is there; None before.
     partition_by: str | None = None
 
@@ -102,11 +102,11 @@ class ApplyTask:
         for number, (plan, ledger) in enumerate(zip(self.steps, ledgers, strict=True)):
             operator = _operator(plan, self.work.context)
             is_first = number == 0
-            batch = replace(batch, layout=plan.layout, start=batch.start if is_first and self.settled else 0)
+            batch = replace(batch, layout=plan.layout, start=batch.start if is_first and self.reduced else 0)
             started = time.process_time()
             with _blamed(plan, self.unit):
-                if self.settled is not None and is_first:
-                    outcome = cast(GlobalOperator, operator).apply(batch, self.settled)
+                if self.reduced is not None and is_first:
+                    outcome = cast(GlobalOperator, operator).apply(batch, self.reduced)
                 else:
                     outcome = cast(RowOperator, operator).apply(batch)
                 sources = _sources(outcome, len(batch))
@@ -116,7 +116,7 @@ class ApplyTask:
 
 
 @dataclass(frozen=True)
-class SurveyTask:
+class ScanTask:
     """Let a global step look at a unit."""
 
     unit: Unit
@@ -125,11 +125,11 @@ class SurveyTask:
     step: StepPlan
 
     def run(self, tick: Tick) -> None:
-        """Leave the survey in ``target``."""
+        """Leave the scan in ``target``."""
         operator = cast(GlobalOperator, _operator(self.step, self.work.context))
         with publishing(self.target) as folder, _blamed(self.step, self.unit):
             started = time.process_time()
-            operator.survey(self._watched(tick), folder)
+            operator.scan(self._watched(tick), folder)
             _note_seconds(folder, time.process_time() - started)
 
     def _watched(self, tick: Tick) -> Iterator[Batch]:
@@ -139,10 +139,10 @@ class SurveyTask:
 
 
 @dataclass(frozen=True)
-class SettleTask:
-    """Let a global step decide by all surveys."""
+class ReduceTask:
+    """Let a global step decide by all scans."""
 
-    surveys: tuple[Path, ...]
+    scans: tuple[Path, ...]
     target: Path
     work: Work
     step: StepPlan
@@ -152,15 +152,15 @@ class SettleTask:
         operator = cast(GlobalOperator, _operator(self.step, self.work.context))
         with publishing(self.target) as folder, _blamed(self.step, None):
             started = time.process_time()
-            findings = operator.settle(self.surveys, folder)
-            spent = time.process_time() - started + sum(map(read_seconds, self.surveys))
+            findings = operator.reduce(self.scans, folder)
+            spent = time.process_time() - started + sum(map(read_seconds, self.scans))
             _note_seconds(folder, spent)
             (folder / FINDINGS).write_text(json.dumps(findings, ensure_ascii=False))
         tick(0)
 
 
-Task = ApplyTask | SurveyTask | SettleTask
-#: Files of the runner's own in the folders of surveys and decisions.
+Task = ApplyTask | ScanTask | ReduceTask
+#: Files of the runner's own in the folders of scans and decisions.
 FINDINGS = "trellis-findings.json"
 SECONDS = "trellis-seconds.json"
 
@@ -178,11 +178,11 @@ def run_task(task: Task, tick: Tick) -> None:
 
 def label_of(task: Task) -> str:
     """What a person finds the task's rows by."""
-    return "all rows" if isinstance(task, SettleTask) else task.unit.label
+    return "all rows" if isinstance(task, ReduceTask) else task.unit.label
 
 
 def read_seconds(folder: Path) -> float:
-    """Processor time that a survey took, or a settlement with all of its surveys."""
+    """Processor time that a scan took, or a reduction with all of its scans."""
     return float(json.loads((folder / SECONDS).read_text()))
 
 

@@ -11,7 +11,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.findings import Histogram
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import OperatorProblem, Params, RowOperator, knob
+from trellis_data.operator import OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.scoring.scores import check_number, score_column, score_type, scores_of
 
@@ -21,7 +21,7 @@ _EDGES = [step / 20 for step in range(21)]
 class DifficultyParams(Params):
     """Where the attempts are, and which rows go on."""
 
-    attempts: str = knob(
+    attempts: str = parameter(
         "pass_rate",
         min_length=1,
         title=Text(en="Attempts", zh="尝试结果"),
@@ -30,7 +30,7 @@ class DifficultyParams(Params):
             zh="通过率（0 到 1）所在的列，或各次尝试奖励的列表列。",
         ),
     )
-    passes_from: float = knob(
+    passes_from: float = parameter(
         1.0,
         title=Text(en="Passing reward", zh="通过阈值"),
         help=Text(
@@ -38,7 +38,7 @@ class DifficultyParams(Params):
             zh="列表中的奖励达到该值即视为通过。",
         ),
     )
-    column: str = knob(
+    column: str = parameter(
         "difficulty",
         min_length=1,
         title=Text(en="Column", zh="列"),
@@ -47,7 +47,7 @@ class DifficultyParams(Params):
             zh="写入难度（未通过的比例）的列。",
         ),
     )
-    easiest: float = knob(
+    easiest: float = parameter(
         0.0,
         ge=0,
         le=1,
@@ -57,7 +57,7 @@ class DifficultyParams(Params):
             zh="更容易的行将被删除：总能通过的题目没有训练价值。",
         ),
     )
-    hardest: float = knob(
+    hardest: float = parameter(
         1.0,
         ge=0,
         le=1,

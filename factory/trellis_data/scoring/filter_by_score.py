@@ -10,7 +10,7 @@ from pydantic import model_validator
 from trellis_contracts.recipe import Text
 
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import GlobalOperator, Params, knob
+from trellis_data.operator import GlobalOperator, Params, parameter
 from trellis_data.outcome import Outcome, dropping
 from trellis_data.scoring.scores import check_number, scores_of
 
@@ -23,7 +23,7 @@ _BINS = 40
 class FilterByScoreParams(Params):
     """Which rows go on."""
 
-    score: str = knob(
+    score: str = parameter(
         "quality.total",
         min_length=1,
         title=Text(en="Score", zh="分数"),
@@ -32,17 +32,17 @@ class FilterByScoreParams(Params):
             zh="数值列或其分项，如 quality.total、difficulty。",
         ),
     )
-    minimum: float | None = knob(
+    minimum: float | None = parameter(
         None,
         title=Text(en="Min", zh="最低"),
         help=Text(en="Minimum score; rows below are dropped.", zh="分数更低的行将被删除。"),
     )
-    maximum: float | None = knob(
+    maximum: float | None = parameter(
         None,
         title=Text(en="Max", zh="最高"),
         help=Text(en="Maximum score; rows above are dropped.", zh="分数更高的行将被删除。"),
     )
-    best_share: float | None = knob(
+    best_share: float | None = parameter(
         None,
         gt=0,
         le=1,
@@ -52,7 +52,7 @@ class FilterByScoreParams(Params):
             zh="在范围内的行中保留分数最高的这一比例；分数相同时保留靠前者。",
         ),
     )
-    keep_unscored: bool = knob(
+    keep_unscored: bool = parameter(
         False,
         title=Text(en="Keep rows without a score", zh="保留无分数的行"),
         help=Text(
@@ -86,14 +86,14 @@ class FilterByScore(GlobalOperator):
         """The score is there."""
         check_number(schema, self.params.score)
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         """The scores alone."""
         scores = [scores_of(batch.table, self.params.score) for batch in batches]
         np.save(folder / _SCORES, np.concatenate([np.zeros(0), *scores]))
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
         """A verdict on every row."""
-        scores = np.concatenate([np.zeros(0), *(np.load(survey / _SCORES) for survey in surveys)])
+        scores = np.concatenate([np.zeros(0), *(np.load(scan / _SCORES) for scan in scans)])
         verdicts = self._verdicts(scores)
         np.save(folder / _VERDICTS, verdicts)
         told = scores[~np.isnan(scores)]
@@ -109,9 +109,9 @@ class FilterByScore(GlobalOperator):
             "histogram": {"kind": "histogram", "edges": edges.tolist(), "counts": counts.tolist()},
         }
 
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
         """Look the verdicts up."""
-        verdicts = np.load(settled / _VERDICTS, mmap_mode="r")[batch.start : batch.start + len(batch)]
+        verdicts = np.load(reduced / _VERDICTS, mmap_mode="r")[batch.start : batch.start + len(batch)]
         return dropping(
             batch.table, {reason: verdicts == code for code, reason in enumerate(_REASONS, start=1)}
         )

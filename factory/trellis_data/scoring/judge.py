@@ -9,7 +9,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.findings import Histogram
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import OperatorProblem, Params, RowOperator, knob
+from trellis_data.operator import OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome, kept_all
 from trellis_data.scoring.answers import answer_columns, asked
 from trellis_data.scoring.scorer import Pair, Scorer
@@ -20,7 +20,7 @@ _EDGES = [step / 20 for step in range(21)]
 class JudgeParams(Params):
     """Who judges, and what is shown."""
 
-    scorer: str = knob(
+    scorer: str = parameter(
         ...,
         min_length=1,
         title=Text(en="Judge", zh="裁判"),
@@ -29,7 +29,7 @@ class JudgeParams(Params):
             zh="运行环境中已配置的裁判名称；调用受速率和费用上限限制。",
         ),
     )
-    column: str = knob(
+    column: str = parameter(
         "judge",
         min_length=1,
         title=Text(en="Column", zh="列"),
@@ -38,7 +38,7 @@ class JudgeParams(Params):
             zh="写入评分（0 到 1）的列；裁判未给出时为空。",
         ),
     )
-    characters: int = knob(
+    characters: int = parameter(
         8000,
         ge=100,
         le=200_000,

@@ -11,7 +11,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_data.findings import Finding, Histogram, Ranking, Standing
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import OperatorProblem, Params, RowOperator, knob
+from trellis_data.operator import OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome, kept_all
 from trellis_data.scoring.answers import answer_columns, asked
 from trellis_data.scoring.parts import (
@@ -30,7 +30,7 @@ _SHOWN, _SHOWN_CHARACTERS = 5, 400
 
 
 def _weight(default: float, en: str, zh: str) -> float:
-    value: float = knob(
+    value: float = parameter(
         default,
         ge=0,
         le=100,
@@ -46,13 +46,13 @@ def _weight(default: float, en: str, zh: str) -> float:
 class QualityParams(Params):
     """What counts how much."""
 
-    column: str = knob(
+    column: str = parameter(
         "quality",
         min_length=1,
         title=Text(en="Column", zh="列"),
         help=Text(en="Output column for the scores.", zh="写入评分的列。"),
     )
-    good_length: int = knob(
+    good_length: int = parameter(
         60,
         ge=1,
         le=100_000,
@@ -68,7 +68,7 @@ class QualityParams(Params):
     weight_repetition: float = _weight(1.0, "repetition", "无重复")
     weight_relevance: float = _weight(1.0, "relevance", "相关性")
     weight_format: float = _weight(1.0, "format", "格式")
-    judge: str | None = knob(
+    judge: str | None = parameter(
         None,
         title=Text(en="Judge column", zh="裁判分数列"),
         help=Text(

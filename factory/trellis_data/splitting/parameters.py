@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 from trellis_contracts.recipe import Text
 
-from trellis_data.operator import TextParams, knob
+from trellis_data.operator import TextParams, parameter
 
 Mode = Literal["random", "stratified", "temporal", "grouped", "semantic"]
 #: Column that the split's names are written to.
@@ -18,7 +18,7 @@ _MOST_PARTS = 20
 class SplitParams(TextParams):
     """Parameters of ``split``."""
 
-    mode: Mode = knob(
+    mode: Mode = parameter(
         "random",
         title=Text(en="Method", zh="划分方式"),
         help=Text(
@@ -27,7 +27,7 @@ class SplitParams(TextParams):
             zh="随机、按类别分层、按时间、按组（同组不拆分），或让相似文本始终在一起。",
         ),
     )
-    ratios: dict[str, float] = knob(
+    ratios: dict[str, float] = parameter(
         {"train": 0.9, "validation": 0.05, "test": 0.05},
         title=Text(en="Shares", zh="比例"),
         help=Text(
@@ -36,7 +36,7 @@ class SplitParams(TextParams):
             zh="各部分所占比例，总和为 1。按时间划分时第一部分最旧。",
         ),
     )
-    counts: dict[str, int] | None = knob(
+    counts: dict[str, int] | None = parameter(
         None,
         title=Text(en="Row counts", zh="行数"),
         help=Text(
@@ -44,12 +44,12 @@ class SplitParams(TextParams):
             zh="用行数代替比例；剩余的行归入“其余部分”。",
         ),
     )
-    rest: str = knob(
+    rest: str = parameter(
         "train",
         title=Text(en="Remainder", zh="其余部分"),
         help=Text(en="Split that gets the remaining rows.", zh="未被行数指定的行所属的部分。"),
     )
-    by: str | None = knob(
+    by: str | None = parameter(
         None,
         title=Text(en="Column", zh="依据列"),
         help=Text(
@@ -57,14 +57,14 @@ class SplitParams(TextParams):
             zh="类别、时间或分组所在的列；小数分数会先分档。",
         ),
     )
-    buckets: int = knob(
+    buckets: int = parameter(
         10,
         title=Text(en="Score bins", zh="分数档数"),
         help=Text(en="Number of equal-size bins for scores.", zh="把分数按等量分成多少档。"),
         ge=2,
         le=100,
     )
-    similarity: float = knob(
+    similarity: float = parameter(
         0.5,
         title=Text(en="Similarity", zh="相似度"),
         help=Text(
@@ -74,7 +74,7 @@ class SplitParams(TextParams):
         ge=0.3,
         le=1.0,
     )
-    shingle: int = knob(
+    shingle: int = parameter(
         3,
         title=Text(en="Shingle length", zh="片段长度"),
         help=Text(
@@ -86,7 +86,7 @@ class SplitParams(TextParams):
         unit="tokens",
     )
 
-    compare: Literal["auto", "words", "meaning"] = knob(
+    compare: Literal["auto", "words", "meaning"] = parameter(
         "auto",
         title=Text(en="Compare by", zh="相似依据"),
         help=Text(
@@ -96,7 +96,7 @@ class SplitParams(TextParams):
             "auto 在已安装该模型时按语义。",
         ),
     )
-    cosine: float = knob(
+    cosine: float = parameter(
         0.8,
         title=Text(en="Cosine similarity", zh="余弦相似度"),
         help=Text(

@@ -73,7 +73,7 @@ class Split(GlobalOperator):
         at = schema.get_field_index(COLUMN)
         return schema.append(field) if at < 0 else schema.set(at, field)
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         with ColumnWriter(folder) as writer:
             sketcher = self._sketcher()
             for batch in batches:
@@ -91,8 +91,8 @@ class Split(GlobalOperator):
                         vectors, _ = encoder.encode_readable(texts)
                         writer.append("vectors", vectors)
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        keys = Column(surveys, "key", np.uint64).whole()
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
+        keys = Column(scans, "key", np.uint64).whole()
         wanted = sum((self.params.counts or {}).values())
         if wanted > len(keys):
             raise OperatorProblem(
@@ -100,16 +100,16 @@ class Split(GlobalOperator):
             )
         findings: dict[str, Any] = {}
         if self.params.mode == "temporal":
-            times = Column(surveys, "time", np.float64).whole()
+            times = Column(scans, "time", np.float64).whole()
             parts, begins = self._temporal(times)
             findings["begins"] = [value if np.isfinite(value) else None for value in begins]
             # They count as the oldest, which a person ought to know.
             findings["without_time"] = int(np.isnan(times).sum())
         elif self.params.mode == "stratified":
-            parts = self._stratified(surveys, keys)
+            parts = self._stratified(scans, keys)
         else:
             if self.params.mode == "semantic":
-                keys = keys[self._clusters(surveys)]
+                keys = keys[self._clusters(scans)]
             _, sizes = np.unique(keys, return_counts=True)
             findings = {"groups": len(sizes), "largest_group": int(sizes.max(initial=0))}
             parts = self._by_key(keys)
@@ -117,8 +117,8 @@ class Split(GlobalOperator):
         numbers = np.bincount(parts, minlength=len(self.params.names))
         return findings | {"parts": dict(zip(self.params.names, numbers.tolist(), strict=True))}
 
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        parts = np.load(settled / _PARTS_FILE, mmap_mode="r")[batch.start : batch.start + len(batch)]
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
+        parts = np.load(reduced / _PARTS_FILE, mmap_mode="r")[batch.start : batch.start + len(batch)]
         names = pa.array(self.params.names, pa.string())
         column = names.take(pa.array(np.asarray(parts)))
         table = batch.table
@@ -170,9 +170,9 @@ class Split(GlobalOperator):
             return assigning.by_counts(keys, list(self.params.counts.values()))
         return self._ratios.of(assigning.lots(keys))
 
-    def _stratified(self, surveys: Sequence[Path], keys: np.ndarray) -> np.ndarray:
-        strata = Column(surveys, "class", np.uint64).whole()
-        scores = Column(surveys, "score", np.float64).whole()
+    def _stratified(self, scans: Sequence[Path], keys: np.ndarray) -> np.ndarray:
+        strata = Column(scans, "class", np.uint64).whole()
+        scores = Column(scans, "score", np.float64).whole()
         known = ~np.isnan(scores)
         if known.any():
             edges = np.quantile(scores[known], np.arange(1, self.params.buckets) / self.params.buckets)
@@ -189,14 +189,14 @@ class Split(GlobalOperator):
         total = max(len(times), 1)
         return assigning.by_time(times, [1 - sum(numbers) / total, *(number / total for number in numbers)])
 
-    def _clusters(self, surveys: Sequence[Path]) -> np.ndarray:
+    def _clusters(self, scans: Sequence[Path]) -> np.ndarray:
         from trellis_data.dedup.lsh import NearDuplicates
         from trellis_data.dedup.nearest_neighbors import Vectors, join_close
         from trellis_data.dedup.union_find import flatten, join_pairs
 
-        parents = NearDuplicates(surveys, self.params.similarity, self._bands).join()
+        parents = NearDuplicates(scans, self.params.similarity, self._bands).join()
         if self._compares_meaning:
-            vectors = Vectors(surveys, encoder.SIZE)
+            vectors = Vectors(scans, encoder.SIZE)
             if len(vectors) != len(parents):
                 raise OperatorProblem(
                     "vectors_differ",

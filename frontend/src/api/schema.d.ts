@@ -2526,7 +2526,7 @@ export interface paths {
         };
         /**
          * Read Recipes
-         * @description All recipes, with their knobs and presets.
+         * @description All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
         put?: never;
@@ -2907,6 +2907,54 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved views
+         * @description List the views of a page, by name; everybody sees the same ones.
+         */
+        get: operations["list_saved_views_api_v1_saved_views_get"];
+        put?: never;
+        /**
+         * Save a view
+         * @description Save a page's query string under a name.
+         */
+        post: operations["save_view_api_v1_saved_views_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-views/{view_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a saved view
+         * @description Delete a view; links that were made from it still work.
+         */
+        delete: operations["delete_saved_view_api_v1_saved_views__view_id__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a saved view
+         * @description Rename a view, or replace what it shows.
+         */
+        patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
         trace?: never;
     };
     "/api/v1/sweeps": {
@@ -6116,7 +6164,7 @@ export interface components {
             /** Name */
             name: string;
             /** Parameters */
-            parameters?: components["schemas"]["Knob"][];
+            parameters?: components["schemas"]["Parameter"][];
             /** Sources */
             sources?: {
                 [key: string]: "database" | "rows" | "file";
@@ -6443,9 +6491,10 @@ export interface components {
             id: string;
             /**
              * Is Displaced
-             * @description It makes room for a training and goes on afterwards.
+             * @deprecated
+             * @description Renamed to preempted.
              */
-            is_displaced: boolean;
+            readonly is_displaced?: boolean;
             /**
              * Job Id
              * @description The job that carries it out: its log, metrics and event stream.
@@ -6467,6 +6516,16 @@ export interface components {
                     [key: string]: number | null;
                 };
             };
+            /**
+             * Pending Benchmarks
+             * @description Benchmarks whose files are being brought.
+             */
+            pending_benchmarks: string[];
+            /**
+             * Preempted
+             * @description It makes room for a training and goes on afterwards.
+             */
+            preempted: boolean;
             /** Priority */
             priority: number;
             /** @description Steps are samples. */
@@ -6497,9 +6556,10 @@ export interface components {
             trigger: "person" | "training";
             /**
              * Waits For
-             * @description Benchmarks whose files are being brought.
+             * @deprecated
+             * @description Renamed to pending_benchmarks.
              */
-            waits_for: string[];
+            readonly waits_for?: string[];
         };
         /**
          * EvaluationReference
@@ -7696,7 +7756,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Merged into the original's knobs.
+             * @description Merged into the original's parameters.
              */
             params?: {
                 [key: string]: unknown;
@@ -7790,7 +7850,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -8089,7 +8149,7 @@ export interface components {
             };
             /**
              * Rewards
-             * @description What a response earns, also where plain knobs say it; empty where nothing is rewarded.
+             * @description What a response earns, also where plain parameters say it; empty where nothing is.
              */
             rewards: components["schemas"]["RewardTerm"][];
             /** @description How the rows of the validation suit; null where some of the training rows are held out. */
@@ -8459,53 +8519,6 @@ export interface components {
              * @default 0.5
              */
             threshold: number;
-        };
-        /**
-         * Knob
-         * @description One parameter that a person may turn.
-         */
-        Knob: {
-            /**
-             * Advanced
-             * @default false
-             */
-            advanced: boolean;
-            /** Auto */
-            auto?: ("batch" | "half_batch" | "passes") | null;
-            /**
-             * Can Be Empty
-             * @default false
-             */
-            can_be_empty: boolean;
-            /** Choices */
-            choices?: string[];
-            /** Default */
-            default: number | boolean | string | null;
-            /** Engine Keys */
-            engine_keys?: string[];
-            /** Exclusive Minimum */
-            exclusive_minimum?: number | null;
-            /**
-             * Group
-             * @default run
-             * @enum {string}
-             */
-            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
-            help: components["schemas"]["Text"];
-            /** Maximum */
-            maximum?: number | null;
-            /** Minimum */
-            minimum?: number | null;
-            /** Name */
-            name: string;
-            title: components["schemas"]["Text"];
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
-            /** Unit */
-            unit?: string | null;
         };
         /**
          * Latency
@@ -9975,6 +9988,53 @@ export interface components {
             year: number;
         };
         /**
+         * Parameter
+         * @description One parameter that a person may turn.
+         */
+        Parameter: {
+            /**
+             * Advanced
+             * @default false
+             */
+            advanced: boolean;
+            /** Auto */
+            auto?: ("batch" | "half_batch" | "passes") | null;
+            /**
+             * Can Be Empty
+             * @default false
+             */
+            can_be_empty: boolean;
+            /** Choices */
+            choices?: string[];
+            /** Default */
+            default: number | boolean | string | null;
+            /** Engine Keys */
+            engine_keys?: string[];
+            /** Exclusive Minimum */
+            exclusive_minimum?: number | null;
+            /**
+             * Group
+             * @default run
+             * @enum {string}
+             */
+            group: "data" | "model" | "optimisation" | "algorithm" | "critic" | "rollout" | "reward" | "agent" | "run";
+            help: components["schemas"]["Text"];
+            /** Maximum */
+            maximum?: number | null;
+            /** Minimum */
+            minimum?: number | null;
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
+            /** Unit */
+            unit?: string | null;
+        };
+        /**
          * ParameterImportance
          * @description How much of the difference between runs a parameter accounts for.
          */
@@ -10182,7 +10242,7 @@ export interface components {
         };
         /**
          * Preset
-         * @description Knob values and engine overrides that suit one size of machine.
+         * @description Parameter values and engine overrides that suit one size of machine.
          */
         Preset: {
             /** Gpus */
@@ -10741,14 +10801,25 @@ export interface components {
              * @default false
              */
             is_experimental: boolean;
-            /** Knobs */
-            knobs: components["schemas"]["Knob"][];
+            /**
+             * Knobs
+             * @deprecated
+             * @description Renamed to parameters.
+             */
+            readonly knobs?: components["schemas"]["Parameter"][];
             paper?: components["schemas"]["Paper"] | null;
+            /** Parameters */
+            parameters: components["schemas"]["Parameter"][];
             /** Presets */
             presets: components["schemas"]["Preset"][];
+            row_format: components["schemas"]["DataFormat"];
             sampled_from?: components["schemas"]["DataFormat"] | null;
             title: components["schemas"]["Text"];
-            trains_on: components["schemas"]["DataFormat"];
+            /**
+             * @deprecated
+             * @description Renamed to row_format.
+             */
+            readonly trains_on?: components["schemas"]["DataFormat"];
         };
         /**
          * RecipeList
@@ -11989,6 +12060,77 @@ export interface components {
             top_p: number;
         };
         /**
+         * SavedViewCreate
+         * @description A view to save.
+         */
+        SavedViewCreate: {
+            /** Name */
+            name: string;
+            page: components["schemas"]["SavedViewPage"];
+            /**
+             * Query
+             * @description The page's query string, percent-encoded, without `?`.
+             */
+            query: string;
+            /**
+             * Scope
+             * @description For charts: the recipe whose runs the view is for.
+             * @default
+             */
+            scope: string;
+        };
+        /**
+         * SavedViewList
+         * @description The views of a page, by name.
+         */
+        SavedViewList: {
+            /** Items */
+            items: components["schemas"]["SavedViewRead"][];
+        };
+        /**
+         * SavedViewPage
+         * @description Pages whose views can be saved.
+         * @enum {string}
+         */
+        SavedViewPage: "jobs" | "charts";
+        /**
+         * SavedViewRead
+         * @description A saved view.
+         */
+        SavedViewRead: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            page: components["schemas"]["SavedViewPage"];
+            /** Query */
+            query: string;
+            /** Scope */
+            scope: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * SavedViewUpdate
+         * @description What changes of a saved view; fields that are left out stay.
+         */
+        SavedViewUpdate: {
+            /** Name */
+            name?: string | null;
+            /** Query */
+            query?: string | null;
+        };
+        /**
          * Score
          * @description A measured number with its uncertainty.
          */
@@ -12128,10 +12270,10 @@ export interface components {
              */
             made_examples: number;
             /**
-             * Most Similar
+             * Max Rouge L
              * @default 0.7
              */
-            most_similar: number;
+            max_rouge_l: number;
             /**
              * Patience
              * @default 24
@@ -12265,7 +12407,7 @@ export interface components {
             };
             /**
              * Params
-             * @description Knobs of the recipe.
+             * @description Parameters of the recipe.
              */
             params?: {
                 [key: string]: unknown;
@@ -16819,7 +16961,12 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Also where the same was computed before. */
-                anew?: boolean;
+                refresh?: boolean;
+                /**
+                 * @deprecated
+                 * @description Renamed to `refresh`.
+                 */
+                anew?: boolean | null;
             };
             header?: never;
             path: {
@@ -26005,6 +26152,282 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_saved_views_api_v1_saved_views_get: {
+        parameters: {
+            query: {
+                page: components["schemas"]["SavedViewPage"];
+                /** @description For charts: the recipe. */
+                scope?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    save_view_api_v1_saved_views_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_saved_view_api_v1_saved_views__view_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the saved view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_saved_view_api_v1_saved_views__view_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the saved view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewUpdate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewRead"];
+                };
             };
             /** @description Not logged in */
             401: {

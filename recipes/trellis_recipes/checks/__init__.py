@@ -19,7 +19,7 @@ from trellis_recipes.checks.reward import check_reward
 from trellis_recipes.checks.rows import check_rows
 from trellis_recipes.checks.supervised import check_supervised
 from trellis_recipes.findings import Findings
-from trellis_recipes.knobs import Value
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.trl_mapping import rows_per_step
 
@@ -29,16 +29,16 @@ __all__ = ["Findings", "check_config"]
 def check_config(
     engine: Engine,
     config: dict[str, Any],
-    knobs: dict[str, Value],
+    parameters: dict[str, Value],
     request: ComposeRequest,
     *,
     holds_out: bool,
 ) -> Findings:
     """Findings on a resolved configuration; ``holds_out`` where validation rows come off the training."""
     findings = Findings()
-    held_out = knobs.get("validation_rows") if holds_out else 0
+    held_out = parameters.get("validation_rows") if holds_out else 0
     if engine is Engine.TRL:
-        batch = rows_per_step(request, knobs)
+        batch = rows_per_step(request, parameters)
     else:
         batch = config["batch_size"] if engine is Engine.RETRIEVAL else config["data"]["train_batch_size"]
     if isinstance(batch, int):
@@ -49,13 +49,13 @@ def check_config(
         check_batches(findings, config, request.gpus)
         check_lengths(findings, config)
         check_algorithm(findings, config, request)
-        check_reward(findings, config, knobs)
+        check_reward(findings, config, parameters)
         check_rl_model(findings, config, request.gpus)
-        check_agent(findings, get_recipe(request.recipe), config, knobs)
+        check_agent(findings, get_recipe(request.recipe), config, parameters)
     elif engine is Engine.VERL_SFT:
         check_supervised(findings, config, request)
     elif engine is Engine.TRL:
-        check_preference(findings, config, knobs, request)
+        check_preference(findings, config, parameters, request)
     elif engine is Engine.RETRIEVAL:
         check_retrieval(findings, request)
     return findings

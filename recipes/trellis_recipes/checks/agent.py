@@ -6,7 +6,7 @@ from trellis_contracts.recipe import Recipe
 
 from trellis_recipes.agents import RESOURCES
 from trellis_recipes.findings import Findings
-from trellis_recipes.knobs import Value
+from trellis_recipes.recipe_parameters import Value
 
 #: A short call and its answer; with less, the last turns could never be played.
 TOKENS_PER_TURN = 32
@@ -16,18 +16,20 @@ USUAL_TOKENS_PER_TURN = 128
 _OPTIONAL = frozenset({("tune", "environment")})
 
 
-def check_agent(findings: Findings, recipe: Recipe, config: dict[str, Any], knobs: dict[str, Value]) -> None:
+def check_agent(
+    findings: Findings, recipe: Recipe, config: dict[str, Any], parameters: dict[str, Value]
+) -> None:
     """The environment or workflow, and the turns of an episode against its longest response."""
     if recipe.agent is None:
         return
-    for knob in recipe.knobs:
-        is_needed = knob.type in RESOURCES and (recipe.agent, knob.type) not in _OPTIONAL
-        if is_needed and not knobs.get(knob.name):
-            article = "an" if knob.type == "environment" else "a"
-            message = f"'{recipe.id}' needs {article} {knob.type}."
-            findings.error(f"{knob.type}_missing", f"params.{knob.name}", message)
-    turns = knobs.get("max_turns")
-    if isinstance(turns, int) and knobs.get("mode") != "simple":
+    for parameter in recipe.parameters:
+        is_needed = parameter.type in RESOURCES and (recipe.agent, parameter.type) not in _OPTIONAL
+        if is_needed and not parameters.get(parameter.name):
+            article = "an" if parameter.type == "environment" else "a"
+            message = f"'{recipe.id}' needs {article} {parameter.type}."
+            findings.error(f"{parameter.type}_missing", f"params.{parameter.name}", message)
+    turns = parameters.get("max_turns")
+    if isinstance(turns, int) and parameters.get("mode") != "simple":
         _check_room(findings, turns, config["data"]["max_response_length"])
 
 

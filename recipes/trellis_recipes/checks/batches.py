@@ -38,13 +38,13 @@ def check_batches(findings: Findings, config: dict[str, Any], gpus: int) -> None
 
 
 def check_lengths(findings: Findings, config: dict[str, Any]) -> None:
-    """The longest prompt and response against the sampler and the passes."""
+    """The longest prompt and response against the rollout engine and the passes."""
     parts, data = config["actor_rollout_ref"], config["data"]
     total = data["max_prompt_length"] + data["max_response_length"]
     limit = parts["rollout"]["max_model_len"]
     if limit is not None and total > limit:
         findings.error(
-            "too_long_for_sampler",
+            "too_long_for_rollout",
             "params.max_response_length",
             f"Prompt plus response can have {total} tokens, but the rollout engine is "
             f"limited to {limit} (actor_rollout_ref.rollout.max_model_len).",

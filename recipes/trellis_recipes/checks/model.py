@@ -1,4 +1,4 @@
-"""Checks the adapters and how the sampler is spread over the GPUs."""
+"""Checks the adapters and how the rollout engine is spread over the GPUs."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from trellis_contracts.recipe import Engine
 
 from trellis_recipes.checks.rows import check_split
 from trellis_recipes.findings import Findings, warn_of_adapter
-from trellis_recipes.knobs import Value
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.trl_mapping import DPO_RECIPES, adapted_modules, bits_of_base, rows_per_step
 
@@ -25,18 +25,18 @@ WITHOUT_SMOOTHING = frozenset({"hinge", "ipo"})
 def check_preference(
     findings: Findings,
     config: dict[str, Any],
-    knobs: dict[str, Value],
+    parameters: dict[str, Value],
     request: ComposeRequest,
 ) -> None:
     """Findings on the resolved settings of one of TRL's trainers."""
-    batch, micro = rows_per_step(request, knobs), config["per_device_train_batch_size"]
+    batch, micro = rows_per_step(request, parameters), config["per_device_train_batch_size"]
     check_split(findings, batch=batch, micro=micro, gpus=request.gpus, unit="rows")
-    _check_loss(findings, config, knobs, request)
-    _check_model(findings, config, knobs, request)
+    _check_loss(findings, config, parameters, request)
+    _check_model(findings, config, parameters, request)
 
 
 def _check_loss(
-    findings: Findings, config: dict[str, Any], knobs: dict[str, Value], request: ComposeRequest
+    findings: Findings, config: dict[str, Any], parameters: dict[str, Value], request: ComposeRequest
 ) -> None:
     if request.recipe == "kto" and config["loss_type"] == "kto" and config["per_device_train_batch_size"] < 2:
         findings.error(
@@ -46,8 +46,8 @@ def _check_loss(
             "micro-batch size of at least 2.",
             "2",
         )
-    loss = knobs.get("loss_type")
-    if knobs.get("label_smoothing") and loss in WITHOUT_SMOOTHING:
+    loss = parameters.get("loss_type")
+    if parameters.get("label_smoothing") and loss in WITHOUT_SMOOTHING:
         findings.error(
             "label_smoothing_without_effect",
             "params.label_smoothing",
@@ -93,25 +93,25 @@ def _check_loss(
 
 
 def _check_model(
-    findings: Findings, config: dict[str, Any], knobs: dict[str, Value], request: ComposeRequest
+    findings: Findings, config: dict[str, Any], parameters: dict[str, Value], request: ComposeRequest
 ) -> None:
     if config["use_peft"]:
         warn_of_adapter(findings)
-        if not adapted_modules(knobs):
+        if not adapted_modules(parameters):
             findings.error(
                 "adapter_without_modules",
                 "params.lora_targets",
                 "LoRA needs at least one target module; all-linear selects every linear layer.",
                 "all-linear",
             )
-    if bits := bits_of_base(knobs):
-        field = "params.quantization" if "quantization" in knobs else "params.quantize_base"
-        _check_quantisation(findings, bits, knobs, request, field)
+    if bits := bits_of_base(parameters):
+        field = "params.quantization" if "quantization" in parameters else "params.quantize_base"
+        _check_quantisation(findings, bits, parameters, request, field)
         if request.base_bits:
             message = f"The model is already quantized to {request.base_bits} bits."
             findings.error("quantised_twice", field, message)
     elif request.base_bits:
-        _check_quantisation(findings, request.base_bits, knobs, request, "model")
+        _check_quantisation(findings, request.base_bits, parameters, request, "model")
 
 
 def check_base(findings: Findings, engine: Engine, request: ComposeRequest) -> None:
@@ -127,9 +127,9 @@ def check_base(findings: Findings, engine: Engine, request: ComposeRequest) -> N
 
 
 def _check_quantisation(
-    findings: Findings, bits: int, knobs: dict[str, Value], request: ComposeRequest, field: str
+    findings: Findings, bits: int, parameters: dict[str, Value], request: ComposeRequest, field: str
 ) -> None:
-    if not knobs["lora_rank"]:
+    if not parameters["lora_rank"]:
         findings.error(
             "quantization_needs_adapter",
             field,

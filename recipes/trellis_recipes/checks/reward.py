@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from trellis_recipes.findings import Findings
-from trellis_recipes.knobs import Value
 from trellis_recipes.mapping import reward_mixture
+from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.rewards import check_mixture
 
 #: What every response of a run reports beside the parts of its reward.
@@ -13,26 +13,26 @@ ALWAYS_REPORTED = frozenset({"acc", "score", "reward"})
 OVERLONG = frozenset({"overlong", "overlong_reward"})
 
 
-def check_reward(findings: Findings, config: dict[str, Any], knobs: dict[str, Value]) -> None:
-    """The reward knobs, the overlong penalty, and the metric that prompts are chosen by."""
-    if knobs.get("rewards"):
-        findings.errors += check_mixture(knobs["rewards"])[1]
+def check_reward(findings: Findings, config: dict[str, Any], parameters: dict[str, Value]) -> None:
+    """The reward parameters, the overlong penalty, and the metric that prompts are chosen by."""
+    if parameters.get("rewards"):
+        findings.errors += check_mixture(parameters["rewards"])[1]
     else:
-        _check_simple(findings, knobs)
+        _check_simple(findings, parameters)
     _check_overlong(findings, config)
-    _check_filter_metric(findings, config, knobs)
+    _check_filter_metric(findings, config, parameters)
 
 
-def _check_simple(findings: Findings, knobs: dict[str, Value]) -> None:
-    pattern = knobs.get("reward_pattern")
-    if knobs.get("reward") == "regex" and not pattern:
+def _check_simple(findings: Findings, parameters: dict[str, Value]) -> None:
+    pattern = parameters.get("reward_pattern")
+    if parameters.get("reward") == "regex" and not pattern:
         findings.error("pattern_missing", "params.reward_pattern", "The regex reward requires a pattern.")
     if isinstance(pattern, str) and pattern:
         try:
             re.compile(pattern)
         except re.error as error:
             findings.error("bad_pattern", "params.reward_pattern", f"Invalid pattern: {error}.")
-    if knobs.get("format_weight") == 1.0:
+    if parameters.get("format_weight") == 1.0:
         findings.warn("only_format", "params.format_weight", "Correct answers get no reward.")
 
 
@@ -65,11 +65,11 @@ def _check_overlong(findings: Findings, config: dict[str, Any]) -> None:
         )
 
 
-def _check_filter_metric(findings: Findings, config: dict[str, Any], knobs: dict[str, Value]) -> None:
+def _check_filter_metric(findings: Findings, config: dict[str, Any], parameters: dict[str, Value]) -> None:
     groups = config["algorithm"]["filter_groups"]
     if not groups["enable"]:
         return
-    reported = {*ALWAYS_REPORTED, *(term["name"] for term in reward_mixture(knobs))}
+    reported = {*ALWAYS_REPORTED, *(term["name"] for term in reward_mixture(parameters))}
     if _overlong_buffer(config):
         reported |= OVERLONG
     if groups["metric"] not in reported:

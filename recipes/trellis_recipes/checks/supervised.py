@@ -11,8 +11,8 @@ from trellis_recipes.request import ComposeRequest
 def check_supervised(findings: Findings, config: dict[str, Any], request: ComposeRequest) -> None:
     """Batches, lengths and adapter."""
     data, rank = config["data"], config["model"]["lora_rank"]
-    knob = get_recipe(request.recipe).knob("batch_size")
-    examples = knob.unit if knob and knob.unit else "examples"
+    parameter = get_recipe(request.recipe).parameter("batch_size")
+    examples = parameter.unit if parameter and parameter.unit else "examples"
     micro = None if data["use_dynamic_bsz"] else data["micro_batch_size_per_gpu"]
     check_split(findings, batch=data["train_batch_size"], micro=micro, gpus=request.gpus, unit=examples)
     if data["use_dynamic_bsz"] and data["max_token_len_per_gpu"] < data["max_length"]:

@@ -103,14 +103,16 @@ def list_warnings(plan: Plan, *, needed: int, available: int | None, shared_memo
                 zh=f"约需 {want:.1f} GiB，{relation[1]}可用的 {have:.1f} GiB。{lower_zh}",
             )
         )
-    bucket = plan.sampler.bucket_bytes if plan.sampler is not None and plan.platform == "cpu" else 0
+    bucket = (
+        plan.rollout_engine.bucket_bytes if plan.rollout_engine is not None and plan.platform == "cpu" else 0
+    )
     if shared_memory is not None and bucket > shared_memory:
         found.append(
             Text(
-                en=f"Weights go to the sampler in buckets of {bucket // 1024**2} MiB through /dev/shm, which "
-                f"has {shared_memory // 1024**2} MiB. Enlarge it, or lower "
+                en=f"Weights go to the rollout engine in buckets of {bucket // 1024**2} MiB "
+                f"through /dev/shm, which has {shared_memory // 1024**2} MiB. Enlarge it, or lower "
                 "update_weights_bucket_megabytes.",
-                zh=f"权重以 {bucket // 1024**2} MiB 的块经 /dev/shm 传给采样器，而 /dev/shm 只有 "
+                zh=f"权重以 {bucket // 1024**2} MiB 的块经 /dev/shm 传给推理引擎，而 /dev/shm 只有 "
                 f"{shared_memory // 1024**2} MiB。请扩大它，或减小 update_weights_bucket_megabytes。",
             )
         )

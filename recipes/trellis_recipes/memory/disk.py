@@ -5,11 +5,11 @@ from typing import Any
 
 from trellis_contracts.recipe import Engine
 
-from trellis_recipes.knobs import Value
 from trellis_recipes.memory import formulas
 from trellis_recipes.memory.architecture import Architecture
 from trellis_recipes.memory.plan import Training, read_plan
 from trellis_recipes.memory.settings import group
+from trellis_recipes.recipe_parameters import Value
 
 #: Adapters and their optimizer are in full precision.
 _ADAPTER_BYTES = 4
@@ -63,11 +63,11 @@ def count_saves(*, total_steps: int | None, save_every: int) -> int | None:
     return None if total_steps is None else -(-total_steps // save_every)
 
 
-def count_steps(knobs: dict[str, Value], *, rows: int | None, batch: int) -> int | None:
+def count_steps(parameters: dict[str, Value], *, rows: int | None, batch: int) -> int | None:
     """Steps of a run; None where only the tokenizer can tell how many its rows make."""
-    if isinstance(total := knobs.get("total_steps"), int):
+    if isinstance(total := parameters.get("total_steps"), int):
         return total
-    epochs = knobs.get("epochs")
+    epochs = parameters.get("epochs")
     if rows is None or not isinstance(epochs, int):
         return None
     return max(1, rows // max(1, batch)) * epochs

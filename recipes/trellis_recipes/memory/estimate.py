@@ -88,10 +88,10 @@ class _Run:
 
     def phases(self) -> list[MemoryPhase]:
         """In the order in which they run."""
-        if self._plan.sampler is None:
+        if self._plan.rollout_engine is None:
             return self._supervised()
         found = [
-            _phase("rollout", [*self._rest(is_training=False), *self._sampler()]),
+            _phase("rollout", [*self._rest(is_training=False), *self._rollout_engine()]),
             _phase("log_probs", self._log_probs()),
         ]
         if self._plan.reference is not None:
@@ -175,19 +175,19 @@ class _Run:
         )
 
     def _awake(self) -> list[MemoryPart]:
-        """The sampler while others compute."""
-        sampler = self._plan.sampler
-        return [] if sampler is None or sampler.sleeps else self._sampler()
+        """The rollout engine while others compute."""
+        rollout_engine = self._plan.rollout_engine
+        return [] if rollout_engine is None or rollout_engine.sleeps else self._rollout_engine()
 
-    def _sampler(self) -> list[MemoryPart]:
-        sampler = self._plan.sampler
-        if sampler is None:
+    def _rollout_engine(self) -> list[MemoryPart]:
+        rollout_engine = self._plan.rollout_engine
+        if rollout_engine is None:
             return []
-        own = parts.sampler_weights(sampler, self._count)
+        own = parts.rollout_weights(rollout_engine, self._count)
         cache = parts.kv_cache(
-            self._model, sampler, weight_bytes=own.bytes, available=self._machine.memory_bytes
+            self._model, rollout_engine, weight_bytes=own.bytes, available=self._machine.memory_bytes
         )
-        return [own, cache, parts.bucket(sampler, self._count)]
+        return [own, cache, parts.bucket(rollout_engine, self._count)]
 
 
 def _scored(training: Training, tokens: int) -> int:

@@ -4,7 +4,7 @@ from trellis_contracts.recipe import Text
 
 from trellis_recipes.memory import formulas
 from trellis_recipes.memory.architecture import Architecture
-from trellis_recipes.memory.plan import Plan, Reference, Sampler, Training
+from trellis_recipes.memory.plan import Plan, Reference, RolloutEngine, Training
 from trellis_recipes.memory.schemas import MemoryPart
 
 #: A CUDA context with its kernels and NCCL's buffers on each GPU: a rule of thumb.
@@ -139,56 +139,61 @@ def reference_weights(reference: Reference, parameters: int) -> MemoryPart:
     return _part("reference", ("Reference model", "参考模型"), size, (how, how))
 
 
-def sampler_weights(sampler: Sampler, parameters: int) -> MemoryPart:
+def rollout_weights(rollout_engine: RolloutEngine, parameters: int) -> MemoryPart:
     """vLLM's own copy; on a CPU it holds the large ones a second time, as its kernels read them."""
-    copies = 2 if sampler.is_packed else 1
-    kinds = (" × 2 (as sent, and packed)", " × 2（原样与打包各一份）") if sampler.is_packed else ("", "")
-    count = f"{parameters:,} × {sampler.element_bytes} B"
-    split = _split(sampler.tensor_parallel)
-    size = copies * parameters * sampler.element_bytes // sampler.tensor_parallel
+    copies = 2 if rollout_engine.is_packed else 1
+    kinds = (
+        (" × 2 (as sent, and packed)", " × 2（原样与打包各一份）") if rollout_engine.is_packed else ("", "")
+    )
+    count = f"{parameters:,} × {rollout_engine.element_bytes} B"
+    split = _split(rollout_engine.tensor_parallel)
+    size = copies * parameters * rollout_engine.element_bytes // rollout_engine.tensor_parallel
     return _part(
-        "sampler_weights",
-        ("Sampler's weights (vLLM)", "采样器权重（vLLM）"),
+        "rollout_weights",
+        ("Rollout engine's weights (vLLM)", "推理引擎权重（vLLM）"),
         size,
         (f"{count}{kinds[0]}{split}", f"{count}{kinds[1]}{split}"),
     )
 
 
 def kv_cache(
-    architecture: Architecture, sampler: Sampler, *, weight_bytes: int, available: int | None
+    architecture: Architecture, rollout_engine: RolloutEngine, *, weight_bytes: int, available: int | None
 ) -> MemoryPart:
     """On a CPU the configured space; on a GPU what its share leaves, else what the sequences need."""
     title = ("KV cache", "KV 缓存")
-    a_token = formulas.kv_bytes_per_token(architecture, sampler.element_bytes) // sampler.tensor_parallel
-    if sampler.share is None:
-        return _kv_cache_of_a_cpu(sampler, title, a_token)
+    a_token = (
+        formulas.kv_bytes_per_token(architecture, rollout_engine.element_bytes)
+        // rollout_engine.tensor_parallel
+    )
+    if rollout_engine.share is None:
+        return _kv_cache_of_a_cpu(rollout_engine, title, a_token)
     if available is not None:
-        size = max(0, int(sampler.share * available) - weight_bytes)
+        size = max(0, int(rollout_engine.share * available) - weight_bytes)
         return _part(
             "kv_cache",
             title,
             size,
             (
-                f"{sampler.share:.0%} of the GPU less the weights; {a_token:,} B a token",
-                f"显存的 {sampler.share:.0%} 减去权重；每 Token {a_token:,} B",
+                f"{rollout_engine.share:.0%} of the GPU less the weights; {a_token:,} B a token",
+                f"显存的 {rollout_engine.share:.0%} 减去权重；每 Token {a_token:,} B",
             ),
         )
-    tokens = sampler.sequences * sampler.max_length
-    how = f"{sampler.sequences:,} × {sampler.max_length:,} × {a_token:,} B"
+    tokens = rollout_engine.sequences * rollout_engine.max_length
+    how = f"{rollout_engine.sequences:,} × {rollout_engine.max_length:,} × {a_token:,} B"
     return _part(
         "kv_cache", title, tokens * a_token, (f"{how} (what all sequences need)", f"{how}（全部序列所需）")
     )
 
 
-def _kv_cache_of_a_cpu(sampler: Sampler, title: tuple[str, str], a_token: int) -> MemoryPart:
+def _kv_cache_of_a_cpu(rollout_engine: RolloutEngine, title: tuple[str, str], a_token: int) -> MemoryPart:
     """The configured space as far as the run fills it: pages that vLLM has not written take no memory."""
-    space = sampler.cpu_cache_bytes // sampler.tensor_parallel
-    if sampler.generated_tokens is not None and sampler.generated_tokens * a_token < space:
-        how = f"{sampler.generated_tokens:,} × {a_token:,} B"
+    space = rollout_engine.cpu_cache_bytes // rollout_engine.tensor_parallel
+    if rollout_engine.generated_tokens is not None and rollout_engine.generated_tokens * a_token < space:
+        how = f"{rollout_engine.generated_tokens:,} × {a_token:,} B"
         return _part(
             "kv_cache",
             title,
-            sampler.generated_tokens * a_token,
+            rollout_engine.generated_tokens * a_token,
             (f"{how} (all tokens of the run)", f"{how}（本次运行的全部 Token）"),
         )
     room = space // max(1, a_token)
@@ -203,9 +208,9 @@ def _kv_cache_of_a_cpu(sampler: Sampler, title: tuple[str, str], a_token: int) -
     )
 
 
-def bucket(sampler: Sampler, parameters: int) -> MemoryPart:
-    """Weights on their way to the sampler: a bucket on both sides."""
-    size = min(sampler.bucket_bytes, parameters * sampler.element_bytes)
+def bucket(rollout_engine: RolloutEngine, parameters: int) -> MemoryPart:
+    """Weights on their way to the rollout engine: a bucket on both sides."""
+    size = min(rollout_engine.bucket_bytes, parameters * rollout_engine.element_bytes)
     how = f"2 × {size:,} B"
     return _part("weight_sync", ("Weight synchronisation", "权重同步"), 2 * size, (how, how))
 

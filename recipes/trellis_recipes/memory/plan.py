@@ -76,14 +76,14 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Sampler:
+class RolloutEngine:
     """vLLM beside the trainer."""
 
     element_bytes: int
     tensor_parallel: int
     #: Share of a GPU's memory that it takes; None on a CPU.
     share: float | None
-    #: Space for the KV cache on a CPU platform, for each sampler.
+    #: Space for the KV cache on a CPU platform, for each rollout engine.
     cpu_cache_bytes: int
     #: Prompts and responses of the whole run at their greatest length; None where its steps are not known.
     generated_tokens: int | None
@@ -109,7 +109,7 @@ class Plan:
     log_prob_tokens: int = 0
     reference: Reference | None = None
     critic: Training | None = None
-    sampler: Sampler | None = None
+    rollout_engine: RolloutEngine | None = None
     #: A reward model of its own, whose size is not known here.
     has_reward_model: bool = False
     #: Held by its processes before the first tensor, on a CPU platform.
@@ -220,7 +220,7 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
         log_prob_tokens=log_prob_tokens,
         reference=reference,
         critic=_read_critic(config, gpus, length, samples),
-        sampler=_read_sampler(config, platform, env, length, batch),
+        rollout_engine=_read_rollout_engine(config, platform, env, length, batch),
         has_reward_model=_has_reward_model(config["reward"]),
         library_bytes=(4 + 3 * gpus) * RL_PROCESS_BYTES,
     )
@@ -272,12 +272,14 @@ def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training
     return _verl_training(critic["model"], engine, gpus=gpus, tokens=tokens, has_logits=False)
 
 
-def _read_sampler(config: Tree, platform: str, env: dict[str, str], length: int, batch: int) -> Sampler:
+def _read_rollout_engine(
+    config: Tree, platform: str, env: dict[str, str], length: int, batch: int
+) -> RolloutEngine:
     rollout, steps = config["actor_rollout_ref"]["rollout"], config["trainer"].get("total_training_steps")
     is_cpu = platform == "cpu"
     parallel = positive(rollout.get("tensor_model_parallel_size"), 1)
     checkpoint_engine = group(rollout, "checkpoint_engine")
-    return Sampler(
+    return RolloutEngine(
         element_bytes=_element(rollout.get("dtype"), 2),
         tensor_parallel=parallel,
         share=None if is_cpu else number(rollout, "gpu_memory_utilization"),

@@ -7,13 +7,13 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import QuotedString
 from hydra.errors import HydraException
 from pydantic import Field
-from trellis_contracts.recipe import Engine, Knob, Recipe, Strict
+from trellis_contracts.recipe import Engine, Parameter, Recipe, Strict
 
 from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.compose import compose
 from trellis_recipes.issues import Issue
-from trellis_recipes.knobs import check_value
 from trellis_recipes.overrides import check_overrides
+from trellis_recipes.recipe_parameters import check_value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.schema import EngineSchema, load_schema
 from trellis_recipes.script_import.command import PROGRAMS, Command, find_command
@@ -237,28 +237,34 @@ def _split(recipe: Recipe, settings: dict[str, Any]) -> tuple[dict[str, Any], di
     """Parameters where the recipe has one for a setting, overrides for the rest, without what it fixes."""
     params: dict[str, Any] = {}
     rest = {key: value for key, value in settings.items() if recipe.fixed.get(key, _NOTHING) != value}
-    for knob in recipe.knobs:
-        keys = [key for key in knob.engine_keys if key in rest]
-        if keys and len(keys) == len(knob.engine_keys) and all(rest[key] == rest[keys[0]] for key in keys):
-            _take(params, rest, knob, keys, rest[keys[0]])
+    for parameter in recipe.parameters:
+        keys = [key for key in parameter.engine_keys if key in rest]
+        if (
+            keys
+            and len(keys) == len(parameter.engine_keys)
+            and all(rest[key] == rest[keys[0]] for key in keys)
+        ):
+            _take(params, rest, parameter, keys, rest[keys[0]])
     for key, name in _RUN_PARAMETERS.items():
-        knob_of_run = recipe.knob(name)
-        if key in rest and knob_of_run is not None:
+        parameter_of_run = recipe.parameter(name)
+        if key in rest and parameter_of_run is not None:
             value = rest[key]
             # Verl's own "never" and "as often as it comes out" are empty parameters here.
             is_never = isinstance(value, int) and not isinstance(value, bool) and value < 1
-            _take(params, rest, knob_of_run, [key], None if is_never else value)
+            _take(params, rest, parameter_of_run, [key], None if is_never else value)
     return params, rest
 
 
 _NOTHING = object()
 
 
-def _take(params: dict[str, Any], rest: dict[str, Any], knob: Knob, keys: list[str], value: Any) -> None:
+def _take(
+    params: dict[str, Any], rest: dict[str, Any], parameter: Parameter, keys: list[str], value: Any
+) -> None:
     """Move a setting to its parameter, where that takes the value."""
-    checked, problem = check_value(knob, value)
+    checked, problem = check_value(parameter, value)
     if problem is None:
-        params[knob.name] = checked
+        params[parameter.name] = checked
         for key in keys:
             del rest[key]
 

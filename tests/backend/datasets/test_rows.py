@@ -200,12 +200,29 @@ def test_statistics_that_are_there_are_not_computed_again(
 
     again = client.post(place, json={})
     other = client.post(place, json={"model": model.id}).json()
-    anew = client.post(place, json={}, params={"anew": True}).json()
+    anew = client.post(place, json={}, params={"refresh": True}).json()
 
     assert (again.status_code, again.json()["id"], again.json()["state"]) == (202, first["id"], "succeeded")
     assert again.json()["result"]["rows"] == len(ROWS)
     assert len({first["id"], other["id"], anew["id"]}) == 3
     assert anew["state"] == "queued"
+
+
+def test_the_old_name_of_refresh_is_accepted_as_deprecated(
+    client: TestClient, upload: Upload, finish: Finish
+) -> None:
+    place = f"{DATASETS}/{upload()['id']}/statistics"
+    first = client.post(place, json={})
+    finish()
+
+    again = client.post(place, json={}, params={"anew": True})
+
+    assert again.json()["id"] != first.json()["id"]
+    assert again.headers["Deprecation"].startswith("@")
+    assert "Deprecation" not in first.headers
+    described = client.get("/api/v1/openapi.json").json()["paths"]["/api/v1/datasets/{dataset_id}/statistics"]
+    flags = {each["name"]: each.get("deprecated", False) for each in described["post"]["parameters"]}
+    assert flags == {"dataset_id": False, "refresh": False, "anew": True}
 
 
 def test_a_model_that_is_not_there_counts_no_tokens(client: TestClient, upload: Upload) -> None:

@@ -150,12 +150,12 @@ def test_a_stopped_one_starts_again_under_its_id(
 
 
 def test_a_dead_engine_is_told_with_its_cause(client: TestClient, ready: dict[str, Any], life: Life) -> None:
-    life.end(ready, JobState.CRASHED, reason="The engine left by SIGKILL.", cause="engine_died")
+    life.end(ready, JobState.CRASHED, reason="The engine was killed by SIGKILL.", cause="engine_died")
 
     endpoint = client.get(f"/api/v1/endpoints/{ready['id']}").json()
 
     assert endpoint["state"] == "failed"
-    assert endpoint["failure"]["reason"] == "The engine left by SIGKILL."
+    assert endpoint["failure"]["reason"] == "The engine was killed by SIGKILL."
     assert endpoint["failure"]["hint"]["en"]
 
 

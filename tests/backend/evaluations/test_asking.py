@@ -35,7 +35,7 @@ def test_an_evaluation_is_a_job_that_takes_no_slot_on_a_cpu(
     assert [order["label"] for order in made["benchmarks"]] == ["gsm8k", "gsm8k-2"]
     assert (made["state"], made["seed"], made["trigger"]) == ("queued", 7, "person")
     assert made["target"]["model"] == {"id": model.id, "name": model.name}
-    assert made["waits_for"] == ["gsm8k"]
+    assert made["pending_benchmarks"] == ["gsm8k"]
     assert (made["can_cancel"], made["can_retry"], made["can_delete"]) == (True, False, False)
     job = client.get(f"/api/v1/jobs/{made['job_id']}").json()
     assert (job["kind"], job["resources"]["gpus"], job["evaluation_id"]) == ("evaluate", 0, made["id"])

@@ -49,7 +49,7 @@ def test_an_evaluation_waits_for_its_benchmark_and_lets_others_pass(
 
     turns = [claim(database), claim(database)]
     install("math500")
-    settled = client.get(f"/api/v1/evaluations/{first['id']}").json()["waits_for"]
+    settled = client.get(f"/api/v1/evaluations/{first['id']}").json()["pending_benchmarks"]
     turns.append(claim(database, max_evaluations=2))
 
     assert turns == [second["job_id"], None, first["job_id"]]
@@ -118,10 +118,10 @@ def test_evaluations_give_their_slots_to_a_training_and_go_on_afterwards(
     turns += [claim(database), claim(database)]
 
     assert turns == [None, None, training, None]
-    assert [(each["state"], each["is_displaced"]) for each in told] == [
+    assert [(each["state"], each["preempted"]) for each in told] == [
         ("launching", False), ("stopping", True),
     ]  # fmt: skip
-    assert (again["state"], again["attempt"], again["is_displaced"]) == ("queued", 2, False)
+    assert (again["state"], again["attempt"], again["preempted"]) == ("queued", 2, False)
     settle(database, settings, training, JobState.SUCCEEDED)
     assert claim(database) == newer["job_id"]
 
@@ -175,7 +175,8 @@ def test_one_that_ends_by_itself_before_it_heard_is_not_run_again(
     settle(database, settings, running["job_id"], state)
 
     read = client.get(f"/api/v1/evaluations/{running['id']}").json()
-    assert (read["state"], read["is_displaced"]) == (state.value, False)
+    assert (read["state"], read["preempted"]) == (state.value, False)
+    assert (read["is_displaced"], read["waits_for"]) == (read["preempted"], read["pending_benchmarks"])
 
 
 def test_a_cancelled_one_is_tried_again_and_brings_its_benchmark_again(
@@ -194,7 +195,7 @@ def test_a_cancelled_one_is_tried_again_and_brings_its_benchmark_again(
     assert (early.status_code, early.json()["error"]) == (409, "evaluation_not_retryable")
     assert (stopped["state"], stopped["can_retry"], stopped["can_delete"]) == ("stopped", True, True)
     assert (again.json()["state"], again.json()["attempt"]) == ("queued", 2)
-    assert again.json()["waits_for"] == ["gsm8k"]
+    assert again.json()["pending_benchmarks"] == ["gsm8k"]
 
 
 def test_a_deleted_one_takes_its_job_and_leaves_its_files_to_the_workers(

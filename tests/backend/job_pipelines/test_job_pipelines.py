@@ -404,7 +404,7 @@ def test_everything_that_is_wrong_is_said_before_anything_runs(
         "stages.1.recipe",
     )
     assert problems([train("a", params={"learning_rat": 1})])[0] == (
-        "unknown_knob",
+        "unknown_parameter",
         "stages.0.params.learning_rat",
     )
     assert problems([train("a", dataset="ds_zzzzzzzzzzzz")])[0][0] == "unknown_dataset"

@@ -76,14 +76,14 @@ def test_an_unknown_engine_key_is_named_with_the_nearest_valid_one(
 
 
 def test_the_preview_lists_mistakes_instead_of_refusing(client: TestClient, body: dict[str, Any]) -> None:
-    body["params"] = {"no_such_knob": 1}
+    body["params"] = {"no_such_parameter": 1}
     body["resources"] = {"gpus": 4096}
 
     response = client.post("/api/v1/jobs/preview", json=body)
 
     assert response.status_code == 200, response.text
     fields = {issue["field"] for issue in response.json()["errors"]}
-    assert "params.no_such_knob" in fields
+    assert "params.no_such_parameter" in fields
     assert "resources.gpus" in fields
 
 
@@ -91,7 +91,7 @@ def test_the_preview_lists_mistakes_instead_of_refusing(client: TestClient, body
     ("change", "code"),
     [
         ({"recipe": "grop"}, "invalid_configuration"),
-        ({"params": {"no_such_knob": 1}}, "invalid_configuration"),
+        ({"params": {"no_such_parameter": 1}}, "invalid_configuration"),
         ({"model": "mdl_zzzzzzzzzzzz"}, "unknown_model"),
         ({"dataset": "ds_zzzzzzzzzzzz"}, "unknown_dataset"),
         ({"validation_dataset": "ds_zzzzzzzzzzzz"}, "unknown_dataset"),

@@ -111,7 +111,7 @@ def test_a_private_model_needs_the_token_which_is_stored_nowhere(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     fetch.fetch_model(settings, database, model_id=accepted)
 
-    assert "HF_TOKEN may not read it" in (read(database, refused).state_reason or "")
+    assert "HF_TOKEN has no read access" in (read(database, refused).state_reason or "")
     assert read(database, accepted).state == "ready"
     assert TOKEN not in read(database, accepted).model_dump_json()
     written = [path for path in settings.data_root.rglob("*") if path.is_file()]
@@ -161,7 +161,7 @@ def test_a_broken_hub_fails_the_fetch_with_its_status(
 
     fetch.fetch_model(settings, database, model_id=model_id)
 
-    assert read(database, model_id).state_reason == "The hub 127.0.0.1 answered with status 500."
+    assert read(database, model_id).state_reason == "127.0.0.1 returned HTTP 500."
 
 
 def test_a_hub_that_is_away_fails_the_fetch(
@@ -172,7 +172,7 @@ def test_a_hub_that_is_away_fails_the_fetch(
 
     fetch.fetch_model(settings, database, model_id=model_id)
 
-    assert read(database, model_id).state_reason == "The hub 127.0.0.1 cannot be reached."
+    assert read(database, model_id).state_reason == "127.0.0.1 cannot be reached."
 
 
 def test_a_repository_without_a_model_fails_with_what_is_missing(
@@ -194,7 +194,7 @@ def test_a_model_that_does_not_fit_on_the_disk_is_not_begun(
 
     fetch.fetch_model(settings, database, model_id=model_id)
 
-    assert "are free under the data root" in (read(database, model_id).state_reason or "")
+    assert "bytes are free in the data root" in (read(database, model_id).state_reason or "")
     assert hub.downloaded == []
 
 

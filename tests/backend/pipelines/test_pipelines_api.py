@@ -281,3 +281,18 @@ def test_a_version_that_never_was_is_not_found(client: TestClient, version: int)
 @pytest.mark.parametrize("pipeline_id", ["pip_aaaaaaaaaaaa", "x", "runs2"])
 def test_unknown_pipelines_are_not_found(client: TestClient, pipeline_id: str) -> None:
     assert client.get(f"{PIPELINES}/{pipeline_id}").status_code == 404
+
+
+@pytest.mark.filterwarnings("default::DeprecationWarning")
+def test_a_pipeline_stored_with_old_parameter_names_is_shown_with_present_ones(client: TestClient) -> None:
+    old = {
+        "name": "old names",
+        "steps": [{"operator": "repetition", "params": {"again_5": 0.2, "least_words": 9}}],
+    }
+    present = {"dup_5_gram_frac": 0.2, "min_words": 9}
+
+    assert check(client, pipeline=old)["problems"] == []
+    saved = save(client, old)
+
+    assert saved["pipeline"]["steps"][0]["params"] == present
+    assert client.get(f"{PIPELINES}/{saved['id']}").json()["pipeline"]["steps"][0]["params"] == present

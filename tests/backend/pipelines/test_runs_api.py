@@ -175,7 +175,7 @@ def test_what_is_gone_from_the_disk_is_told(
 ) -> None:
     done = run(rows, output={"kind": "none"})
     task_id = done["task"]["id"]
-    damaged = next((settings.data_task_dir(task_id) / "run" / "settled").rglob("clusters.parquet"))
+    damaged = next((settings.data_task_dir(task_id) / "run" / "reduced").rglob("clusters.parquet"))
     damaged.write_bytes(b"PAR1 is not enough")
     shutil.rmtree(settings.data_task_dir(task_id) / "run" / "dropped")
 

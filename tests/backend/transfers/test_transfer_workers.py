@@ -145,8 +145,8 @@ def test_what_cannot_be_read_or_was_not_foreseen_fails_and_the_next_one_is_carri
 
     found = [row(database, each) for each in (unread, unforeseen, third)]
     assert [each.state for each in found] == ["failed", "failed", "succeeded"]
-    assert (found[0].reason or "").startswith("It has ended, but its result cannot be read: ")
-    assert found[1].reason == "The worker could not carry it out: RuntimeError: out of the blue"
+    assert (found[0].reason or "").startswith("The transfer finished, but its result cannot be read: ")
+    assert found[1].reason == "Unexpected worker error: RuntimeError: out of the blue"
 
 
 def test_a_worker_that_leaves_lets_its_transfer_wait_without_a_loss(
@@ -250,7 +250,7 @@ def test_a_transfer_that_fails_leaves_no_half_file(
 
     run.run_waiting(settings, database)
 
-    assert row(database, transfer_id).reason == "It ended with exit code 1: it broke"
+    assert row(database, transfer_id).reason == "The transfer failed with exit code 1: it broke"
     left = {path.name for path in service.transfer_folder(settings, transfer_id).iterdir()}
     assert left == {"result.json", "transfer.log"}
 

@@ -91,7 +91,10 @@ def test_the_token_is_stored_nowhere(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "said"),
-    [(None, "set HF_TOKEN for the workers"), ("hf_of_another", "does not let HF_TOKEN write to 'team/tiny'")],
+    [
+        (None, "set HF_TOKEN for the workers"),
+        ("hf_of_another", "HF_TOKEN has no write access to 'team/tiny'"),
+    ],
 )
 def test_a_push_without_the_right_token_fails_with_what_to_do(
     client: TestClient,
@@ -160,7 +163,7 @@ def test_a_hub_that_breaks_is_said_and_can_be_tried_again(
 
     run.run_waiting(settings, database)
 
-    assert "answered with status 500" in read(client, transfer)["reason"]
+    assert "returned HTTP 500" in read(client, transfer)["reason"]
     hub.is_broken = False
     client.post(f"{TRANSFERS}/{transfer['id']}/resume")
     run.run_waiting(settings, database)
@@ -258,4 +261,4 @@ def test_a_model_that_gguf_cannot_hold_is_named(
 
     found = read(client, transfer)
     assert (found["state"], found["result"]) == ("failed", None)
-    assert "which a GGUF file needs" in found["reason"]
+    assert "which GGUF needs" in found["reason"]

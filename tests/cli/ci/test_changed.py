@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trellis_cli.ci.changed import explain, find_importers, find_reach, list_tests, name_module
 from trellis_cli.ci.results import git
-from trellis_cli.ci.suites import Part, list_parts
+from trellis_cli.ci.runner import Part, list_parts
 from trellis_cli.errors import Problem
 
 PARTS = list_parts()

@@ -24,29 +24,29 @@ def make(name: str, **params: Any) -> Any:
 def test_no_rows_are_no_problem(name: str, tmp_path: Path) -> None:
     operator = make(name)
     empty = pa.table({"text": pa.array([], pa.string())})
-    survey, settled = tmp_path / "survey", tmp_path / "settled"
-    survey.mkdir()
-    settled.mkdir()
+    scan, reduced = tmp_path / "scan", tmp_path / "reduced"
+    scan.mkdir()
+    reduced.mkdir()
 
-    operator.survey(iter([Batch(empty, TEXTS)]), survey)
-    operator.settle([survey], settled)
+    operator.scan(iter([Batch(empty, TEXTS)]), scan)
+    operator.reduce([scan], reduced)
 
-    assert len(operator.apply(Batch(empty, TEXTS), settled).keep) == 0
+    assert len(operator.apply(Batch(empty, TEXTS), reduced).keep) == 0
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_shard_that_yields_nothing_changes_nothing(name: str, tmp_path: Path) -> None:
     operator = make(name)
-    full, empty, settled = (tmp_path / each for each in ("full", "empty", "settled"))
-    for folder in (full, empty, settled):
+    full, empty, reduced = (tmp_path / each for each in ("full", "empty", "reduced"))
+    for folder in (full, empty, reduced):
         folder.mkdir()
     batch = Batch(pa.table({"text": ["one text", "another text", "one text"]}), TEXTS)
 
-    operator.survey(iter([]), empty)
-    operator.survey(iter([batch]), full)
-    operator.settle([empty, full], settled)
+    operator.scan(iter([]), empty)
+    operator.scan(iter([batch]), full)
+    operator.reduce([empty, full], reduced)
 
-    keep = operator.apply(batch, settled).keep
+    keep = operator.apply(batch, reduced).keep
     assert keep.tolist() == ([True] * 3 if name == "split" else [True, True, False])
 
 

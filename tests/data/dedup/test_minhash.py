@@ -61,7 +61,7 @@ def test_a_cluster_file_shows_who_was_merged_with_whom_and_how_similar(tmp_path:
 
     assert ran.keep.tolist() == [True, True, False, False]
     assert set(ran.reasons.values()) == {"near_duplicate"}
-    rows = pq.read_table(ran.settled / ran.findings["file"]).to_pylist()
+    rows = pq.read_table(ran.reduced / ran.findings["file"]).to_pylist()
     assert [(row["cluster"], row["position"], row["survives"]) for row in rows] == [
         (0, 0, True),
         (0, 2, False),

@@ -60,7 +60,7 @@ def test_new_instructions_are_answered_and_tell_where_they_come_from(
 def test_requests_show_seeds_and_later_ones_what_was_made(
     endpoint: ChatEndpoint, settings: Any, run: Any, rows: Any
 ) -> None:
-    run(settings({**METHOD, "rows": 30, "most_similar": 1.0}))
+    run(settings({**METHOD, "rows": 30, "max_rouge_l": 1.0}))
 
     made = {row["messages"][0]["content"] for row in rows()}
     shown = [set(re.split(r"\n*### \d+\n", text)[1:]) for text in endpoint.questions if "### 1" in text]
@@ -86,7 +86,7 @@ def test_what_is_not_new_is_left_out_and_a_model_without_ideas_ends_the_run(
 
 def test_seeds_that_are_alike_count_once(settings: Any, run: Any) -> None:
     # Of "What is n plus m?" four words of six are the same, so all but the first are like another.
-    report = run(settings({**METHOD, "most_similar": 0.6}))
+    report = run(settings({**METHOD, "max_rouge_l": 0.6}))
 
     assert report.dropped["seed_like_another"] == 19
 

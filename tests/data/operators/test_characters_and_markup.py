@@ -53,7 +53,7 @@ def test_right_texts_are_not_repaired(text: str) -> None:
     ],
 )
 def test_invisible_characters_go_where_nothing_needs_them(before: str, after: str) -> None:
-    assert cleaned("control_characters", before, largest_share=None) == [after]
+    assert cleaned("control_characters", before, max_ratio=None) == [after]
 
 
 def test_broken_texts_are_dropped() -> None:
@@ -79,7 +79,7 @@ def test_broken_texts_are_dropped() -> None:
     ],
 )  # fmt: skip
 def test_html_becomes_what_it_shows(before: str, after: str) -> None:
-    assert cleaned("html", before, largest_share=None) == [after]
+    assert cleaned("html", before, max_ratio=None) == [after]
 
 
 def test_rows_that_are_mostly_markup_are_dropped_but_code_is_not_markup() -> None:
@@ -99,7 +99,7 @@ def test_text_without_tags_is_not_touched(text: str) -> None:
 
 
 def test_deeply_nested_html_is_no_problem() -> None:
-    assert cleaned("html", "<div>" * 50_000 + "x", largest_share=None) == ["x"]
+    assert cleaned("html", "<div>" * 50_000 + "x", max_ratio=None) == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_removed_links_keep_their_text() -> None:
 def test_rows_are_dropped_by_the_share_of_addresses() -> None:
     batch = documents("https://a.org/abcdefghijk x", "a long text that names https://a.org once")
 
-    assert run("urls", batch, action="keep", largest_share=0.5).reasons == {0: "mostly_urls"}
+    assert run("urls", batch, action="keep", max_ratio=0.5).reasons == {0: "mostly_urls"}
     assert run("urls", batch, action="drop").reasons == {0: "has_url", 1: "has_url"}
 
 

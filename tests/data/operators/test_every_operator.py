@@ -16,15 +16,15 @@ PARAMS: dict[str, dict[str, Any]] = {
     "normalise_text": {},
     "control_characters": {},
     "html": {},
-    "urls": {"largest_share": 0.5},
+    "urls": {"max_ratio": 0.5},
     "empty_answers": {},
     "length": {"unit": "characters", "minimum": 2, "scope": "text"},
-    "language": {"keep": ["zh", "en"], "least_confidence": 0.3},
-    "repetition": {"least_words": 3},
+    "language": {"keep": ["zh", "en"], "min_confidence": 0.3},
+    "repetition": {"min_words": 3},
     "personal_data": {"numbered": True},
     "word_list": {"lists": ["refusals", "toxicity"], "action": "mask"},
     "json_schema": {"rules": {"properties": {"text": {"minLength": 2}}}},
-    "decontaminate": {"benchmarks": ["bench"], "words": 4, "least_words": 2},
+    "decontaminate": {"benchmarks": ["bench"], "words": 4, "min_words": 2},
 }
 #: Pieces that operators react to, among arbitrary characters.
 _PIECES = st.sampled_from(

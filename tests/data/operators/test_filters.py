@@ -187,9 +187,9 @@ def test_an_unknown_code_of_a_language_is_refused() -> None:
     [
         (SENTENCES, None),
         (f"{SENTENCES}\n{SENTENCES}", "repeated_lines"),
-        ("buy now " * 30, "repeated_top_2"),
-        ("今天天气很好" * 20, "repeated_top_2"),
-        (f"{SENTENCES} And so on. {SENTENCES}", "repeated_again_5"),
+        ("buy now " * 30, "repeated_top_2_gram_frac"),
+        ("今天天气很好" * 20, "repeated_top_2_gram_frac"),
+        (f"{SENTENCES} And so on. {SENTENCES}", "repeated_dup_5_gram_frac"),
         ("好的好的", None),
         ("春眠不觉晓处处闻啼鸟夜来风雨声花落知多少白日依山尽黄河入海流欲穷千里目更上一层楼", None),
     ],
@@ -214,7 +214,7 @@ def test_a_limit_of_ones_own_takes_the_place_of_the_rules() -> None:
     quoting = documents(f"{SENTENCES} As was said: {SENTENCES[:90]}")
 
     assert run("repetition", quoting).keep.all()
-    assert run("repetition", quoting, again_5=0.05).reasons == {0: "repeated_again_5"}
+    assert run("repetition", quoting, dup_5_gram_frac=0.05).reasons == {0: "repeated_dup_5_gram_frac"}
 
 
 def test_shares_of_repetition_are_those_that_can_be_counted_by_hand() -> None:

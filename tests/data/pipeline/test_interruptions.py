@@ -64,7 +64,7 @@ def left(work: Path) -> dict[str, bytes]:
     """Rows and decisions of a run, and its report without times."""
     found = {
         str(path.relative_to(work)): path.read_bytes()
-        for folder in ("output", "dropped", "settled")
+        for folder in ("output", "dropped", "reduced")
         for path in (work / folder).rglob("*")
         if path.is_file() and path.name != "trellis-seconds.json"
     }

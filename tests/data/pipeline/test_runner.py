@@ -51,7 +51,7 @@ def bytes_of(work: Path) -> dict[str, bytes]:
     """Everything that a run leaves but for times and memory."""
     found = {
         str(path.relative_to(work)): path.read_bytes()
-        for folder in ("output", "dropped", "settled")
+        for folder in ("output", "dropped", "reduced")
         for path in sorted((work / folder).rglob("*"))
         if path.is_file() and path.name != "trellis-seconds.json"
     }
@@ -284,8 +284,8 @@ def test_progress_tells_rows_and_shards_of_each_phase(shards: Shards, tmp_path: 
 
     assert [each.phase for each in told if each.shards_done == each.shards] == [
         "apply",
-        "survey",
-        "settle",
+        "scan",
+        "reduce",
         "apply",
     ]
     assert told[-1].steps == ("test_drop_seen", "test_length", "test_split")

@@ -35,17 +35,17 @@ def select(folder: Path, shards: list[list[float | None]], **params: Any) -> tup
             start += len(values)
     folders = []
     for number, shard_batches in enumerate(batches):
-        folders.append(folder / f"survey-{number}")
+        folders.append(folder / f"scan-{number}")
         folders[-1].mkdir(parents=True)
-        chosen.survey(iter(shard_batches), folders[-1])
-    settled = folder / "settled"
-    settled.mkdir()
-    findings = chosen.settle(folders, settled)
+        chosen.scan(iter(shard_batches), folders[-1])
+    reduced = folder / "reduced"
+    reduced.mkdir()
+    findings = chosen.reduce(folders, reduced)
     kept = [
         batch.start + index
         for shard_batches in batches
         for batch in shard_batches
-        for index in np.flatnonzero(chosen.apply(batch, settled).keep)
+        for index in np.flatnonzero(chosen.apply(batch, reduced).keep)
     ]
     return kept, findings
 
@@ -128,7 +128,7 @@ def test_whole_numbers_of_any_size_are_scores(tmp_path: Path) -> None:
     chosen = kind(kind.Params.model_validate({"score": "at", "best_share": 0.5}), Context())
     assert isinstance(chosen, GlobalOperator)
 
-    chosen.survey(iter([Batch(pa.table({"at": [1_700_000_000_123_456_789, 2]}), UNKNOWN)]), tmp_path)
+    chosen.scan(iter([Batch(pa.table({"at": [1_700_000_000_123_456_789, 2]}), UNKNOWN)]), tmp_path)
 
-    chosen.settle([tmp_path], tmp_path)
+    chosen.reduce([tmp_path], tmp_path)
     assert chosen.apply(Batch(pa.table({"at": [1, 2]}), UNKNOWN), tmp_path).keep.tolist() == [True, False]

@@ -27,6 +27,8 @@ HUMANEVAL = {"test": FOLDER / "humaneval/HumanEval.jsonl.gz"}
 #: Of the samples of a set: in float32 the order of a sum follows the batch, so a greedy answer can turn at
 #: two tokens that are all but equally likely, and a likelihood at two choices that are.
 TURNED = 0.01
+#: Of each side on a whole set: minutes on two idle cores.
+LIMIT_S = 1500.0
 
 
 def read_ours(folder: Path, label: str) -> list[Sample]:
@@ -36,13 +38,11 @@ def read_ours(folder: Path, label: str) -> list[Sample]:
 
 def measure_both(folder: Path, model: Path, label: str) -> tuple[list[Sample], list[MeasuredSample], float]:
     """Our samples, the harness's on the same prompts and engine, and the seconds of both."""
-    seconds = run_ours(
-        model,
-        folder,
-        [each for each in order_benchmarks(FOLDER, {"gsm8k": None, "mmlu": None}) if each.label == label],
-    )
+    tasks = [each for each in order_benchmarks(FOLDER, {"gsm8k": None, "mmlu": None}) if each.label == label]
+    seconds = run_ours(model, folder, tasks, timeout_s=LIMIT_S)
     file = folder / "harness.jsonl"
-    harness, _ = run_harness(folder, write_settings(model, folder, samples=file), "one_process", "0")
+    settings = write_settings(model, folder, samples=file)
+    harness, _ = run_harness(folder, settings, "one_process", "0", timeout_s=LIMIT_S)
     theirs = [MeasuredSample.model_validate_json(line) for line in file.read_text().splitlines()]
     return read_ours(folder, label), theirs, seconds + harness
 

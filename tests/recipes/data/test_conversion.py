@@ -36,7 +36,7 @@ def as_pair(row: Any, **columns: str) -> dict[str, Any]:
 def test_a_recipe_takes_the_formats_that_can_be_brought_into_its_form(recipe: Any) -> None:
     # Rows of tool retrieval name their tool beside prompt and answer, which other formats have no place for.
     is_own_form_alone = recipe.id == "agent_retrieval"
-    sources = {recipe.trains_on} if is_own_form_alone else set(CONVERSIONS[recipe.trains_on])
+    sources = {recipe.row_format} if is_own_form_alone else set(CONVERSIONS[recipe.row_format])
     # Of prompts a job samples what it trains on: no row is converted.
     sampled = set() if recipe.sampled_from is None else {recipe.sampled_from}
     assert set(recipe.data_formats) == sources | sampled

@@ -181,20 +181,20 @@ def test_an_adapter_has_small_gradients_and_the_whole_base() -> None:
     assert parts["weights"] == 40_370_176 * 4 + 7_615_616_512 * 2
 
 
-def test_the_sampler_takes_its_share_of_the_gpu() -> None:
+def test_the_rollout_engine_takes_its_share_of_the_gpu() -> None:
     found = estimate("grpo", preset="gpu-80gb", gpus=1, memory_bytes=80 * GIB, sampler_memory=0.5)
     parts = sizes(found, "rollout")
 
-    assert parts["sampler_weights"] + parts["kv_cache"] == pytest.approx(40 * GIB, abs=2)
+    assert parts["rollout_weights"] + parts["kv_cache"] == pytest.approx(40 * GIB, abs=2)
     assert "kv_cache" not in sizes(found, "update")
 
 
-def test_on_a_cpu_the_sampler_stays_and_its_cache_is_as_configured() -> None:
+def test_on_a_cpu_the_rollout_engine_stays_and_its_cache_is_as_configured() -> None:
     found = estimate("grpo", platform="cpu", config=QWEN2_HALF_B)
 
     for phase in ("rollout", "log_probs", "update"):
         assert sizes(found, phase)["kv_cache"] == GIB
-        assert sizes(found, phase)["sampler_weights"] == 2 * 4 * 494_032_768
+        assert sizes(found, phase)["rollout_weights"] == 2 * 4 * 494_032_768
 
 
 def test_a_short_run_on_a_cpu_fills_its_cache_as_far_as_it_writes() -> None:
@@ -236,7 +236,7 @@ def test_a_critic_costs_as_much_as_an_actor_without_its_head() -> None:
     assert "logits" not in parts
 
 
-def test_a_pass_of_the_critic_has_the_tokens_that_the_knob_says() -> None:
+def test_a_pass_of_the_critic_has_the_tokens_that_the_parameter_says() -> None:
     few, many = (estimate("ppo", preset="gpu-80gb", max_tokens_per_gpu=tokens) for tokens in (4096, 16384))
 
     assert sizes(many, "critic_update")["activations"] == 4 * sizes(few, "critic_update")["activations"]

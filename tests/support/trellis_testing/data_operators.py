@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from trellis_contracts.recipe import Text
 from trellis_data.findings import Histogram
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import GlobalOperator, Group, OperatorProblem, Params, RowOperator, knob
+from trellis_data.operator import GlobalOperator, Group, OperatorProblem, Params, RowOperator, parameter
 from trellis_data.outcome import Outcome, dropping, kept_all
 
 _NONE = Text(en="-", zh="-")
@@ -27,7 +27,7 @@ class _Row(RowOperator):
 
 
 class _Column(Params):
-    column: str = knob("text", title=_NONE, help=_NONE)
+    column: str = parameter("text", title=_NONE, help=_NONE)
 
 
 class Shout(_Row):
@@ -58,7 +58,7 @@ class DropShort(_Row):
     id = "test_drop_short"
 
     class Params(Params):
-        shortest: int = knob(5, title=_NONE, help=_NONE, ge=0)
+        shortest: int = parameter(5, title=_NONE, help=_NONE, ge=0)
 
     def apply(self, batch: Batch) -> Outcome:
         lengths = pc.fill_null(pc.utf8_length(batch.table.column("text")), 0).to_numpy()
@@ -99,7 +99,7 @@ class ToSplits(_Row):
     group: ClassVar[Group] = "split"
 
     class Params(Params):
-        name: str = knob("test", title=_NONE, help=_NONE)
+        name: str = parameter("test", title=_NONE, help=_NONE)
 
     def apply(self, batch: Batch) -> Outcome:
         ids = batch.table.column("id").to_numpy()
@@ -115,7 +115,7 @@ class DropSeen(GlobalOperator):
     group: ClassVar[Group] = "deduplicate"
     Params = Params
 
-    def survey(self, batches: Iterator[Batch], folder: Path) -> None:
+    def scan(self, batches: Iterator[Batch], folder: Path) -> None:
         tables = [
             pa.table(
                 {
@@ -127,8 +127,8 @@ class DropSeen(GlobalOperator):
         ]
         pq.write_table(pa.concat_tables(tables), folder / "texts.parquet")
 
-    def settle(self, surveys: Sequence[Path], folder: Path) -> dict[str, Any]:
-        texts = pa.concat_tables([pq.read_table(survey / "texts.parquet") for survey in surveys])
+    def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
+        texts = pa.concat_tables([pq.read_table(scan / "texts.parquet") for scan in scans])
         first: dict[str, int] = {}
         for text, at in zip(texts["text"].to_pylist(), texts["at"].to_pylist(), strict=True):
             first.setdefault(text, at)
@@ -136,8 +136,8 @@ class DropSeen(GlobalOperator):
         most = Counter(texts["text"].to_pylist()).most_common(1)
         return {"distinct": len(first), "most": most[0][1] if most else 0}
 
-    def apply(self, batch: Batch, settled: Path) -> Outcome:
-        first = np.load(settled / "first.npy")
+    def apply(self, batch: Batch, reduced: Path) -> Outcome:
+        first = np.load(reduced / "first.npy")
         at = np.arange(batch.start, batch.start + len(batch))
         return dropping(batch.table, {"seen_before": ~np.isin(at, first)})
 
@@ -148,7 +148,7 @@ class Slow(_Row):
     id = "test_slow"
 
     class Params(Params):
-        seconds: float = knob(0.05, title=_NONE, help=_NONE)
+        seconds: float = parameter(0.05, title=_NONE, help=_NONE)
 
     def apply(self, batch: Batch) -> Outcome:
         time.sleep(self.params.seconds)
@@ -161,8 +161,8 @@ class Deadly(_Row):
     id = "test_deadly"
 
     class Params(Params):
-        marker: str = knob("", title=_NONE, help=_NONE)
-        how: Literal["once", "always", "raise"] = knob("once", title=_NONE, help=_NONE)
+        marker: str = parameter("", title=_NONE, help=_NONE)
+        how: Literal["once", "always", "raise"] = parameter("once", title=_NONE, help=_NONE)
 
     def apply(self, batch: Batch) -> Outcome:
         if 7 in batch.table.column("id").to_pylist():

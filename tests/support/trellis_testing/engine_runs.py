@@ -155,7 +155,7 @@ def compose_job(
         engine_overrides=[*composition.engine_overrides, *measured],
         env=composition.env,
         model=ModelSource(model_id="model", path=str(model)),
-        trains_on=get_recipe(recipe).trains_on,
+        row_format=get_recipe(recipe).row_format,
         train_data=rows.as_source(),
         validation_data=validation.as_source() if validation else None,
         attempt_dir=str(attempt_dir),
@@ -176,7 +176,7 @@ def compose_job(
 
 
 def _name_resources(environment: Path | None, workflow: Path | None) -> dict[str, str]:
-    """The knobs of an agent that would hold ids of the platform."""
+    """The parameters of an agent that would hold ids of the platform."""
     given = {"environment": environment, "workflow": workflow}
     return {name: path.stem for name, path in given.items() if path is not None}
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 WRONG = r"it fails: assert candidate\(2, 3\) == 5"
 RAISED = r"Error|Permission|denied|not permitted"
-ENDED = r"ended its process|closed the pipe"
-SLOW = r"too long|processor time|SIGKILL|SIGXCPU"
-NONSENSE = r"where the (results|answers) belong"
-NO_VALUE = r"is no plain value"
+ENDED = r"process exited|closed the result pipe"
+SLOW = r"too long|CPU time|SIGKILL|SIGXCPU"
+NONSENSE = r"invalid data to the result pipe"
+NO_VALUE = r"are not supported"
 
 #: Asks the kernel for a system call by its name in the C library.
 LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -95,19 +95,19 @@ LYING_RESULTS = [
             "import sys, types\nclass Yes:\n    __eq__ = lambda *_: True\n    item = lambda self: self\n"
             "sys.modules['numpy'] = types.SimpleNamespace(generic=Yes)",
         ),
-        "nested more",
+        "nested deeper",
     ),
     Forgery("a_generator_without_end", returns("iter(int, 1)"), NO_VALUE),
     Forgery("a_coroutine", "async def add(a, b):\n    return a + b + 1", NO_VALUE),
     Forgery("a_type", returns("int"), NO_VALUE),
-    Forgery("a_list_in_itself", in_call("x = []; x.append(x); return x"), "nested more"),
+    Forgery("a_list_in_itself", in_call("x = []; x.append(x); return x"), "nested deeper"),
     Forgery(
         "a_list_of_lists_without_end",
         in_call("x = 1\nfor _ in range(60): x = [x, x]\nreturn x"),
         f"{SLOW}|MemoryError",
     ),
-    Forgery("a_huge_result", returns("'x' * 20_000_000"), "answered more than"),
-    Forgery("a_huge_number", returns("1 << 50_000_000"), "answered more than"),
+    Forgery("a_huge_result", returns("'x' * 20_000_000"), "returned more than"),
+    Forgery("a_huge_number", returns("1 << 50_000_000"), "returned more than"),
     Forgery(
         "a_dict_that_cannot_be_one",
         in_call(
@@ -115,7 +115,7 @@ LYING_RESULTS = [
             "from trellis_train.sandbox import remote_calls\n"
             "remote_calls.dump = lambda _: '{\"dict\": [[[1], 2]]}'",
         ),
-        "no plain data",
+        "not plain data",
     ),
 ]
 
@@ -165,7 +165,7 @@ PATCHING = [
     Forgery(
         "patching_the_encoding",
         returns("0", "from trellis_train.sandbox import remote_calls\nremote_calls.dump = lambda _: '{}'"),
-        "no plain data",
+        "not plain data",
     ),
     Forgery(
         "patching_the_checks",

@@ -23,7 +23,7 @@ class Ran:
     keep: np.ndarray
     reasons: dict[int, str]
     findings: dict[str, Any]
-    settled: Path
+    reduced: Path
 
 
 def run_global(
@@ -34,26 +34,26 @@ def run_global(
     shards: int = 3,
     size: int = 500,
 ) -> Ran:
-    """Survey every shard in batches of ``size`` rows, settle, apply."""
+    """Survey every shard in batches of ``size`` rows, reduce, apply."""
     edges = [number * table.num_rows // shards for number in range(shards + 1)]
     operator.check(table.schema, layout)
-    surveys = []
+    scans = []
     for number, (first, last) in enumerate(pairwise(edges)):
-        survey = folder / f"survey-{number}"
-        survey.mkdir(parents=True)
-        operator.survey(_batches(table, layout, first, last, size), survey)
-        surveys.append(survey)
-    settled = folder / "settled"
-    settled.mkdir()
-    findings = operator.settle(surveys, settled)
+        scan = folder / f"scan-{number}"
+        scan.mkdir(parents=True)
+        operator.scan(_batches(table, layout, first, last, size), scan)
+        scans.append(scan)
+    reduced = folder / "reduced"
+    reduced.mkdir()
+    findings = operator.reduce(scans, reduced)
     tables, keeps, reasons = [], [], {}
     for first, last in pairwise(edges):
         for batch in _batches(table, layout, first, last, size):
-            outcome = operator.apply(batch, settled)
+            outcome = operator.apply(batch, reduced)
             tables.append(outcome.table)
             keeps.append(outcome.keep)
             reasons |= {batch.start + at: reason for at, reason in outcome.reasons.items()}
-    return Ran(pa.concat_tables(tables), np.concatenate(keeps), reasons, findings, settled)
+    return Ran(pa.concat_tables(tables), np.concatenate(keeps), reasons, findings, reduced)
 
 
 def _batches(table: pa.Table, layout: Layout, first: int, last: int, size: int) -> Iterator[Batch]:

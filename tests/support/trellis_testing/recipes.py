@@ -10,10 +10,14 @@ from trellis_recipes.schema import ROOT_CONFIGS, verl_folder
 
 
 def resources_of(recipe: str) -> dict[str, str]:
-    """Values for the knobs that name an environment or a workflow; none where there is no such recipe."""
+    """Values for the parameters that name an environment or a workflow; none without such a recipe."""
     if recipe not in {each.id for each in list_recipes()}:
         return {}
-    return {knob.name: f"{knob.type}_1" for knob in get_recipe(recipe).knobs if knob.type in RESOURCES}
+    return {
+        parameter.name: f"{parameter.type}_1"
+        for parameter in get_recipe(recipe).parameters
+        if parameter.type in RESOURCES
+    }
 
 
 def engines_own_view(composition: Composition) -> dict:

@@ -120,10 +120,10 @@ def test_the_commands_print_json_and_load_no_torch(folder: Path, tmp_path: Path)
                 "--parameters",
                 '{"profiles": 20, "train": 5000, "most_constraints": 1}',
             ),
-            "or make more",
+            "or generate more",
         ),
-        (("make", "castle", "e"), "no kind of environment"),
-        (("call", "nowhere", "search_profile", "{}"), "is no environment"),
+        (("make", "castle", "e"), "Unknown environment kind"),
+        (("call", "nowhere", "search_profile", "{}"), "is not an environment"),
     ],
 )
 def test_bad_input_leaves_with_a_sentence(

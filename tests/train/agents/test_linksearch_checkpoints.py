@@ -87,7 +87,7 @@ def test_a_checkpoint_without_weights_leaves_no_folder_that_looks_like_a_model(
     (source / "actor" / "huggingface").mkdir(parents=True)
     (source / "actor" / "huggingface" / "config.json").write_bytes((base / "config.json").read_bytes())
 
-    with pytest.raises(CheckpointIncomplete, match="holds no weights"):
+    with pytest.raises(CheckpointIncomplete, match="contains no weights"):
         write(tmp_path / "final", source, base)
 
     assert not (tmp_path / "final").exists()

@@ -261,12 +261,12 @@ def test_no_log_is_written_unless_asked_for(environment: Path, query: Row, tmp_p
 
 
 def test_a_missing_database_is_told_of_before_any_episode(query: Row, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no database of profiles"):
+    with pytest.raises(FileNotFoundError, match="profile database not found"):
         play(tmp_path, query, [])
 
 
 def test_the_episodes_of_a_step_run_side_by_side(environment: Path, query: Row) -> None:
-    """Against a stand-in for the sampler that takes 2 ms a token, whatever else it samples."""
+    """Against a stand-in for the rollout engine that takes 2 ms a token, whatever else it samples."""
     tokenizer = make_tool_tokenizer()
     script = [search(query), COUNT, answer(query)]
 

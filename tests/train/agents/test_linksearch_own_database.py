@@ -149,12 +149,12 @@ def test_a_cell_that_looks_like_an_address_breaks_no_rubric() -> None:
         (
             "CREATE TABLE profiles (id, linkedin_handle, name);"
             "INSERT INTO profiles VALUES (1, 'Ada', 'a'), (2, 'ada ', 'b')",
-            r"has to be its own.*'ada' \(2 profiles\)",
+            r"needs a unique .*'ada' \(2 profiles\)",
         ),
         (
             "CREATE TABLE profiles (id, linkedin_handle, name);"
             "INSERT INTO profiles VALUES (1, 'ada', 'a'), (1, 'alan', 'b')",
-            r"The id of a profile has to be its own",
+            r"Each profile needs a unique id",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_queries_that_ask_for_strangers_are_refused_or_left_out_and_counted(tmp_
         "queries": str(write_queries(tmp_path / "queries", "ada-byron; stranger", "stranger")),
     }
 
-    with pytest.raises(BadRequest, match=r"1 handles of the split train .* stranger"):
+    with pytest.raises(BadRequest, match=r"1 handles in the train split .* stranger"):
         make("linksearch_database", tmp_path / "refused", files)
     manifest = make("linksearch_database", tmp_path / "dropped", {**files, "missing_handles": "drop"})
 

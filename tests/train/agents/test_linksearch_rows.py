@@ -36,7 +36,7 @@ def test_a_query_becomes_a_row_of_verls(column: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "message"), [({"answer": "ada"}, "no text"), ({"query": "Who?"}, "no handles")]
+    ("query", "message"), [({"answer": "ada"}, "no question"), ({"query": "Who?"}, "no handles")]
 )
 def test_a_row_that_is_no_query_says_what_it_lacks(query: dict[str, str], message: str) -> None:
     with pytest.raises(BadQuery, match=f"query 1 has {message}"):

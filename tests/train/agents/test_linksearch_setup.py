@@ -129,7 +129,7 @@ def test_a_dataset_of_the_hub_gives_its_splits(hub: StandInHub, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "holds no queries"),
+        ("", "contains no queries"),
         ("{", "is not JSON"),
         ('{"query": "a"}\n', "no handles"),
         ("[1]\n", "not an object"),
@@ -164,7 +164,7 @@ def test_a_missing_or_foreign_database_is_told_with_what_to_do(tmp_path: Path) -
     noise.write_bytes(b"no database at all" * 100)
 
     for path, said in (
-        (tmp_path / "none.db", "no database"),
+        (tmp_path / "none.db", "database not found"),
         (foreign, "no column id"),
         (noise, "not a database"),
     ):
@@ -189,7 +189,7 @@ def test_a_model_without_tools_in_its_template_is_found(model: Path, tmp_path: P
     tokenizer.save_pretrained(tmp_path)
     AutoConfig.from_pretrained(model).save_pretrained(tmp_path)
 
-    with pytest.raises(setup.Unusable, match="shows no tools"):
+    with pytest.raises(setup.Unusable, match="does not support tools"):
         setup.check_model(str(tmp_path), max_prompt=400, options=OPTIONS)
 
 

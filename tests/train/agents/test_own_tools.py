@@ -90,7 +90,7 @@ def test_what_a_tool_refuses_or_raises_is_its_answer(tmp_path: Path) -> None:
 
     assert (wrong.error, wrong.result) == (
         "BAD_ARGUMENTS",
-        "The arguments do not fit: item: 3 is not of type 'string'",
+        "Invalid arguments: item: 3 is not of type 'string'",
     )
     assert (raised.error, raised.result) == ("TOOL_RAISED", "KeyError: 'pear' (tools.py, line 11)")
     assert closed.error == "TOOL_RAISED"
@@ -117,9 +117,9 @@ def test_an_mcp_list_and_an_archive_with_data_make_an_environment(tmp_path: Path
         ([], CODE, "at least one tool"),
         ([{"name": "no name"}, {"name": "a", "parameters": {"type": "list"}}], CODE, "Tool 1: .* Tool 2: "),
         ([{"name": "read"}, {"name": "read"}], CODE, "Two tools are called read"),
-        ([{"name": "lost"}], CODE, "tools.py has no function lost"),
+        ([{"name": "lost"}], CODE, "tools.py does not define lost"),
         ([{"name": "read"}], "x = 1 / 0", "ZeroDivisionError"),
-        ([{"name": "read", "parameters": {"type": "object", "properties": 3}}], CODE, "no JSON Schema"),
+        ([{"name": "read", "parameters": {"type": "object", "properties": 3}}], CODE, "JSON Schema"),
     ],
 )
 def test_tools_that_could_not_be_called_are_refused(
@@ -135,7 +135,7 @@ def of_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("reference", ["file:///etc/passwd", "http://127.0.0.1/schema.json", "other.json"])
 def test_a_schema_that_refers_to_a_file_or_an_address_is_refused(reference: str) -> None:
-    with pytest.raises(BadRequest, match="is followed"):
+    with pytest.raises(BadRequest, match="is supported"):
         read_schema(of_parameters({"properties": {"a": {"$ref": reference}}}))
 
 

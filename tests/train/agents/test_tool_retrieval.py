@@ -151,9 +151,9 @@ def test_a_query_over_1200_tools_is_answered_exactly_and_within_its_time(tmp_pat
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"prompt": []}, "does not end in a query"),
+        ({"prompt": []}, "does not end with a query"),
         ({"extra_info": {"index": 0}}, "extra_info.tool is missing"),
-        ({"extra_info": {"tool": "{"}}, "is no tool"),
+        ({"extra_info": {"tool": "{"}}, "is not a valid tool"),
         ({"reward_model": {"ground_truth": "another"}}, "the reference is 'another'"),
     ],
 )
@@ -263,7 +263,7 @@ def test_too_few_rows_for_a_batch_are_refused(tmp_path: Path, rows: dict[str, li
     run = Training(tmp_path, few)
     path = run.rows["train"].path
 
-    with pytest.raises(BadQueries, match="do not fill a batch"):
+    with pytest.raises(BadQueries, match="too few for a batch"):
         RetrievalRun(
             RunSettings.from_values(
                 {"model_path": str(run.model), "train_file": str(path), "output_dir": "o", "batch_size": 11}

@@ -263,7 +263,7 @@ def test_kinds_are_made_by_themselves_but_never_of_two_seeds(
     assert {name.split("/")[0] for name in rows} == {"agent_benchmark", "agent_retrieval", TOOLS_FILE}
 
     assert main([str(tmp_path), "--kind", "agent_retrieval", "--seed", "1", "--quiet"]) == EXIT_BAD_REQUEST
-    assert "holds data of seed 42" in capsys.readouterr().err
+    assert "contains data for seed 42" in capsys.readouterr().err
 
 
 # -- the simulator ----------------------------------------------------------------------------------

@@ -142,11 +142,11 @@ def test_the_command_prints_mean_spread_and_count_of_the_metrics_asked_for(
     ("content", "reason"),
     [
         ("{", "cannot be read"),
-        ("", "holds no row"),
-        ('{"prompt": []}', "no list of messages"),
+        ("", "is empty"),
+        ('{"prompt": []}', "not a list of messages"),
         ('{"prompt": [{"role": "user", "content": "?"}]}', "ground_truth is missing"),
         (json.dumps({**row(GroundTruth(), 0), "extra_info": {}}), "neither extra_info.tools"),
-        (json.dumps({**row(truth(), 0), "extra_info": {"tools": "[3]"}}), "no list of tools"),
+        (json.dumps({**row(truth(), 0), "extra_info": {"tools": "[3]"}}), "not a list of tools"),
     ],
 )
 def test_rows_that_cannot_be_measured_are_named(
@@ -167,7 +167,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path, capsys: pytest.Capt
     exit_code = main(["--model", str(tmp_path / "none"), "--data", str(data)])
 
     assert exit_code == 65
-    assert "holds no model" in capsys.readouterr().err
+    assert "contains no model" in capsys.readouterr().err
 
 
 def test_an_oracle_scores_one_on_the_generated_benchmark_and_the_others_do_not() -> None:

@@ -168,7 +168,7 @@ def test_a_dialog_that_names_an_unknown_tool_is_refused_by_its_id(
     with pytest.raises(BadDialog, match=r"agent_sft-00000.*'nothing'"):
         format_dialog({**dialogs[0], "tools": ["nothing"]}, tools)
     calling = next(dialog for dialog in dialogs if tools_called(dialog))
-    with pytest.raises(BadDialog, match="not offered"):
+    with pytest.raises(BadDialog, match="not among its tools"):
         format_dialog({**calling, "tools": []}, tools)
 
 
@@ -201,7 +201,7 @@ def test_the_first_rule_that_applies_decides_the_task(
 
 
 def test_an_unknown_task_in_the_metadata_is_refused() -> None:
-    with pytest.raises(BadDialog, match="'dancing' is no task type"):
+    with pytest.raises(BadDialog, match="unknown task type 'dancing'"):
         decide_task_type(metadata={"task_type": "dancing"}, tools=[], turns=1, goal="")
 
 
@@ -306,9 +306,9 @@ def test_the_mix_of_a_sample_is_within_one_percent_of_the_weights(
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ({"dancing": 1}, "no task 'dancing'"),
-        ({"tool_selection": -1}, "from 0 on"),
-        ({"tool_selection": float("nan")}, "from 0 on"),
+        ({"dancing": 1}, "unknown task 'dancing'"),
+        ({"tool_selection": -1}, "0 or more"),
+        ({"tool_selection": float("nan")}, "0 or more"),
         ({"tool_selection": 0}, "above 0"),
         ({}, "above 0"),
     ],

@@ -128,7 +128,7 @@ def test_an_answer_must_stand_on_its_own(prose: str, answer: str, is_there: bool
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"steps": [{"name": ""}]}', '{"step": []}', '{"steps": 3}'])
 def test_a_reference_that_is_none_is_refused_with_a_sentence(text: str) -> None:
-    with pytest.raises(BadTruth, match="the reference is no ground truth of tool use"):
+    with pytest.raises(BadTruth, match="the reference is not a valid tool-use ground truth"):
         GroundTruth.parse(text)
 
 
@@ -153,10 +153,10 @@ def test_weights_and_penalties_can_be_chosen_and_count_as_shares() -> None:
 @pytest.mark.parametrize(
     ("weights", "penalties", "said"),
     [
-        ({"speed": 1}, {}, "no weight speed; there are completion"),
-        ({"format": -1}, {}, "weight of format is -1, below 0"),
-        ({}, {"timeout": 0.5}, "penalty timeout is 0.5, above 0"),
-        ({}, {"timeout": "much"}, "no number"),
+        ({"speed": 1}, {}, "unknown weight speed; choose from completion"),
+        ({"format": -1}, {}, "weight of format is -1; it must not be negative"),
+        ({}, {"timeout": 0.5}, "penalty timeout is 0.5; it must not be positive"),
+        ({}, {"timeout": "much"}, "not a number"),
         (dict.fromkeys(WEIGHTS, 0), {}, "all weights are 0"),
     ],
 )

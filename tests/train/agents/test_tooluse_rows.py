@@ -117,5 +117,5 @@ def test_a_broken_buffer_is_told(tmp_path: Path) -> None:
     (tmp_path / "jobs/replay").mkdir(parents=True)
     (tmp_path / "jobs/replay/default.json").write_text('{"format": 1, "sha256": "x"}\n{"rows"')
 
-    with pytest.raises(BadData, match="cut off or was changed"):
+    with pytest.raises(BadData, match="truncated or corrupted"):
         prepare(tmp_path, "one", use_online_continual=True)

@@ -67,7 +67,7 @@ def make_spec(tmp_path: Path, attempt: int = 1, **changes: Any) -> JobSpec:
         "name": "pairs",
         "recipe": "agent_dpo",
         "engine": Engine.TRL,
-        "trains_on": DataFormat.PREFERENCE,
+        "row_format": DataFormat.PREFERENCE,
         "platform": "cpu",
         "gpus": 1,
         "seed": 7,

@@ -96,9 +96,9 @@ def test_a_job_whose_rows_are_prompts_samples_its_model(folder: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--model", "none", "--data", "{folder}"], "holds no model"),
+        (["--model", "none", "--data", "{folder}"], "contains no model"),
         (["--model", "{folder}/model", "--data", "{folder}/model"], "contains no rows"),
-        (["--model", "{folder}/model", "--data", "{folder}", "--metrics", "f1"], "no metric f1"),
+        (["--model", "{folder}/model", "--data", "{folder}", "--metrics", "f1"], "unknown metric: f1"),
     ],
 )
 def test_what_cannot_be_measured_is_told_in_a_sentence(

@@ -149,7 +149,7 @@ def test_terms_are_words_of_three_letters_and_pairs_of_chinese_characters() -> N
     ("k", "strategy", "ids", "said"),
     [
         (-1, "random", "ab", "-1 items"),
-        (1, "best", "ab", "no strategy 'best'"),
+        (1, "best", "ab", "unknown strategy 'best'"),
         (1, "random", "aa", "same id"),
     ],
 )
@@ -268,9 +268,9 @@ def test_a_buffer_that_was_changed_or_is_none_is_refused(tmp_path: Path) -> None
     path = tmp_path / "replay.json"
     new_buffer().save(path)
     for text, said in (
-        (path.read_text().replace('"seen": 0', '"seen": 1'), "was changed"),
-        (path.read_text().replace('"format": 1', '"format": 2'), "of format 2"),
-        ("[]\n", "is no replay buffer"),
+        (path.read_text().replace('"seen": 0', '"seen": 1'), "corrupted"),
+        (path.read_text().replace('"format": 1', '"format": 2'), "has format 2"),
+        ("[]\n", "is not a replay buffer"),
     ):
         path.write_text(text)
         with pytest.raises(BadBuffer, match=said):

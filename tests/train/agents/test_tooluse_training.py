@@ -158,7 +158,7 @@ def test_a_template_that_rewrites_earlier_turns_is_refused(tool_use: ToolUse) ->
     )
     turns = [("user", "a"), ("assistant", "<think>x</think>b"), ("user", "c"), ("assistant", "d")]
 
-    with pytest.raises(TemplateRewrites, match=r"message 2 \(of the assistant\)"):
+    with pytest.raises(TemplateRewrites, match=r"message 2 \(assistant\)"):
         encode_conversation(tokenizer, [{"role": role, "content": text} for role, text in turns])
 
 
@@ -176,10 +176,10 @@ def test_a_reference_that_says_nothing_is_zero_everywhere() -> None:
 @pytest.mark.parametrize(
     ("params", "row", "said"),
     [
-        ({"focus_tags": "flying"}, {}, "no kind of task 'flying'"),
-        ({"weight_tool_selection": 0}, {"task_type": "tool_selection"}, "leave no kind of task"),
-        ({}, {"task_type": "flying"}, "Row 1 of dataset .*'flying' is no task type"),
-        ({"use_online_continual": True, "continual_buffer": "../x"}, {}, "names no buffer"),
+        ({"focus_tags": "flying"}, {}, "unknown task type 'flying'"),
+        ({"weight_tool_selection": 0}, {"task_type": "tool_selection"}, "select no task type"),
+        ({}, {"task_type": "flying"}, "Row 1 of dataset .*unknown task type 'flying'"),
+        ({"use_online_continual": True, "continual_buffer": "../x"}, {}, "invalid buffer name"),
     ],
 )
 def test_rows_that_cannot_be_chosen_as_asked_are_told(

@@ -132,7 +132,7 @@ def test_giving_up_names_what_rewards_raised(tmp_path: Path, monkeypatch: pytest
     trainer = Sampling(limit=1)
     trainer._next_train_batch()
 
-    with pytest.raises(SamplingExhausted, match=r"Rewards raised\. Last: python: ValueError: no number"):
+    with pytest.raises(SamplingExhausted, match=r"Rewards failed\. Last: python: ValueError: no number"):
         trainer._next_train_batch(1)
 
 

@@ -16,7 +16,7 @@ from . import references as paper
 from .conftest import RL_RECIPES, configure
 from .references import Array, Batch, make_batch
 
-#: Knobs whose default hides them.
+#: Parameters whose default hides them.
 PARAMS: dict[str, dict[str, Any]] = {
     "ppo": {"gamma": 0.95, "gae_lambda": 0.9, "kl_in_reward": True, "kl_reward_coefficient": 0.05},
     "reinforce_plus_plus": {"gamma": 0.97, "kl_reward_coefficient": 0.05},

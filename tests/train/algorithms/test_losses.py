@@ -188,7 +188,7 @@ def test_the_references_slopes_are_those_of_their_values(recipe: str) -> None:
         assert (above - below) / (2 * step) == pytest.approx(slope[place], rel=1e-4, abs=1e-6)
 
 
-#: Recipe, knobs, and the estimator of the divergence that its paper has; all coefficients are large
+#: Recipe, parameters, and the estimator of the divergence that its paper has; all coefficients are large
 #: enough to be seen beside the policy's part.
 PENALISED = [
     pytest.param("grpo", {"use_kl_loss": True, "kl_coefficient": 0.2}, "low_var_kl", id="grpo, k3"),

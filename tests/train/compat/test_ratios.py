@@ -1,4 +1,4 @@
-"""The ratio of an update's probabilities is told beside verl's metrics, and tells a sampler that is off."""
+"""The ratio of an update's probabilities is reported beside verl's; it shows a wrong rollout engine."""
 
 import math
 from typing import Any

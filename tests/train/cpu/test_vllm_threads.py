@@ -1,4 +1,4 @@
-"""Threads of a sampler on a CPU, by the size of its model."""
+"""Threads of a rollout engine on a CPU, by the size of its model."""
 
 import pytest
 from hypothesis import given

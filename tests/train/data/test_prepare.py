@@ -47,7 +47,7 @@ def spec_for(folder: Path, train: DataSource, *, form: DataFormat = DataFormat.V
             "name": "a job",
             "recipe": "grpo",
             "engine": Engine.VERL_PPO,
-            "trains_on": form,
+            "row_format": form,
             "platform": "cpu",
             "gpus": 1,
             "seed": 0,
@@ -351,7 +351,7 @@ def test_a_format_that_does_not_suit_the_recipe_is_refused(
 def test_more_rows_cannot_be_held_out_than_there_are(tmp_path: Path) -> None:
     train = source(tmp_path, questions(2), DataFormat.PROMPT_ANSWER)
 
-    with pytest.raises(BadData, match="held out"):
+    with pytest.raises(BadData, match="hold out"):
         prepare(spec_for(tmp_path, train, params={"validation_rows": 2}))
 
 

@@ -154,7 +154,7 @@ def start_run(job_folder: Path) -> Iterator[Callable[..., Run]]:
             ],
             "env": ENVIRONMENT,
             "model": {"model_id": "m", "path": str(job_folder / "model")},
-            "trains_on": "verl-rl",
+            "row_format": "verl-rl",
             "train_data": {
                 "dataset_id": "d",
                 "paths": [str(job_folder / "train.parquet")],

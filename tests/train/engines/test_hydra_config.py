@@ -20,7 +20,7 @@ def make_spec(**changes: Any) -> JobSpec:
         "params": {},
         "engine_overrides": [],
         "model": {"model_id": "m", "path": "/models/m"},
-        "trains_on": "verl-rl",
+        "row_format": "verl-rl",
         "train_data": {
             "dataset_id": "d",
             "paths": ["/d.parquet"],

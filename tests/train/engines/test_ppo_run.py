@@ -54,7 +54,7 @@ def test_every_step_has_metrics_under_verls_own_names(stopped_run: Run) -> None:
 
 
 def test_sampler_and_trainer_agree_on_the_probabilities(stopped_run: Run) -> None:
-    """The weights of the trainer reached the sampler: after a step too, not only at the start."""
+    """The weights of the trainer reached the rollout engine: after a step too, not only at the start."""
     for event in stopped_run.events("metrics")[1:]:
         assert event["values"]["training/rollout_probs_diff_max"] < 0.02
 

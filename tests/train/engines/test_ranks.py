@@ -59,7 +59,7 @@ def run_engine(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
         engine_overrides=[],
         env={},
         model=ModelSource(model_id="model", path=str(folder)),
-        trains_on=DataFormat.MESSAGES,
+        row_format=DataFormat.MESSAGES,
         train_data=DataSource(
             dataset_id="rows", paths=[str(folder)], format=DataFormat.MESSAGES, sha256="0", row_count=1
         ),
@@ -78,7 +78,7 @@ def test_the_failure_that_came_first_is_the_cause(tmp_path: Path) -> None:
 
     verdict = judge(done.returncode, done.stderr.splitlines())
     assert (verdict.outcome, verdict.reason) == ("failed", "ValueError: the rows of rank 1 are empty")
-    assert "Rank 0 ends with the one that failed" in done.stderr
+    assert "Rank 0 exits because another rank failed" in done.stderr
 
 
 def test_a_stop_of_all_ranks_is_one_of_the_run_and_only_the_first_reports(tmp_path: Path) -> None:

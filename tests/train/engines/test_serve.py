@@ -86,9 +86,9 @@ def test_the_reason_of_a_failed_start_is_the_engines_own() -> None:
 
 def test_an_exit_is_told_in_words() -> None:
     assert [describe_exit(code) for code in (0, 1, -9)] == [
-        "with exit code 0",
-        "with exit code 1",
-        "by SIGKILL",
+        "exited with code 0",
+        "exited with code 1",
+        "was killed by SIGKILL",
     ]
 
 

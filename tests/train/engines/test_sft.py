@@ -69,7 +69,7 @@ class Run:
             engine_overrides=composition.engine_overrides,
             env=composition.env,
             model=ModelSource(model_id="mdl_starter", path=str(self._starter / "model")),
-            trains_on=DataFormat.MESSAGES,
+            row_format=DataFormat.MESSAGES,
             train_data=DataSource(
                 dataset_id="ds_sft",
                 paths=[str(self._starter / "sft.parquet")],

@@ -219,8 +219,8 @@ def test_it_refuses_to_run_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, t
     ("change", "message"),
     [
         ({"test": ""}, "'test' in row 1 of rows.jsonl.gz is empty"),
-        ({"entry_point": "other"}, "does not begin other"),
-        ({"prompt": "def add(:"}, "is no Python"),
+        ({"entry_point": "other"}, "does not define other"),
+        ({"prompt": "def add(:"}, "is not valid Python"),
     ],
 )
 def test_rows_that_are_no_problems_are_told(tmp_path: Path, change: dict[str, str], message: str) -> None:

@@ -171,7 +171,7 @@ def test_a_judge_that_refuses_is_told_and_asked_once(endpoint: ChatEndpoint, att
     found = [score(benchmark, output) for output in ("1", "2", "3")]
 
     assert {each.verdict for each in found} == {Verdict.FAILED}
-    assert all("check its key" in (each.error or "") for each in found)
+    assert all("check its API key" in (each.error or "") for each in found)
     assert len(endpoint.requests) == 1
 
 
@@ -202,7 +202,7 @@ def test_the_cost_bound_holds_over_all_threads_and_attempts(endpoint: ChatEndpoi
     assert bound - spent < 0.003
     refused = [each for each in found if each.verdict is Verdict.FAILED]
     assert refused
-    assert all("cost bound" in (each.error or "") for each in refused)
+    assert all("cost limit" in (each.error or "") for each in refused)
 
 
 def test_what_was_paid_for_is_not_asked_again(endpoint: ChatEndpoint, attempt: Path) -> None:

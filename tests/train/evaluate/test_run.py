@@ -206,7 +206,9 @@ def test_a_prompt_that_is_longer_than_the_context_fails_and_is_not_cut(runs: Run
     assert short.verdict is Verdict.TRUNCATED
     assert long.verdict is Verdict.FAILED
     assert long.prompt.count("1 + ") > 1000
-    assert f"{long.prompt_tokens} tokens, and the context of 4096" in str(long.error)
+    assert f"{long.prompt_tokens} tokens, which leaves no room for an answer in the context of 4096" in str(
+        long.error
+    )
     assert runs.first.result.benchmarks[-1].counts.failed == 1
 
 

@@ -123,13 +123,13 @@ def test_a_right_answer_that_was_cut_stays_right(measurement: Measurement) -> No
 
 def test_an_error_of_the_engine_fails_the_sample(measurement: Measurement) -> None:
     requests = list(measurement.requests())
-    measurement.take(Answer(requests[0][0], error="The engine gave the request up (error)."))
+    measurement.take(Answer(requests[0][0], error="The engine aborted the request (error)."))
     measurement.refuse(requests[1][0], "too long")
 
     samples = measurement._log.read()
 
     assert [(sample.verdict, sample.error) for sample in samples] == [
-        (Verdict.FAILED, "The engine gave the request up (error)."),
+        (Verdict.FAILED, "The engine aborted the request (error)."),
         (Verdict.FAILED, "too long"),
     ]
 
@@ -341,7 +341,7 @@ def test_a_task_of_the_harness_that_cannot_be_had_is_refused(
 
     with pytest.raises(BenchmarkUnusable, match="has no task 'no_such_task_at_all'"):
         load_task("no_such_task_at_all")
-    with pytest.raises(BenchmarkUnusable, match="its data must lie in the hub's cache"):
+    with pytest.raises(BenchmarkUnusable, match="put its data in the Hub cache first"):
         load_task("local_missing")
 
 

@@ -69,11 +69,11 @@ def test_a_number_is_right_from_the_threshold_on(
     [
         ("raise ValueError('no unit')", r"ValueError: no unit \(line 2\)"),
         (r"raise ValueError('\ud800')", r"ValueError: \?"),
-        ("return float('nan')", "no finite number"),
+        ("return float('nan')", "not a finite number"),
         ("return 'right'", "not a number"),
         ("open('/etc/passwd')", "FileNotFoundError"),
         ("import socket; socket.create_connection(('192.0.2.1', 80), 1)", "Error"),
-        ("import os; os._exit(0)", "ended its process"),
+        ("import os; os._exit(0)", "process exited"),
     ],
 )
 def test_a_file_that_fails_on_an_answer_scores_nothing(tmp_path: Path, body: str, message: str) -> None:

@@ -178,16 +178,16 @@ def test_scores_are_broken_down_by_a_column(custom):
 @pytest.mark.parametrize(
     ("scorer", "rows", "order", "message"),
     [
-        ({"kind": "exact"}, [QUESTION, {"question": "?", "answer": None}], {}, "row 2 of .* has no answer"),
+        ({"kind": "exact"}, [QUESTION, {"question": "?", "answer": None}], {}, "row 2 .* has no reference"),
         ({"kind": "exact"}, [{"other": "?"}], {}, "row 1 of rows.parquet: has no"),
-        ({"kind": "numeric"}, [{"question": "?", "answer": "many"}], {}, "row 1 of .* holds no number"),
+        ({"kind": "numeric"}, [{"question": "?", "answer": "many"}], {}, "row 1 of .* contains no number"),
         ({"kind": "json"}, [{"question": "?", "answer": "{"}], {}, "row 1 of rows.parquet is not JSON"),
         ({"kind": "json", "schema_text": '{"type": 3}'}, None, {}, "schema of 'measured'"),
         ({"kind": "regex", "pattern": "("}, None, {}, "pattern of 'measured'"),
         ({"kind": "choice", "choices_column": "options"}, None, {}, "'options' in row 1 of rows.parquet"),
         ({"kind": "exact"}, None, {"group_column": "level"}, "row 1 of rows.parquet has no column 'level'"),
-        ({"kind": "exact"}, None, {"template": "{questoin}"}, "names 'questoin'"),
-        ({"kind": "exact"}, None, {"columns": {"answer": "reply"}}, "row 1 of rows.parquet has no answer"),
+        ({"kind": "exact"}, None, {"template": "{questoin}"}, "uses 'questoin'"),
+        ({"kind": "exact"}, None, {"columns": {"answer": "reply"}}, "row 1 of rows.parquet has no reference"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(custom, scorer, rows, order, message):
@@ -241,7 +241,7 @@ def test_tool_calls_are_measured_by_five_metrics_and_their_weighted_mean(custom)
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({**tool_row(), "reward_model": {"ground_truth": "42"}}, "no ground truth of tool use"),
+        ({**tool_row(), "reward_model": {"ground_truth": "42"}}, "not a valid tool-use ground truth"),
         (
             {**tool_row(tools=None), "reward_model": {"ground_truth": '{"steps": [{"name": "weather"}]}'}},
             "neither extra_info.tools nor available_tools",

@@ -46,17 +46,25 @@ def test_the_same_rows_from_every_form_of_file(tmp_path, name):
         ("gsm8k", [*SUMS, {"question": "?"}], "row 10 of test.jsonl has no 'answer'"),
         ("gsm8k", [{"question": "?", "answer": "4"}], "'answer' in row 1 of test.jsonl does not end"),
         ("gsm8k", [{"question": 4, "answer": "#### 4"}], "'question' in row 1 of test.jsonl is int, not str"),
-        ("gsm8k", [], "holds no row"),
+        ("gsm8k", [], "is empty"),
         (
             "math",
             [{"problem": "?", "level": "Level 1", "type": "Algebra", "solution": "4"}],
-            "ends in no box",
+            "has no .*boxed answer",
         ),
         ("math", [{"problem": "?", "type": "Algebra", "solution": r"\boxed{4}"}], "has no 'level'"),
-        ("mmlu", [{**QUESTIONS[0], "answer": 4}], "'answer' in row 1 of test.jsonl names none of the 4"),
+        (
+            "mmlu",
+            [{**QUESTIONS[0], "answer": 4}],
+            "'answer' in row 1 of test.jsonl doesn't match any of the 4",
+        ),
         ("mmlu", [{**QUESTIONS[0], "answer": True}], "'answer' in row 1 of test.jsonl is bool"),
         ("mmlu", [{**QUESTIONS[0], "choices": ["1"]}], "'choices' in row 1 of test.jsonl must be"),
-        ("mmlu", [{**QUESTIONS[0], "subject": "magic"}], "'magic' in row 1 of test.jsonl is none of"),
+        (
+            "mmlu",
+            [{**QUESTIONS[0], "subject": "magic"}],
+            "unknown MMLU subject 'magic' in row 1 of test.jsonl",
+        ),
     ],
 )
 def test_a_row_of_no_use_is_named_with_its_field(tmp_path, order, rows, message):
@@ -91,7 +99,7 @@ def test_missing_files_and_parts_are_named(tmp_path):
 
     with pytest.raises(BenchmarkUnusable, match=r"none\.jsonl cannot be read"):
         missing.problems()
-    with pytest.raises(BenchmarkUnusable, match="have no part 'train'"):
+    with pytest.raises(BenchmarkUnusable, match="has no split 'train'"):
         alone.prompt(alone.problems()[0], chat=False)
 
 
@@ -99,9 +107,9 @@ def test_too_many_shots_are_refused(tmp_path):
     rows = write(tmp_path / "rows.jsonl", SUMS)
     benchmark = order_benchmark({"benchmark": "gsm8k", "shots": 10}, {"test": rows, "train": rows})
 
-    with pytest.raises(BenchmarkUnusable, match="holds 9 examples, and 10 shots"):
+    with pytest.raises(BenchmarkUnusable, match="has only 9 examples, too few for 10 shots"):
         benchmark.prompt(benchmark.problems()[0], chat=False)
-    with pytest.raises(BenchmarkUnusable, match="MATH has 4 examples"):
+    with pytest.raises(BenchmarkUnusable, match="MATH has only 4 few-shot examples"):
         order_benchmark({"benchmark": "math", "shots": 5}, {"test": rows})
 
 
@@ -133,7 +141,7 @@ def test_mmlu_takes_examples_from_dev_else_from_other_problems_of_the_subject(tm
     for problem in alone.problems():
         assert prompts[problem.key].count("Question ") == 6
         assert prompts[problem.key].count(f"{problem.row['question']}\n") == 1, "it is no example of itself"
-    assert "drawn by the seed" in str(alone.manifest())
+    assert "sampled with the seed" in str(alone.manifest())
     assert prompts == {
         p.key: order_benchmark(order, {"test": test}, seed=3).prompt(p, chat=False) for p in alone.problems()
     }
@@ -151,7 +159,7 @@ def test_levels_types_and_subjects_are_chosen_by_name(tmp_path):
     problems = order_benchmark(order, parts).problems()
 
     assert [problem.text for problem in problems] == ["Number Theory 1", "Number Theory 5"]
-    with pytest.raises(BenchmarkUnusable, match="no such type: Magic; there are Algebra, Number Theory"):
+    with pytest.raises(BenchmarkUnusable, match="unknown type: Magic; choose from Algebra, Number Theory"):
         order_benchmark({"benchmark": "math", "types": ["Magic"]}, parts).problems()
 
 

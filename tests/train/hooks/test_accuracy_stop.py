@@ -159,5 +159,5 @@ def test_a_checkpoint_that_was_not_finished_is_refused(tmp_path: Path, part: str
 
 
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BrokenCheckpoint, match="There is no checkpoint"):
+    with pytest.raises(BrokenCheckpoint, match="Checkpoint not found"):
         check_resumable(tmp_path / "global_step_9")

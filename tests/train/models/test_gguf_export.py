@@ -127,10 +127,10 @@ def test_what_cannot_be_exported_is_named(
 ) -> None:
     config = json.loads((starter / "config.json").read_text())
     for change, said in (
-        ({"architectures": ["GptOssForCausalLM"]}, "GptOssForCausalLM cannot be exported"),
-        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "scaled \\(yarn\\)"),
+        ({"architectures": ["GptOssForCausalLM"]}, "does not support GptOssForCausalLM"),
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "RoPE scaling of type yarn"),
     ):
-        folder = tmp_path / said[:5]
+        folder = tmp_path / said[-5:]
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(config | change))
         with pytest.raises(UnsupportedModel, match=said):

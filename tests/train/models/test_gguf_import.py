@@ -73,7 +73,7 @@ def test_a_quantisation_that_cannot_be_undone_is_named(
     write_gguf(tmp_path / "tiny.gguf", quantisation=Q8_0)
     monkeypatch.delitem(gguf.quants._type_traits, Q8_0)
 
-    with pytest.raises(UnsupportedFile, match="quantised as Q8_0"):
+    with pytest.raises(UnsupportedFile, match=r"uses .*Q8_0"):
         convert(tmp_path / "tiny.gguf", tmp_path / "model")
 
 
@@ -89,4 +89,4 @@ def test_the_command_says_what_is_wrong_with_a_damaged_file(tmp_path: Path) -> N
     )
 
     assert ended.returncode == EXIT_BAD_REQUEST
-    assert "'broken.gguf' is no readable GGUF file" in ended.stderr.splitlines()[-1]
+    assert "'broken.gguf' is not a readable GGUF file" in ended.stderr.splitlines()[-1]

@@ -162,5 +162,5 @@ def test_errors_are_counted_and_the_first_few_are_shown() -> None:
     assert [error.row for error in result.probes[1].errors] == list(range(MAX_ERRORS))
     (warning,) = result.warnings
     assert (warning.code, warning.probe) == ("errors", Probe.EMPTY)
-    assert f"{count} scores raised" in warning.message.en
+    assert f"{count} reward calls failed" in warning.message.en
     assert "'exact': ValueError: nothing in 0" in warning.message.en

@@ -143,7 +143,7 @@ def test_the_cost_bound_stops_calls_before_it_is_passed(
     errors = [each for each in found if isinstance(each, RewardUnusable)]
     assert found[0] == 0.5
     assert errors
-    assert "cost bound" in str(errors[0])
+    assert "cost limit" in str(errors[0])
     assert read_spent(tmp_path) == pytest.approx(0.11 * len(endpoint.requests))
     assert judge.cost <= 5.0
 
@@ -205,7 +205,7 @@ def test_repeated_attempts_do_not_pass_the_cost_bound(
     (found,) = ask(judge, "four")
 
     assert isinstance(found, RewardUnusable)
-    assert "cost bound" in str(found)
+    assert "cost limit" in str(found)
     assert 1 <= len(endpoint.requests) <= 2
     assert 1.0 < read_spent(tmp_path) <= 3.0
 

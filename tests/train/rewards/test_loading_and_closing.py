@@ -60,7 +60,7 @@ def test_a_file_that_does_not_load_is_tried_once_and_ends_the_use_of_the_reward(
     assert starts == [BROKEN]
     assert all(each.is_unusable for each in scored)
     assert {each.errors["python"] for each in scored} == {
-        "The reward file 'mine' cannot be used: the code cannot be loaded: "
+        "The reward file 'mine' cannot be used: the code could not be loaded: "
         "ModuleNotFoundError: No module named 'no_such_module' (line 1)."
     }
 

@@ -135,7 +135,7 @@ def test_a_reward_that_names_something_says_what_was_not_handed_over(name: str) 
     terms, issues = check_mixture([{"name": name, "options": HANDED_OVER[name]}])
 
     assert not issues
-    with pytest.raises(RewardUnusable, match="was not handed over"):
+    with pytest.raises(RewardUnusable, match="is missing from this run's spec"):
         build_scorer(terms[0], ScoringPlace())
 
 
@@ -146,7 +146,7 @@ def test_a_reward_that_raises_counts_as_nothing_and_is_counted(tmp_path: Path) -
     scored = asyncio.run(mixture.score(Sample(response="no tests here", answer="no tests here")))
 
     assert scored.as_verl_result() == {"score": 1.0, "acc": 1.0, "exact": 1.0, "code": 0.0, "error": 1.0}
-    assert "holds no tests" in (read_last_note(tmp_path) or "")
+    assert "contains no tests" in (read_last_note(tmp_path) or "")
 
 
 def test_why_a_reward_cannot_go_on_is_noted_however_many_errors_there_were(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_reward_that_cannot_be_used_says_so_for_every_response() -> None:
 
 @pytest.mark.parametrize(
     ("errors", "message"),
-    [([0.0, 1.0, 1.0, 1.0], "3 of the 4 scores of step 7 raised"), ([0.0] * 9 + [2.0], "cannot be used")],
+    [([0.0, 1.0, 1.0, 1.0], "3 of 4 reward calls failed at step 7"), ([0.0] * 9 + [2.0], "cannot be used")],
 )
 def test_a_run_whose_rewards_fail_ends(errors: list[float], message: str) -> None:
     with pytest.raises(RewardsFailing, match=message):
@@ -218,5 +218,5 @@ OPTIONS = {
 def test_a_pattern_that_cannot_be_searched_for_is_told_before_the_run() -> None:
     mixture = Mixture.parse([{"name": "regex", "options": {"pattern": "("}}])
 
-    with pytest.raises(RewardUnusable, match="regex: The pattern is not valid"):
+    with pytest.raises(RewardUnusable, match="regex: The pattern is not a valid regular expression"):
         asyncio.run(mixture.load())

@@ -55,9 +55,9 @@ def test_the_figures_that_a_file_names_stand_beside_its_score(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("response", "message"),
     [
-        ("alone", "a number alone, and PARTS names tone, brevity"),
+        ("alone", "returned a number, but PARTS lists tone, brevity"),
         ("toneless", 'a dict without "tone"'),
-        ("infinite", '"tone" is inf, which is no finite number'),
+        ("infinite", '"tone" is inf, which is not a finite number'),
         ("raise", "no mood"),
     ],
 )

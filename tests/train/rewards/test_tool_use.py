@@ -66,7 +66,7 @@ def test_bad_responses_differ_unless_the_scale_is_cut_off() -> None:
 def test_a_row_without_a_reference_of_tool_use_is_an_error_of_that_row_with_the_same_keys() -> None:
     result = scored(FIND, answer="42")
 
-    assert "no ground truth of tool use" in result.errors["tool_use"]
+    assert "not a valid tool-use ground truth" in result.errors["tool_use"]
     assert result.score == 0.0
     assert result.as_verl_result().keys() == scored(FIND).as_verl_result().keys()
 

@@ -116,7 +116,7 @@ def test_a_result_that_wears_out_the_tests_is_wrong_and_the_next_program_is_test
     try:
         outcome = tester.run("def add(a, b): return 10**15", test)
 
-        assert "did not come to an end" in (outcome.problem or "")
+        assert "did not finish" in (outcome.problem or "")
         assert tester.run(RIGHT, test).has_passed
     finally:
         tester.close()

@@ -185,11 +185,11 @@ def test_what_is_read_is_nothing() -> None:
 
 
 def test_nonsense_where_answers_belong_is_an_error() -> None:
-    assert "where the answers belong" in str(attack(WRITE_EVERYWHERE.format(r"b'not json\n'")))
+    assert "invalid data to the result pipe" in str(attack(WRITE_EVERYWHERE.format(r"b'not json\n'")))
 
 
 def test_nesting_without_end_where_answers_belong_is_an_error() -> None:
-    assert "where the answers belong" in str(attack(WRITE_EVERYWHERE.format(r"b'[' * 60_000 + b'\n'")))
+    assert "invalid data to the result pipe" in str(attack(WRITE_EVERYWHERE.format(r"b'[' * 60_000 + b'\n'")))
 
 
 def test_a_flood_where_answers_belong_is_an_error() -> None:

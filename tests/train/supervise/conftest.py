@@ -161,7 +161,7 @@ def spec(platform: Platform, tmp_path: Path) -> JobSpec:
             "params": {"learning_rate": 0.1, "reward": "gsm8k"},
             "engine_overrides": ["a.b=1"],
             "model": {"model_id": "mdl_a", "path": "/models/a"},
-            "trains_on": "verl-rl",
+            "row_format": "verl-rl",
             "train_data": {
                 "dataset_id": "ds_a",
                 "paths": ["/data/a.parquet"],

@@ -34,7 +34,7 @@ TRACEBACK = ["Traceback (most recent call last):", '  File "x.py", line 3, in f'
             "chat_template_missing",
         ),
         (
-            "trellis_train.preference.run.NoRowsLeft: No row is left to train on: all are longer than 8.",
+            "trellis_train.preference.run.NoRowsLeft: No rows left to train on: all are longer than 8.",
             "failed",
             "no_rows_left",
         ),
@@ -80,7 +80,7 @@ def test_known_causes_are_recognised(line: str, outcome: str, cause: str) -> Non
 def test_the_cause_names_what_was_wrong() -> None:
     verdict = judge(1, ["Key 'lrr' is not in struct"])
 
-    assert verdict.reason == "The engine does not know the configuration key 'lrr'."
+    assert verdict.reason == "Unknown engine configuration key 'lrr'."
 
 
 def test_an_unknown_failure_gives_its_last_error() -> None:
@@ -90,7 +90,7 @@ def test_an_unknown_failure_gives_its_last_error() -> None:
 
 
 def test_a_silent_failure_gives_its_exit_code() -> None:
-    assert judge(3, []).reason == "The training process left with exit code 3."
+    assert judge(3, []).reason == "The training process exited with code 3."
 
 
 def test_a_killed_process_is_a_crash() -> None:

@@ -127,9 +127,7 @@ def test_lines_are_dropped_and_counted_while_too_much_waits(tmp_path: Path) -> N
 
     run_pump(tmp_path, b"one\ntwo\n", is_full=lambda: next(fullness, False))
 
-    assert read_lines(tmp_path) == [
-        ("platform", "2 log lines were dropped: too much was waiting for the platform.")
-    ]
+    assert read_lines(tmp_path) == [("platform", "2 log lines were dropped: the upload queue is full.")]
 
 
 def test_a_bar_that_stands_still_is_shown_after_a_while() -> None:

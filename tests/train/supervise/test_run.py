@@ -139,7 +139,7 @@ def test_a_failed_run_reports_its_cause(start: Any, platform: Any) -> None:
     outcome = read_outcome(platform)
     assert exit_code == 1
     assert (outcome.outcome, outcome.cause, outcome.exit_code) == ("failed", "missing_column", 1)
-    assert outcome.reason == "The training data lack the column 'reward_model'."
+    assert outcome.reason == "The training data is missing the column 'reward_model'."
 
 
 def test_bad_data_fail_the_run_before_the_engine_starts(start: Any, platform: Any) -> None:
@@ -164,7 +164,7 @@ def test_a_missing_database_of_an_agent_fails_the_run_before_the_engine_starts(
 
     outcome = read_outcome(platform)
     assert (exit_code, outcome.outcome, outcome.cause) == (1, "failed", "agent_unusable")
-    assert "there is no database of profiles at" in str(outcome.reason)
+    assert "profile database not found:" in str(outcome.reason)
     assert platform.log_lines("stdout") == []
 
 
@@ -187,7 +187,7 @@ def test_a_reward_file_that_does_not_load_fails_the_run_before_the_engine_starts
 
     outcome = read_outcome(platform)
     assert (exit_code, outcome.outcome, outcome.cause) == (1, "failed", "reward_unusable")
-    assert "python: The reward file 'mine' cannot be used: the code cannot be loaded" in outcome.reason
+    assert "python: The reward file 'mine' cannot be used: the code could not be loaded" in outcome.reason
     assert "no_such_module" in outcome.reason
     assert platform.log_lines("stdout") == []
 
@@ -198,7 +198,7 @@ def test_an_export_needs_no_data(start: Any, platform: Any, spec: JobSpec) -> No
         job_id="job_source", engine=Engine.VERL_SFT, step=1, checkpoint_path="/from", output_path="/to"
     )
     export = spec.model_copy(
-        update={"engine": Engine.EXPORT, "gpus": 0, "export": task, "trains_on": None, "train_data": None}
+        update={"engine": Engine.EXPORT, "gpus": 0, "export": task, "row_format": None, "train_data": None}
     )
     (Path(spec.attempt_dir) / "spec.json").write_text(export.model_dump_json())
 

@@ -119,7 +119,7 @@ def test_a_run_goes_on_where_its_worker_was_killed(
 ) -> None:
     run = platform.start_run(large["id"], SLOW)
     killed = []
-    for phase in ("survey", "apply"):
+    for phase in ("scan", "apply"):
         worker = start_worker()
         wait_for_phase(platform, run, phase)
         child = wait_until(lambda worker=worker: child_of(worker), 20, "the child is there")
@@ -190,7 +190,7 @@ def test_a_cancelled_run_ends_at_once_and_can_be_taken_up_again(
 ) -> None:
     run = platform.start_run(large["id"], SLOW)
     worker = start_worker()
-    wait_for_phase(platform, run, "survey", "apply")
+    wait_for_phase(platform, run, "scan", "apply")
     child = wait_until(lambda: child_of(worker), 20, "the child is there")
 
     platform.post(f"/data-tasks/{run}/cancel", status=200)

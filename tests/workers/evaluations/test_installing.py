@@ -100,9 +100,9 @@ def test_files_come_from_the_folder_where_one_is_set(install: Callable[..., Any]
         ("away", "cannot be reached"),
         ("gated", "gated"),
         ("missing", "has no file b/test.jsonl"),
-        ("fewer", "has 7 rows, and the catalogue says 8"),
+        ("fewer", "has 7 rows, but the catalog expects 8"),
         ("damaged", "is not JSON"),
-        ("other", "dev.jsonl is not the file that the catalogue describes"),
+        ("other", "dev.jsonl does not match the catalog"),
     ],
 )
 def test_what_stands_against_it_is_told_and_nothing_is_left(
@@ -162,5 +162,5 @@ def test_a_full_disk_is_told(
 
     found = look(platform)
     assert found.state == InstallState.FAILED
-    assert "are free" in (found.state_reason or "")
+    assert "bytes are free" in (found.state_reason or "")
     assert hub.downloaded == []

@@ -103,7 +103,7 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
     if schema is None:
         names = ", ".join(each.name for each in manifest.tools[:_NAMED_TOOLS])
         more = f" and {len(manifest.tools) - _NAMED_TOOLS} more" if len(manifest.tools) > _NAMED_TOOLS else ""
-        raise BadRequest(f"There is no tool '{tool[:100]}'; there are {names}{more}.")
+        raise BadRequest(f"Unknown tool '{tool[:100]}'. Available tools: {names}{more}.")
     started = time.monotonic()
     answer = _module(manifest.kind).call(folder, tool, arguments)
     return CallAnswer(
@@ -120,14 +120,14 @@ def read_manifest(folder: Path) -> EnvironmentManifest:
     try:
         return EnvironmentManifest.model_validate_json((folder / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:
-        raise BadRequest(f"{folder} is no environment: it has no {MANIFEST_FILE}.") from None
+        raise BadRequest(f"{folder} is not an environment: {MANIFEST_FILE} is missing.") from None
     except (OSError, ValidationError) as error:
         raise BadRequest(f"The {MANIFEST_FILE} of {folder} cannot be read: {error}") from error
 
 
 def _module(kind: str) -> Kind:
     if kind not in MODULES:
-        raise BadRequest(f"There is no kind of environment '{kind[:80]}'; there are {', '.join(MODULES)}.")
+        raise BadRequest(f"Unknown environment kind '{kind[:80]}'. Choose from {', '.join(MODULES)}.")
     return cast(Kind, importlib.import_module(MODULES[kind]))
 
 
@@ -135,9 +135,9 @@ def _parse_object(text: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise BadRequest(f"{what} are no JSON: {error}.") from error
+        raise BadRequest(f"{what} are not valid JSON: {error}.") from error
     if not isinstance(found, dict):
-        raise BadRequest(f"{what} have to be a JSON object.")
+        raise BadRequest(f"{what} must be a JSON object.")
     return found
 
 

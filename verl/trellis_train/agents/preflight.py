@@ -38,9 +38,9 @@ def check_linksearch(task: AgentTask) -> None:
     try:
         Options.parse(task.options)
     except BadOptions as error:
-        raise AgentUnusable(f"The agent's options are wrong: {error}.") from error
+        raise AgentUnusable(f"Invalid agent options: {error}.") from error
     if task.environment_path is None:
-        raise AgentUnusable("The agent has no environment: it needs a database of profiles.")
+        raise AgentUnusable("The agent has no environment: it needs a profile database.")
     path = Path(task.environment_path) / DATABASE_FILE
     try:
         reply = SqlGuard(path).run("SELECT linkedin_handle FROM profiles LIMIT 1")
@@ -49,7 +49,7 @@ def check_linksearch(task: AgentTask) -> None:
     except sqlite3.Error as error:
         raise AgentUnusable(f"The agent's database {path} cannot be used: {error}.") from error
     if reply.error is not None or not reply.rows:
-        raise AgentUnusable(f"The agent's database {path} holds no profiles. {reply.message}".rstrip())
+        raise AgentUnusable(f"The agent's database {path} contains no profiles. {reply.message}".rstrip())
 
 
 def check_first_sessions(spec: JobSpec) -> None:
@@ -74,8 +74,8 @@ def check_first_sessions(spec: JobSpec) -> None:
     failure = trials[0].failure
     keys = ", ".join(tasks[0])
     raise AgentUnusable(
-        f"The workflow fails before it calls the model, for each of the first {len(trials)} rows: {failure}. "
-        f"Its task has {keys}."
+        f"The workflow fails before it calls the model on all of the first {len(trials)} rows: {failure}. "
+        f"Keys of its task: {keys}."
     )
 
 
@@ -93,13 +93,13 @@ def check_tune(task: AgentTask) -> None:
         source = read_source(task)
         if source.needs_auxiliary and not task.auxiliary_models:
             raise AgentUnusable(
-                f"The workflow '{source.name}' has the parameter auxiliary_models, and the job names none."
+                f"The workflow '{source.name}' has the parameter auxiliary_models, but the job sets none."
             )
         runner = WorkflowRunner(source, limits, Services.of_task(task, None))
     except ServicesUnusable as error:
         raise AgentUnusable(str(error)) from error
     except tune_options.BadOptions as error:
-        raise AgentUnusable(f"The agent's options are wrong: {error}.") from error
+        raise AgentUnusable(f"Invalid agent options: {error}.") from error
     except WorkflowUnusable as error:
         raise AgentUnusable(str(error)) from error
     try:

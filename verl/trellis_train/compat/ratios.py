@@ -1,6 +1,6 @@
 """The mean of each update's ratio of probabilities, as a metric of verl's policy losses.
 
-Where the old probabilities are the sampler's, that is the trainer's probability over the sampler's. Nothing
+Where the old probabilities are the rollout engine's, that is the trainer's probability over theirs. Nothing
 else measures it then: verl compares the two only after a forward pass of the trainer's own.
 """
 

@@ -5,7 +5,7 @@ from typing import Any
 from trellis_train.compat.change import change
 
 #: In every process, in those of verl's trainers, in vLLM's engines, in the driver of a run.
-GLOO, TRAINERS, SAMPLERS, DRIVER = "cpu-gloo", "cpu-trainers", "cpu-samplers", "cpu-driver"
+GLOO, TRAINERS, ROLLOUT, DRIVER = "cpu-gloo", "cpu-trainers", "cpu-rollout", "cpu-driver"
 _TESTS = "tests/train/cpu"
 _ENGINE = "verl.workers.engine.fsdp.transformer_impl"
 _RUNNER = "vllm.v1.worker.cpu_model_runner.CPUModelRunner"
@@ -137,7 +137,7 @@ def gather_weights_together(original: Any) -> Any:
 
 @change(
     target="vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm",
-    group=SAMPLERS,
+    group=ROLLOUT,
     kind="speed",
     does="Packs large weights for oneDNN, anew when new ones have come.",
     without="32 rows times 512 x 3200 take 3.3 ms in the place of 1.6 ms.",
@@ -153,7 +153,7 @@ def pack_live_weights(original: Any) -> Any:
 
 @change(
     target=f"{_RUNNER}.load_model",
-    group=SAMPLERS,
+    group=ROLLOUT,
     kind="speed",
     does="Computes with as many threads as the model is worth, and counts what its model is sent.",
     without="Threads of a small model wait for each other after every operation: 2.9 s of a step, not 2.6 s.",
@@ -173,7 +173,7 @@ def fit_threads_and_count(original: Any) -> Any:
 
 @change(
     target="vllm.v1.sample.sampler.batched_count_greater_than",
-    group=SAMPLERS,
+    group=ROLLOUT,
     kind="speed",
     does="Counts ranks without compiling.",
     without="The first step of every engine compiles one comparison for each shape, which takes seconds.",
@@ -194,7 +194,7 @@ def count_at_least(x: Any, values: Any) -> Any:
 
 @change(
     target="vllm.v1.sample.ops.topk_topp_sampler.TopKTopPSampler.forward_cpu",
-    group=SAMPLERS,
+    group=ROLLOUT,
     kind="speed",
     does="Samples seeded requests by inversion: one random number for a token.",
     without="A random number is drawn for each token of the vocabulary: a sixth of a small model's step.",
@@ -215,7 +215,7 @@ def sample_by_inversion(original: Any) -> Any:
 
 @change(
     target="vllm.v1.core.sched.scheduler.Scheduler.update_from_output",
-    group=SAMPLERS,
+    group=ROLLOUT,
     kind="speed",
     does="Sends up to 16 tokens of a response at a time, where nobody reads it before its end.",
     without="Each token of each response is packed by itself: 4 ms of a step of 27 ms.",

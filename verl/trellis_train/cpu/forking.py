@@ -13,7 +13,7 @@ from trellis_train.platform.activation import is_cpu_platform
 _ADDRESS_VARIABLE = "RAY_ADDRESS"
 #: ``0`` has every process import for itself.
 SWITCH_VARIABLE = "TRELLIS_FORKED_PROCESSES"
-#: What trainers, samplers and agent loops import, by the modules that bring the rest.
+#: What trainers, rollout engines and agent loops import, by the modules that bring the rest.
 MODULES = ("torch", "transformers")
 MODULES_WITH_RAY = (
     "vllm.v1.engine.core",

@@ -30,9 +30,9 @@ class CpuLayer(Layer):
 
         register_packed_attention()
 
-    def change_sampler(self) -> None:
+    def change_rollout_engine(self) -> None:
         apply(changes.GLOO)
-        apply(changes.SAMPLERS)
+        apply(changes.ROLLOUT)
 
     def change_driver(self) -> None:
         apply_now(changes.DRIVER)

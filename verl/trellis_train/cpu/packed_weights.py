@@ -1,4 +1,4 @@
-"""Packs weights that a trainer sends a sampler, in the form that a CPU multiplies by fastest.
+"""Packs weights that a trainer sends a rollout engine, in the form that a CPU multiplies by fastest.
 
 vLLM packs linear weights for oneDNN after loading and drops the original, which ``compat.vllm_cpu`` keeps.
 Here a large weight is packed anew at its first use after new ones came. A weight that is not packed has to be

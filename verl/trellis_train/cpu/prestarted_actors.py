@@ -14,7 +14,7 @@ from typing import Any
 
 import ray
 
-from trellis_train.engines.hydra_config import count_sampler_slots
+from trellis_train.engines.hydra_config import count_rollout_slots
 
 SERVER = ("trellis_train.rollout.server", "RolloutServer")
 AGENT_LOOP = ("trellis_train.rollout.worker", "AgentLoopWorker")
@@ -109,7 +109,7 @@ def _has_known_places(config: Any) -> bool:
         len(nodes) == 1
         and config.trainer.v1.trainer_mode == "sync"
         and config.trainer.nnodes == 1
-        and config.trainer.n_gpus_per_node == count_sampler_slots(rollout)
+        and config.trainer.n_gpus_per_node == count_rollout_slots(rollout)
         and rollout.name == "vllm"
         and not rollout.disaggregation.enabled
         and not config.reward.reward_model.enable

@@ -1,4 +1,4 @@
-"""How many threads a sampler on a CPU computes with: as many as its model is worth.
+"""How many threads a rollout engine on a CPU computes with: as many as its model is worth.
 
 Threads wait for each other after every operation. A small model's operations take microseconds, and whatever
 else runs on one of the cores - the server that hands out the tokens does - holds all of them up each time: on
@@ -14,7 +14,7 @@ PARAMETERS_PER_THREAD = 8_000_000
 
 
 def count_threads(parameters: int, most: int) -> int:
-    """At least 1 and at most ``most`` (the threads that the sampler was given)."""
+    """At least 1 and at most ``most`` (the threads that the rollout engine was given)."""
     return max(1, min(most, -(-parameters // PARAMETERS_PER_THREAD)))
 
 

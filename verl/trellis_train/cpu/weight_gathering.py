@@ -1,11 +1,11 @@
-"""Weights of several trainers are gathered together before they travel to the samplers.
+"""Weights of several trainers are gathered together before they travel to the rollout engines.
 
 verl gathers every parameter by itself. Where trainers share the cores of a CPU each of these messages waits
 for both of them, about a millisecond for a parameter of any size: two trainers of a model with fifty
 parameters spend most of a weight sync on that.
 
 Adapters that travel as part of the weights (``model.lora.merge``) are added in the weights' own precision:
-verl rounds to bfloat16 what a sampler on a CPU computes in single precision.
+verl rounds to bfloat16 what a rollout engine on a CPU computes in single precision.
 """
 
 import math
@@ -56,7 +56,7 @@ def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, LoraLayer)}
     for name, layer in layers.items():
         if layer.use_dora.get(ADAPTER) or getattr(layer, "fan_in_fan_out", False):
-            raise ValueError(f"an adapter of this kind cannot be added to {name}")
+            raise ValueError(f"this kind of adapter cannot be applied to {name}")
     added = {
         f"{name}.base_layer.weight": (
             layer.scaling[ADAPTER],
@@ -67,7 +67,7 @@ def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
     }
     for base, (_, *parts) in added.items():
         if not state.keys() >= {base, *parts}:
-            raise ValueError(f"an adapter adds to what is no linear layer: {base}")
+            raise ValueError(f"the adapter targets a module that is not a linear layer: {base}")
     names = normalize_peft_param_name({name: name for name in state})
     for name, source in convert_weight_keys(names, module).items():
         weight = _whole(state[source])

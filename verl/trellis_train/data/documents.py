@@ -31,7 +31,9 @@ class DocumentBlocks(Dataset[dict[str, torch.Tensor]]):
     ) -> None:
         del processor  # of images, which documents do not have
         if tokenizer.eos_token_id is None:
-            raise ValueError("The model's tokenizer has no end-of-text token to join documents with.")
+            raise ValueError(
+                "The model's tokenizer has no end-of-text token, which is needed to pack documents."
+            )
         files = [parquet_files] if isinstance(parquet_files, str) else list(parquet_files)
         self._length = int(config.max_length)
         self._stream = np.concatenate(list(_read_streams(files, tokenizer)))

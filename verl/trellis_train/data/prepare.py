@@ -78,20 +78,20 @@ def prepare(
 ) -> PreparedData:
     """Write training and validation files into ``out_dir`` (default: the attempt's ``prepared`` folder).
 
-    Without a validation dataset the last ``validation_rows`` rows (a knob) are held out; they are rows
+    Without a validation dataset the last ``validation_rows`` rows (a parameter) are held out; they are rows
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
     Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``, and
     ``SamplingStopped`` where ``is_stopped`` holds while the model is sampled for its pairs.
     """
-    if spec.train_data is None or spec.trains_on is None:
+    if spec.train_data is None or spec.row_format is None:
         raise BadData("The job has no training data.")
-    form = spec.trains_on
+    form = spec.row_format
     folder = Path(out_dir) if out_dir is not None else Path(spec.attempt_dir) / PREPARED_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     total = _count_rows(spec.train_data)
     held_out = 0 if spec.validation_data else int(spec.params.get("validation_rows") or 0)
     if held_out >= total:
-        raise BadData(f"{held_out} rows cannot be held out for validation: the dataset has {total}.")
+        raise BadData(f"Cannot hold out {held_out} rows for validation: the dataset only has {total}.")
     train_path, validation_path = folder / TRAIN_FILE, folder / VALIDATION_FILE
     kept = total - held_out
 
@@ -114,7 +114,7 @@ def prepare(
 
 
 def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) -> int:
-    """Rows of an agent's supervised training, chosen as its knobs say; all of them are held in memory."""
+    """Rows of an agent's supervised training, chosen by its parameters; all of them are held in memory."""
     convert = _choose_conversion(DataFormat.MESSAGES, source)
     rows = []
     for first, batch in _read(source, 0, stop):
@@ -127,7 +127,7 @@ def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) 
     try:
         chosen = choose_rows(rows, spec)
     except BadSelection as error:
-        raise BadData(f"Rows of dataset {source.dataset_id} cannot be chosen: {error}.") from error
+        raise BadData(f"Cannot select rows of dataset {source.dataset_id}: {error}.") from error
     mix = {"rows": len(chosen), "task_types": count_kinds(chosen)}
     target.with_name(MIX_FILE).write_text(json.dumps(mix))
     return _write_rows([{"messages": row["messages"]} for row in chosen], DataFormat.MESSAGES, target)

@@ -93,7 +93,7 @@ def view_rows(
     shown = list(viewer(layout, model, work, split, max_length).show(numbered)) if numbered else []
     view = TokenView(rows=shown, max_length=max_length)
     if layout.format is DataFormat.PREFERENCE:
-        view.note = "Supervised training learns the chosen answers."
+        view.note = "Supervised fine-tuning trains on the chosen answers."
         view.note_code = "chosen_is_learned"
     return view
 
@@ -105,8 +105,8 @@ class _Conversations:
         if layout.format not in CONVERSIONS[DataFormat.MESSAGES]:
             raise CannotShow(
                 "format_not_trainable",
-                f"Rows of the format '{layout.format.value}' are no conversations, which supervised "
-                "training learns from; convert them first.",
+                f"Supervised fine-tuning needs conversations, but these rows have the format "
+                f"'{layout.format.value}'; convert them first.",
             )
         self._convert = choose_conversion(layout.format, DataFormat.MESSAGES, layout.columns)
         self._dataset_class, _, self._settings = _engine()
@@ -180,7 +180,7 @@ class _Documents:
         self._convert = choose_conversion(layout.format, DataFormat.TEXT, layout.columns)
         self._tokenizer = _load(model, _stamp_of(model))
         if self._tokenizer.eos_token_id is None:
-            raise CannotShow("model_without_end", "The model's tokenizer has no token that ends a text.")
+            raise CannotShow("model_without_end", "The model's tokenizer has no end-of-text token.")
         # A text is never cut: what does not fit into one block is learned in the next.
         del max_length
         self._split = split
@@ -222,7 +222,7 @@ def _load(model: Path, stamp: tuple[tuple[str, int, int], ...]) -> Any:
 def _stamp_of(model: Path) -> tuple[tuple[str, int, int], ...]:
     """What changes with any file of a folder."""
     if not model.is_dir():
-        raise CannotShow("tokenizer_unreadable", "The model's folder is no longer there.")
+        raise CannotShow("tokenizer_unreadable", "The model's folder no longer exists.")
     found = [(path.name, path.stat()) for path in sorted(model.iterdir())]
     return tuple((name, state.st_mtime_ns, state.st_size) for name, state in found)
 

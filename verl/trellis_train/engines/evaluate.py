@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     try:
         result = EvaluationRun(spec, task, Spool(spec.attempt_dir, PRODUCER)).run()
     except StoppedByRequest:
-        print("The evaluation was stopped; it can go on from here.", flush=True)
+        print("The evaluation was stopped; it can be resumed.", flush=True)
         return EXIT_STOPPED
     for each in result.benchmarks:
         scores = ", ".join(f"{score.metric} {score.value:.4f}" for score in each.scores)

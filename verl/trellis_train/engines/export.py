@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     try:
         _Export(spec, spec.export).run()
     except StoppedByRequest:
-        print("The export was stopped; nothing of it is left.", flush=True)
+        print("The export was stopped; its partial output was removed.", flush=True)
         return EXIT_STOPPED
     return EXIT_SUCCEEDED
 
@@ -91,9 +91,11 @@ class _Export:
 
         layout = read_layout(Path(self._task.checkpoint_path))
         if not layout.has_adapter:
-            raise CheckpointMismatch("The checkpoint holds whole weights, no adapter; export it merged.")
+            raise CheckpointMismatch(
+                "The checkpoint contains full weights, not an adapter; export it merged."
+            )
         if self._base is None:
-            raise CheckpointIncomplete("The adapter's base model is no longer there.")
+            raise CheckpointIncomplete("The adapter's base model no longer exists.")
         self._enter("saving", 1)
         write_adapter(layout, base=self._base, output=self._staging)
 

@@ -43,18 +43,18 @@ def compose_config(spec: JobSpec) -> Any:
 
 
 def _sample_in_one_process(rollout: Any) -> None:
-    """Choose the executor of samplers that are not split, unless the job names one."""
+    """Choose the executor of rollout engines that are not split, unless the job names one."""
     from omegaconf import open_dict
 
-    if count_sampler_slots(rollout) != 1:
+    if count_rollout_slots(rollout) != 1:
         return
     with open_dict(rollout):
         settings = rollout.engine_kwargs.get("vllm") or {}
         rollout.engine_kwargs.vllm = {EXECUTOR: SINGLE_PROCESS, **settings}
 
 
-def count_sampler_slots(rollout: Any) -> int:
-    """Over how many slots verl splits each sampler."""
+def count_rollout_slots(rollout: Any) -> int:
+    """Over how many slots verl splits each rollout engine."""
     size: int = (
         rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
     )

@@ -64,7 +64,7 @@ def _run_one_of_several(spec: JobSpec, run_rank: RunRank) -> int:
             (Path(spec.attempt_dir) / FAILED_FILE).touch(exist_ok=False)
         except FileExistsError:
             # A lost connection, as a rule: told in full, it would hide the cause.
-            print(f"Rank {rank} ends with the one that failed ({type(error).__name__}).", file=sys.stderr)
+            print(f"Rank {rank} exits because another rank failed ({type(error).__name__}).", file=sys.stderr)
             return EXIT_RANK_FAILED
         raise
     if is_stopped and spool is not None:

@@ -148,11 +148,11 @@ class Server:
             code = self._process.poll()
             if code is not None:
                 self._reader.join(_LOOK_TIMEOUT_S)
-                raise EngineNotStarted(find_reason(list(self._lines)) or f"It left {describe_exit(code)}.")
+                raise EngineNotStarted(find_reason(list(self._lines)) or f"It {describe_exit(code)}.")
             if self._look() == 200:
                 return
             time.sleep(_POLL_S)
-        raise EngineNotStarted(f"It did not answer within {_START_S:g} s.")
+        raise EngineNotStarted(f"It did not respond within {_START_S:g} s.")
 
     def watch(self) -> NoReturn:
         """Look after the server; ends by raising only."""
@@ -161,15 +161,15 @@ class Server:
             self._leave_if_asked()
             code = self._process.poll()
             if code is not None:
-                raise EngineDied(f"The engine left {describe_exit(code)}.")
+                raise EngineDied(f"The engine {describe_exit(code)}.")
             if time.monotonic() - looked_at >= _LOOK_INTERVAL_S:
                 status, looked_at = self._look(), time.monotonic()
                 if status == _DEAD:
-                    raise EngineDied("The engine's own process died; its server says so.")
+                    raise EngineDied("The engine process died (reported by its server).")
                 if status is not None:
                     heard_at = looked_at
                 elif looked_at - heard_at > _SILENT_S:
-                    raise EngineDied(f"The engine gave no answer for {_SILENT_S:g} s.")
+                    raise EngineDied(f"The engine did not respond for {_SILENT_S:g} s.")
             time.sleep(_POLL_S)
 
     def read_window(self) -> int | None:
@@ -254,13 +254,13 @@ def find_free_port(host: str) -> int:
 
 
 def describe_exit(code: int) -> str:
-    """``by SIGKILL`` or ``with exit code 1``."""
+    """Return ``was killed by SIGKILL`` or ``exited with code 1``."""
     if code >= 0:
-        return f"with exit code {code}"
+        return f"exited with code {code}"
     try:
-        return f"by {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"by signal {-code}"
+        return f"was killed by signal {-code}"
 
 
 if __name__ == "__main__":

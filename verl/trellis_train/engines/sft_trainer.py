@@ -59,8 +59,8 @@ class ReportingSFTTrainer(SFTTrainer):
         super()._build_dataloader()
         if len(self.train_dataloader) == 0:
             raise ValueError(
-                f"The data make {len(self.train_dataset)} examples, fewer than the "
-                f"{self.global_batch_size} of one step: give more data, or take fewer examples a step."
+                f"The dataset has {len(self.train_dataset)} examples, fewer than the batch size of "
+                f"{self.global_batch_size}: add data or reduce the batch size."
             )
         # verl's data order is the same whatever the seed.
         self.train_sampler.seed = int(self.config.trainer.seed)

@@ -38,7 +38,9 @@ class CompetitionMath:
         self.stop = ["Problem:"]
         self._order, self._files = task.order, task.files
         if (task.order.shots or 0) > len(_examples()):
-            raise BenchmarkUnusable(f"MATH has {len(_examples())} examples, not {task.order.shots}")
+            raise BenchmarkUnusable(
+                f"MATH has only {len(_examples())} few-shot examples, not {task.order.shots}"
+            )
 
     def problems(self) -> Sequence[Problem]:
         """The test part, or those of the wanted levels and types."""
@@ -56,7 +58,9 @@ class CompetitionMath:
         if gold is None:
             gold = find_boxed(row.text("solution"))
         if not isinstance(gold, str) or not gold.strip():
-            raise BenchmarkUnusable(f"'solution' in {row.place} ends in no box, and it has no 'answer'")
+            raise BenchmarkUnusable(
+                f"'solution' in {row.place} has no \\boxed answer, and there is no 'answer'"
+            )
         key = row.values.get("unique_id")
         groups = {"level": _level(row), "type": _type(row)}
         return Problem(

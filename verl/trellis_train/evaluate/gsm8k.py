@@ -44,7 +44,7 @@ class Gsm8k:
         for row in load_part(self._files, "test"):
             gold = find_gsm8k_answer(row.text("answer"))
             if gold is None or read_number(gold) is None:
-                raise BenchmarkUnusable(f"'answer' in {row.place} does not end in #### and a number")
+                raise BenchmarkUnusable(f"'answer' in {row.place} does not end with #### and a number")
             found.append(Problem(str(row.position), gold, row.values, text=row.text("question")))
         return found
 
@@ -98,8 +98,8 @@ class Gsm8k:
         shots = self._order.shots
         return {
             "shots": {"plain": PLAIN_SHOTS, "chat": CHAT_SHOTS} if shots is None else shots,
-            "shots_from": "the first of the part 'train'",
-            "extraction": "strict: after the last #### or in the last box; flexible: else the last number",
+            "shots_from": "first rows of the train split",
+            "extraction": "strict: after the last #### or in the last box; flexible: or the last number",
             "instruction": INSTRUCTION,
         }
 

@@ -128,8 +128,8 @@ class Inference:
         longest = max(len(tokens) for tokens, _ in prompts)
         if longest >= self.max_model_len:
             raise RequestRefused(
-                f"The prompt has {longest} tokens, and the context of {self.max_model_len} leaves no room "
-                "for an answer."
+                f"The prompt has {longest} tokens, which leaves no room for an answer in the context of "
+                f"{self.max_model_len}."
             )
         names = [id] if len(prompts) == 1 else [f"{id}#{number}" for number in range(len(prompts))]
         added: list[str] = []
@@ -264,7 +264,7 @@ def _answer(id_: str, pending: _Pending) -> Answer:
     }
     failed = next((each.finish_reason for each in completions if each.finish_reason in _FAILURES), None)
     if failed is not None:
-        return Answer(**common, error=f"The engine gave the request up ({failed}).")
+        return Answer(**common, error=f"The engine aborted the request ({failed}).")
     if isinstance(pending.request, Generation):
         return Answer(
             **common, text=first.text, finish_reason=first.finish_reason, output_tokens=len(first.token_ids)

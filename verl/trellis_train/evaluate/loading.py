@@ -60,13 +60,13 @@ def load_part(files: BenchmarkFiles | None, part: str) -> list[Row]:
     ``BenchmarkUnusable`` where there is no such part, a file cannot be read, or it holds no row.
     """
     if files is None or not has_part(files, part):
-        raise BenchmarkUnusable(f"the benchmark's files have no part '{part}'")
+        raise BenchmarkUnusable(f"the benchmark has no split '{part}'")
     rows: list[Row] = []
     for path in map(Path, files.paths[part]):
         for number, values in enumerate(_read(path), start=1):
             rows.append(Row(values, len(rows), path.name, number))
     if not rows:
-        raise BenchmarkUnusable(f"the part '{part}' holds no row: {', '.join(files.paths[part])}")
+        raise BenchmarkUnusable(f"the split '{part}' is empty: {', '.join(files.paths[part])}")
     return rows
 
 
@@ -97,7 +97,9 @@ def check_names(wanted: Sequence[str] | None, known: Sequence[str], what: str) -
     by_name = {_plain(name): name for name in known}
     unknown = sorted(name for name in wanted if _plain(name) not in by_name)
     if unknown:
-        raise BenchmarkUnusable(f"no such {what}: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+        raise BenchmarkUnusable(
+            f"unknown {what}: {', '.join(unknown)}; choose from {', '.join(sorted(known))}"
+        )
     return {by_name[_plain(name)] for name in wanted}
 
 

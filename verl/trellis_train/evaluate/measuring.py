@@ -64,7 +64,7 @@ class Measurement:
         order = self._task.order
         self.problems = draw(self._benchmark.problems(), order.limit, self._seed)
         if not self.problems:
-            raise BenchmarkUnusable(f"{self.label}: there is no problem that fits the order")
+            raise BenchmarkUnusable(f"{self.label}: no problem matches these settings")
         self.total = len(self.problems) * self._benchmark.samples_per_problem
 
     def prepare(self, tokenizer: Any, output_dir: Path, identity: dict[str, Any]) -> None:
@@ -195,8 +195,8 @@ class Measurement:
                 digest.update(self._renderer.write(problem).encode() + b"\0")
         except TemplateError as error:
             raise BenchmarkUnusable(
-                f"{self.label}: the model's chat template refuses the prompts ({error}); "
-                "order the benchmark with chat: never"
+                f"{self.label}: the model's chat template rejected the prompts ({error}); "
+                "set chat: never for this benchmark"
             ) from error
         return digest.hexdigest()
 

@@ -73,7 +73,7 @@ class Mmlu:
         if not self._shots:
             return []
         if has_part(self._files, "dev"):
-            return first_rows(self._dev.get(subject, []), self._shots, f"'{subject}' in the part 'dev'")
+            return first_rows(self._dev.get(subject, []), self._shots, f"'{subject}' in the dev split")
         if subject not in self._drawn:
             same = [row for row in self._rows if _subject(row) == subject]
             self._drawn[subject] = drawn_rows(same, self._shots, seed=self._seed, name=subject)
@@ -115,11 +115,11 @@ class Mmlu:
     def manifest(self) -> dict[str, Any]:
         """Number and origin of the examples."""
         is_dev = has_part(self._files, "dev")
-        drawn = "other problems of the subject in the part 'test', drawn by the seed"
+        drawn = "other test problems of the subject, sampled with the seed"
         return {
             "mode": self._order.mode,
             "shots": self._shots,
-            "shots_from": "the first of the subject in the part 'dev'" if is_dev else drawn,
+            "shots_from": "first dev problems of the subject" if is_dev else drawn,
         }
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ def _categories() -> dict[str, str]:
 def _problem(row: Row) -> Problem:
     letters, subject = _letters(row), _subject(row)
     if subject not in _categories():
-        raise BenchmarkUnusable(f"'{subject}' in {row.place} is none of MMLU's 57 subjects")
+        raise BenchmarkUnusable(f"unknown MMLU subject '{subject}' in {row.place}")
     groups = {"subject": subject, "category": _categories()[subject]}
     return Problem(
         str(row.position),
@@ -158,7 +158,7 @@ def _subject(row: Row) -> str:
 def _letters(row: Row) -> list[str]:
     choices = row.require("choices", list)
     if not 2 <= len(choices) <= _MOST_CHOICES or not all(isinstance(choice, str) for choice in choices):
-        raise BenchmarkUnusable(f"'choices' in {row.place} must be 2 to {_MOST_CHOICES} texts")
+        raise BenchmarkUnusable(f"'choices' in {row.place} must be a list of 2 to {_MOST_CHOICES} strings")
     return [chr(ord("A") + number) for number in range(len(choices))]
 
 
@@ -168,7 +168,7 @@ def _right(row: Row) -> int:
     if isinstance(answer, str):
         answer = letters.index(answer.strip().upper()) if answer.strip().upper() in letters else -1
     if not 0 <= answer < len(letters):
-        raise BenchmarkUnusable(f"'answer' in {row.place} names none of the {len(letters)} choices")
+        raise BenchmarkUnusable(f"'answer' in {row.place} doesn't match any of the {len(letters)} choices")
     return int(answer)
 
 

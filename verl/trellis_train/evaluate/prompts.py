@@ -42,7 +42,7 @@ def chat_prompt(
 def first_rows(rows: Sequence[Row], count: int, where: str) -> list[Row]:
     """The first ``count`` rows: examples that are the same in every evaluation."""
     if len(rows) < count:
-        raise BenchmarkUnusable(f"{where} holds {len(rows)} examples, and {count} shots were asked for")
+        raise BenchmarkUnusable(f"{where} has only {len(rows)} examples, too few for {count} shots")
     return list(rows[:count])
 
 
@@ -53,9 +53,7 @@ def drawn_rows(rows: Sequence[Row], count: int, *, seed: int, name: str) -> list
     engine computes a shared beginning once.
     """
     if len(rows) <= count:
-        raise BenchmarkUnusable(
-            f"{name} holds {len(rows)} problems, too few for {count} shots from the others"
-        )
+        raise BenchmarkUnusable(f"{name} has only {len(rows)} problems, too few for {count} shots")
     return random.Random(f"{seed}/{name}").sample(list(rows), count + 1)  # noqa: S311 - examples
 
 

@@ -72,7 +72,7 @@ def choose_chat(tokenizer: Any, order: BenchmarkOrder) -> bool:
     has_template = bool(getattr(tokenizer, "chat_template", None))
     if order.chat == "always" and not has_template:
         raise NoChatTemplate(
-            "the model's tokenizer has no chat template; order the benchmark with chat: auto or never"
+            "the model's tokenizer has no chat template; set chat: auto or never for this benchmark"
         )
     return has_template and order.chat != "never"
 

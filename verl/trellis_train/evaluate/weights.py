@@ -20,9 +20,7 @@ def provide_weights(
     if checkpoint is None:
         folder = Path(spec.model.path)
         if not (folder / "config.json").is_file():
-            raise BenchmarkUnusable(
-                f"the model {spec.model.model_id} is not complete: there is no config.json"
-            )
+            raise BenchmarkUnusable(f"the model {spec.model.model_id} is incomplete: config.json is missing")
         yield folder
         return
     from trellis_train.export.gathering import gather_model

@@ -50,7 +50,7 @@ def find_base(checkpoint: Path) -> Path | None:
     try:
         return Path(json.loads(file.read_text())["base_model_name_or_path"])
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointMismatch(f"{file} does not name the adapter's base model: {error}") from error
+        raise CheckpointMismatch(f"{file} does not specify the adapter's base model: {error}") from error
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def write_adapter(layout: Layout, *, base: Path, output: Path) -> None:
         tensors = {key: tensor.contiguous() for key, tensor in weights.items()}
         save_file(tensors, output / ADAPTER_WEIGHTS_FILE, metadata={"format": "pt"})
     else:
-        raise CheckpointMismatch("The checkpoint holds no adapter.")
+        raise CheckpointMismatch("The checkpoint contains no adapter.")
     for folder in (base, layout.config):
         if folder is not None:
             copy_companions(folder, output)
@@ -40,7 +40,7 @@ def write_adapter(layout: Layout, *, base: Path, output: Path) -> None:
 def merge_adapter(adapter: Path, *, base: Path, output: Path, dtype: torch.dtype | None) -> None:
     """Fold the adapter in ``adapter`` into its base model (in float32) and write the whole."""
     if not (base / "config.json").is_file():
-        raise CheckpointIncomplete(f"The adapter's base model is not at {base}.")
+        raise CheckpointIncomplete(f"The adapter's base model was not found at {base}.")
     config = json.loads((adapter / ADAPTER_CONFIG_FILE).read_text())
     model = PeftModel.from_pretrained(_load_base(config, base), adapter)
     _require_all_loaded(model, adapter)
@@ -77,7 +77,9 @@ def _require_all_loaded(model: Any, adapter: Path) -> None:
     lost = [key for key, tensor in saved.items() if key in loaded and not _is_same(loaded[key], tensor)]
     lost += [key for key in saved if key not in loaded and "lora_" in key]
     if lost:
-        raise CheckpointMismatch(f"The base model has no place for the adapter's '{sorted(lost)[0]}'.")
+        raise CheckpointMismatch(
+            f"The adapter's '{sorted(lost)[0]}' has no matching module in the base model."
+        )
 
 
 def _is_same(loaded: torch.Tensor, saved: torch.Tensor) -> bool:
@@ -86,7 +88,7 @@ def _is_same(loaded: torch.Tensor, saved: torch.Tensor) -> bool:
 
 def _copy_adapter(source: Path, *, base: Path, output: Path) -> None:
     if not (source / ADAPTER_WEIGHTS_FILE).is_file():
-        raise CheckpointIncomplete(f"The checkpoint lacks {ADAPTER_WEIGHTS_FILE}.")
+        raise CheckpointIncomplete(f"The checkpoint is missing {ADAPTER_WEIGHTS_FILE}.")
     shutil.copyfile(source / ADAPTER_WEIGHTS_FILE, output / ADAPTER_WEIGHTS_FILE)
     config = json.loads((source / ADAPTER_CONFIG_FILE).read_text())
     config["base_model_name_or_path"] = str(base)
@@ -97,11 +99,13 @@ def _copy_adapter(source: Path, *, base: Path, output: Path) -> None:
 def _describe_lora(weights: dict[str, torch.Tensor], meta: dict[str, Any], *, base: Path) -> dict[str, Any]:
     """PEFT's configuration of an adapter that verl trained: verl notes rank and alpha beside its shards."""
     if not meta.get("r") or not meta.get("lora_alpha"):
-        raise CheckpointIncomplete("The checkpoint does not say the rank and alpha of its adapter.")
+        raise CheckpointIncomplete("The checkpoint is missing the rank and alpha of its adapter.")
     rank = int(meta["r"])
     for key, tensor in weights.items():
         if ".lora_A." in key and tensor.shape[0] != rank:
-            raise CheckpointMismatch(f"'{key}' has rank {tensor.shape[0]}, and the checkpoint says {rank}.")
+            raise CheckpointMismatch(
+                f"'{key}' has rank {tensor.shape[0]}, but the checkpoint's LoRA rank is {rank}."
+            )
     config = LoraConfig(
         r=rank,
         lora_alpha=int(meta["lora_alpha"]),

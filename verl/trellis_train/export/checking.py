@@ -19,18 +19,18 @@ _PROBE_TOKENS = 8
 def check_model(folder: Path) -> str:
     """Load a whole model and let it compute; what was found, in a sentence. Raises ``ExportUnsound``."""
     if not has_weights(folder):
-        raise ExportUnsound("The weights that were written are not complete.")
+        raise ExportUnsound("The exported weights are incomplete.")
     count = _count_parameters(sorted(folder.glob("*.safetensors")))
     try:
         config = AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError) as error:
-        raise ExportUnsound(f"Configuration or tokenizer cannot be loaded: {error}") from error
+        raise ExportUnsound(f"The configuration or tokenizer cannot be loaded: {error}") from error
     if count > MAX_PARAMETERS_TO_RUN:
-        return f"{count:,} parameters; the headers of the files agree with their sizes."
+        return f"{count:,} parameters; file headers match the file sizes."
     model, report = choose_auto_class(config).from_pretrained(folder, dtype="auto", output_loading_info=True)
     if report["missing_keys"]:
-        raise ExportUnsound(f"The weights lack '{min(report['missing_keys'])}'.")
+        raise ExportUnsound(f"The weights are missing '{min(report['missing_keys'])}'.")
     vocabulary = config.get_text_config().vocab_size
     tokens = torch.arange(_PROBE_TOKENS).remainder(vocabulary)[None]
     if model.config.pad_token_id is None:
@@ -39,8 +39,8 @@ def check_model(folder: Path) -> str:
         # Logits, or the last hidden states of a model without a head.
         values = model.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens))[0]
     if not torch.isfinite(values).all():
-        raise ExportUnsound("The model computes values that are no finite numbers.")
-    return f"{count:,} parameters in {model.dtype}; it loads and computes."
+        raise ExportUnsound("The model's outputs are NaN or infinite.")
+    return f"{count:,} parameters in {model.dtype}; loads and runs."
 
 
 def check_adapter(folder: Path) -> str:
@@ -50,7 +50,7 @@ def check_adapter(folder: Path) -> str:
     except (OSError, ValueError, TypeError) as error:
         raise ExportUnsound(f"The adapter's configuration cannot be loaded: {error}") from error
     count = _count_parameters([folder / ADAPTER_WEIGHTS_FILE])
-    return f"An adapter of {count:,} parameters on {config.base_model_name_or_path}."
+    return f"Adapter with {count:,} parameters for {config.base_model_name_or_path}."
 
 
 def _count_parameters(files: list[Path]) -> int:

@@ -28,7 +28,7 @@ def gather_model(
     dtype = choose_dtype(base, layout.config)
     if layout.has_adapter:
         if base is None:
-            raise CheckpointIncomplete("The adapter's base model is no longer there.")
+            raise CheckpointIncomplete("The adapter's base model no longer exists.")
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             write_adapter(layout, base=base, output=Path(folder))
             leave_if_asked()
@@ -40,6 +40,6 @@ def gather_model(
         leave_if_asked()
         write_state(state, config_folder=layout.config, output=output, dtype=dtype)
     else:
-        raise CheckpointIncomplete("The checkpoint does not say what model its weights are of.")
+        raise CheckpointIncomplete("The checkpoint has no model configuration (config.json).")
     if base is not None:  # a tokenizer or a generation config that the trainer did not save
         copy_companions(base, output, replaces=False)

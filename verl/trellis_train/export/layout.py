@@ -43,7 +43,7 @@ class Layout:
 def read_layout(checkpoint: Path) -> Layout:
     """Look into ``.../global_step_N``; ``CheckpointIncomplete`` where there is nothing to export."""
     if not checkpoint.is_dir():
-        raise CheckpointIncomplete(f"There is no folder {checkpoint}.")
+        raise CheckpointIncomplete(f"Checkpoint folder not found: {checkpoint}.")
     adapter = _find(checkpoint, _ADAPTER_FOLDERS, ADAPTER_CONFIG_FILE)
     shards = _find(checkpoint, _SHARD_FOLDERS, SHARDS_CONFIG_FILE)
     config = _find(checkpoint, _MODEL_FOLDERS, CONFIG_FILE)
@@ -54,7 +54,7 @@ def read_layout(checkpoint: Path) -> Layout:
         model=config if is_whole else None, adapter=adapter, shards=shards, lora=lora, config=config
     )
     if layout.model is None and adapter is None and shards is None:
-        raise CheckpointIncomplete(f"The checkpoint {checkpoint.name} holds no weights that are known here.")
+        raise CheckpointIncomplete(f"The checkpoint {checkpoint.name} contains no weights in a known format.")
     return layout
 
 

@@ -47,7 +47,7 @@ def take_adapter(state: State) -> State:
         if is_adapter_key(key)
     }
     if not found:
-        raise CheckpointMismatch("The checkpoint is of a LoRA run, and holds no adapter's weights.")
+        raise CheckpointMismatch("The checkpoint is from a LoRA run but contains no adapter weights.")
     wrapper = "" if all(key.startswith(_WRAPPER) for key in found) else _WRAPPER
     return {f"{wrapper}{key}": tensor for key, tensor in found.items()}
 
@@ -61,10 +61,12 @@ class _Gatherer(FSDPModelMerger):
         first = self._load(world_size, 0)
         mesh, names = self._extract_device_mesh_info(_sharded_first(first), world_size)
         if not any(isinstance(tensor, DTensor) for tensor in first.values()) and world_size > 1:
-            raise CheckpointMismatch("The shards of several ranks do not say how they were cut (FSDP 1).")
+            raise CheckpointMismatch(
+                "The shards have no sharding metadata (FSDP 1), so they cannot be merged."
+            )
         count, shape = self._calculate_shard_configuration(mesh, names)
         if len(shape) != 1:
-            raise CheckpointMismatch(f"Shards of a mesh of {len(shape)} dimensions cannot be put together.")
+            raise CheckpointMismatch(f"Shards of a {len(shape)}-dimensional device mesh cannot be merged.")
         shards = [first, *(self._load(world_size, rank) for rank in range(1, count))]
         return {key: self._merge_key(key, shards, names[0]) for key in list(first)}
 
@@ -73,7 +75,7 @@ class _Gatherer(FSDPModelMerger):
         names = [f"model_world_size_{world_size}_rank_{rank}.pt" for rank in range(world_size)]
         missing = [name for name in names if not (folder / name).is_file()]
         if missing:
-            raise CheckpointIncomplete(f"The checkpoint lacks {missing[0]}.")
+            raise CheckpointIncomplete(f"The checkpoint is missing {missing[0]}.")
 
     def _load(self, world_size: int, rank: int) -> dict[str, Any]:
         path = Path(str(self.config.local_dir)) / f"model_world_size_{world_size}_rank_{rank}.pt"
@@ -81,7 +83,7 @@ class _Gatherer(FSDPModelMerger):
         try:
             return dict(torch.load(path, map_location="cpu", weights_only=False, mmap=True))
         except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
-            raise CheckpointIncomplete(f"{path.name} is damaged or was cut off: {error}") from error
+            raise CheckpointIncomplete(f"{path.name} is corrupted or truncated: {error}") from error
 
     def _merge_key(self, key: str, shards: list[dict[str, Any]], first_dimension: str) -> torch.Tensor:
         parts = [shard.pop(key) for shard in shards]

@@ -164,7 +164,7 @@ def _read_header(path: Path) -> tuple[dict[str, str], Counter[torch.dtype]]:
             part = file.get_slice(key)
             name = part.get_dtype()
             if name not in _TYPES:
-                raise CheckpointMismatch(f"'{key}' is of type {name}, which cannot be exported.")
+                raise CheckpointMismatch(f"'{key}' has dtype {name}, which cannot be exported.")
             counts[_TYPES[name]] += torch.Size(part.get_shape()).numel()
         return file.metadata() or {}, counts
 
@@ -176,10 +176,10 @@ def _require_same_weights(state: dict[str, torch.Tensor], model: Any) -> None:
     drop_tied_target_keys(wanted, model, model.config)
     missing = sorted(set(wanted) - set(state))
     if unknown or missing:
-        what = f"has '{unknown[0]}', which it lacks" if unknown else f"lacks its '{missing[0]}'"
-        raise CheckpointMismatch(f"The checkpoint {what}: it is not of {type(model).__name__}.")
+        what = f"has an unexpected '{unknown[0]}'" if unknown else f"is missing '{missing[0]}'"
+        raise CheckpointMismatch(f"The checkpoint {what}: it does not match {type(model).__name__}.")
     for key, tensor in state.items():
         if key in wanted and tensor.shape != wanted[key].shape:
             raise CheckpointMismatch(
-                f"'{key}' has the shape {tuple(tensor.shape)}, and the model's is {tuple(wanted[key].shape)}."
+                f"'{key}' has shape {tuple(tensor.shape)}, but the model expects {tuple(wanted[key].shape)}."
             )

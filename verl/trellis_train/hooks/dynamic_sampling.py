@@ -47,8 +47,8 @@ class BoundedSampling:
         if 0 < groups.max_num_gen_batches * batch_size < self._sampled:
             raise SamplingExhausted(
                 f"Dynamic sampling gave up: step {self.global_steps} has sampled "
-                f"{groups.max_num_gen_batches} batches of {batch_size} prompts and still lacks some, because "
-                f"the responses to most prompts are all alike in '{groups.metric}'."
-                + (f" Rewards raised.{example}" if (example := find_example()) else "")
+                f"{groups.max_num_gen_batches} batches of {batch_size} prompts and still has too few, "
+                f"because most groups have identical values of '{groups.metric}'."
+                + (f" Rewards failed.{example}" if (example := find_example()) else "")
             )
         return super()._next_train_batch(num_prompts)  # type: ignore[misc]

@@ -91,10 +91,10 @@ def take_baselines(batch: Any) -> tuple[Any, dict[str, float]]:
     greedy = {uid.removesuffix(GREEDY): sample.key for uid, sample in last.items() if uid.endswith(GREEDY)}
     kept = [sample.key for sample in samples if sample.uid in greedy]
     if not kept:
-        raise RuntimeError("No prompt of this step has both a greedy and a sampled response.")
+        raise RuntimeError("No prompt in this step has both a greedy and a sampled response.")
     without = {sample.uid for sample in samples if not sample.uid.endswith(GREEDY)} - greedy.keys()
     if without:
-        logger.warning("%d prompts are left out: their greedy responses failed.", len(without))
+        logger.warning("skipping %d prompts: their greedy responses failed", len(without))
     partition = batch.partition_id
     data = tq.kv_batch_get(keys=list(greedy.values()), partition_id=partition, select_fields=["rm_scores"])
     scores = [float(score.sum()) for score in data["rm_scores"].unbind()]

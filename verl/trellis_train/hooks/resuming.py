@@ -7,7 +7,7 @@ from pathlib import Path
 from trellis_train.hooks.checkpoints import find_step
 
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
-_ADVICE = "Resume from another checkpoint, or start anew in another folder."
+_ADVICE = "Resume from another checkpoint, or start over in a new folder."
 
 
 class BrokenCheckpoint(ValueError):
@@ -21,18 +21,18 @@ def check_resumable(folder: Path) -> None:
     is cut off has none.
     """
     if not folder.is_dir() or not find_step(folder.name):
-        raise BrokenCheckpoint(f"There is no checkpoint {folder}. {_ADVICE}")
+        raise BrokenCheckpoint(f"Checkpoint not found: {folder}. {_ADVICE}")
     files = sorted((folder / "actor").glob("*_world_size_*_rank_*.pt"))
     missing = [] if any(file.name.startswith("model_") for file in files) else ["the weights"]
     if not (folder / "data.pt").is_file():
         missing.append("data.pt")
     if missing:
         what = " and ".join(missing)
-        raise BrokenCheckpoint(f"The checkpoint {folder} is incomplete: it lacks {what}. {_ADVICE}")
+        raise BrokenCheckpoint(f"The checkpoint {folder} is incomplete: {what} is missing. {_ADVICE}")
     for file in (*files, folder / "data.pt"):
         if not zipfile.is_zipfile(file):
             raise BrokenCheckpoint(
-                f"The checkpoint {folder} is incomplete: {file.name} is cut off. {_ADVICE}"
+                f"The checkpoint {folder} is incomplete: {file.name} is truncated. {_ADVICE}"
             )
 
 

@@ -26,16 +26,16 @@ def judge_errors(errors: Sequence[float], *, step: int) -> dict[str, float]:
     """The metric; raises where a reward cannot go on, or raised for too many responses."""
     count = sum(error > 0 for error in errors)
     if any(error >= UNUSABLE for error in errors):
-        raise RewardsFailing(f"a reward cannot be used any more at step {step}.{find_example()}")
+        raise RewardsFailing(f"a reward stopped working at step {step}.{find_example()}")
     if count > MAX_ERROR_SHARE * len(errors):
-        raise RewardsFailing(f"{count} of the {len(errors)} scores of step {step} raised.{find_example()}")
+        raise RewardsFailing(f"{count} of {len(errors)} reward calls failed at step {step}.{find_example()}")
     return {METRIC: float(count)}
 
 
 def require_usable(*, step: int) -> None:
     """Raise ``RewardsFailing`` where a reward has ended its use, whatever the batch of the step shows."""
     if example := find_example(only_final=True):
-        raise RewardsFailing(f"a reward cannot be used any more at step {step}.{example}")
+        raise RewardsFailing(f"a reward stopped working at step {step}.{example}")
 
 
 def find_example(*, only_final: bool = False) -> str:

@@ -9,8 +9,9 @@ from trellis_train.rollout.sample_ids import real_keys
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Mean over all sampled tokens of trainer's probability over sampler's, before the update: 1 where they
-#: agree. Where verl takes the sampler's probabilities for the trainer's (bypass mode), the updates tell it.
+#: Mean over all sampled tokens of trainer's probability over the rollout engine's, before the update: 1 where
+#: they agree. Where verl takes the rollout engine's probabilities for the trainer's (bypass mode), the
+#: updates tell it.
 IMPORTANCE_WEIGHT_MEAN = "training/rollout_importance_weight_mean"
 LOG_PROBS = ("old_log_probs", "rollout_log_probs")
 

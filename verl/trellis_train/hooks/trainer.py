@@ -29,7 +29,7 @@ from trellis_train.rollout.sample_ids import PromptNames, sort_samples
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
 POLL_INTERVAL_S = 0.5
 #: Where the pass before the updates is saved, what it measures is measured in the updates: the policy's
-#: entropy, and the trainer's probabilities over the sampler's, against which the ratio is then taken.
+#: entropy, and the trainer's probabilities over the rollout engine's, against which the ratio is then taken.
 MEASURED_IN_UPDATES = {"actor/entropy": "actor/entropy_loss", IMPORTANCE_WEIGHT_MEAN: RATIO_MEAN}
 #: Where the configuration has the rewards.
 REWARDS_KEY = "reward.custom_reward_function.reward_kwargs.rewards"

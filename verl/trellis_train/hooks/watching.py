@@ -13,5 +13,5 @@ def watch(what: str, measure: Callable[[], Found], otherwise: Found) -> Found:
     try:
         return measure()
     except Exception:  # an edge: charts and alarms are not worth a run
-        logger.exception("%s could not be measured; training continues", what)
+        logger.exception("could not measure %s; training continues", what)
         return otherwise

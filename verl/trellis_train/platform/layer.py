@@ -11,7 +11,7 @@ from typing import Any
 
 from trellis_train.platform.activation import is_cpu_platform
 
-#: ``0`` leaves the layer out, of trainers, samplers and drivers alike.
+#: ``0`` leaves the layer out, of trainers, rollout engines and drivers alike.
 SWITCH_VARIABLE = "TRELLIS_CPU_ACCELERATION"
 #: Module and class of the layer for CPUs.
 _CPU_LAYER = ("trellis_train.cpu.layer", "CpuLayer")
@@ -26,7 +26,7 @@ class Layer:
     def change_models(self) -> None:
         """Change how models of transformers compute in this process, before one is trained on packed rows."""
 
-    def change_sampler(self) -> None:
+    def change_rollout_engine(self) -> None:
         """Change vLLM in this process, as it loads its plugins."""
 
     def change_driver(self) -> None:

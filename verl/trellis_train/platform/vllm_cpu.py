@@ -12,4 +12,4 @@ def register() -> None:
     from trellis_train.platform.layer import load_layer
 
     apply(vllm_cpu.GROUP)
-    load_layer().change_sampler()
+    load_layer().change_rollout_engine()

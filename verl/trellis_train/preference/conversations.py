@@ -37,7 +37,7 @@ def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[li
         for token, (left, right) in zip(tokens, encoded["offset_mapping"], strict=True)
     ]
     if all(label == UNLEARNED for label in labels):
-        raise NothingToLearn("no token of the conversation is the assistant's")
+        raise NothingToLearn("the conversation has no assistant tokens to train on")
     return tokens, labels
 
 
@@ -47,7 +47,7 @@ def encode_rows(rows: Any, tokenizer: Any) -> Any:
     Raises what ``encode_conversation`` raises, with the number of the row.
     """
     if not tokenizer.is_fast:
-        raise TypeError("The model's tokenizer is not a fast one: it cannot say what a token stands for.")
+        raise TypeError("The model has no fast tokenizer, which is needed to mask the prompt.")
 
     def encode(row: dict[str, Any], number: int) -> dict[str, list[int]]:
         try:
@@ -77,8 +77,8 @@ def _locate(tokenizer: Any, messages: Sequence[Message], number: int, whole: str
         before = after[: after.find(str(messages[0]["content"]))]
     if not (after.startswith(before) and whole.startswith(after)):
         raise TemplateRewrites(
-            f"the model's chat template writes message {number + 1} (of the assistant) otherwise once the "
-            "conversation goes on, so its tokens cannot be told apart; take a model whose template leaves "
-            "earlier turns as they are, or rows that end with that turn"
+            f"the model's chat template rewrites message {number + 1} (assistant) in longer conversations, "
+            "so its tokens cannot be located; use a model whose template keeps earlier turns unchanged, or "
+            "rows that end with that turn"
         )
     return len(before), len(after)

@@ -57,7 +57,7 @@ def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | No
     )
     if len(trainer.train_dataset) == 0:
         limit = settings.arguments.max_length
-        raise NoRowsLeft(f"No row is left to train on: all are longer than {limit} tokens (max_length).")
+        raise NoRowsLeft(f"No rows left to train on: all are longer than {limit} tokens (max_length).")
     return trainer
 
 

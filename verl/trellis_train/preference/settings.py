@@ -45,7 +45,7 @@ def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
     own = {TRAIN_FILE_KEY, VALIDATION_FILE_KEY, REFERENCE_FREE_KEY}
     unknown = set(values) - set(arguments) - set(model) - own
     if unknown:
-        raise ValueError(f"The installed TRL has no setting {', '.join(sorted(unknown))} for '{recipe}'.")
+        raise ValueError(f"Unknown TRL setting {', '.join(sorted(unknown))} for '{recipe}'.")
     is_reference_free = bool(values.get(REFERENCE_FREE_KEY))
     if is_reference_free:
         # The trainer then asks for what the reference says of the rows, and keeps none.

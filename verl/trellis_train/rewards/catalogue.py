@@ -50,7 +50,9 @@ class LengthScorer:
 def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:
     """The scorer of a term; ``RewardUnusable`` where it could score nothing, ``ValueError`` for no reward."""
     if term.name not in reward_kinds():
-        raise ValueError(f"There is no reward '{term.name}'. Rewards: {', '.join(sorted(reward_kinds()))}.")
+        raise ValueError(
+            f"Unknown reward '{term.name}'. Available rewards: {', '.join(sorted(reward_kinds()))}."
+        )
     options = dict(term.options)
     if term.name in ("math", "json_schema"):
         return ChildScorer(REWARDS[term.name], options)
@@ -89,10 +91,10 @@ def _require_pattern(pattern: str) -> None:
     try:
         compile_pattern(pattern)
     except regex.error as error:
-        raise RewardUnusable(f"The pattern is not valid: {error}.") from None
+        raise RewardUnusable(f"The pattern is not a valid regular expression: {error}.") from None
 
 
 def _take(found: dict[str, Any], name: str, what: str) -> Any:
     if name not in found:
-        raise RewardUnusable(f"The {what} '{name}' of a reward was not handed over to this run.")
+        raise RewardUnusable(f"The {what} '{name}' used by a reward is missing from this run's spec.")
     return found[name]

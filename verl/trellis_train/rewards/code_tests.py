@@ -101,7 +101,9 @@ def parse_tests(truth: str) -> CodeTests:
         asserts, inputs, outputs = (parsed.get(name) or [] for name in ("asserts", "inputs", "outputs"))
         if all(_are_texts(each) for each in (asserts, inputs, outputs)) and len(inputs) == len(outputs):
             return _limit(CodeTests(tuple(asserts), tuple(zip(inputs, outputs, strict=True))))
-    raise ValueError('the reference answer holds no tests ("asserts", or "inputs" and "outputs" as texts)')
+    raise ValueError(
+        'the reference answer contains no tests ("asserts", or "inputs" and "outputs" as strings)'
+    )
 
 
 def _are_texts(value: object) -> bool:
@@ -112,7 +114,7 @@ def _split_asserts(text: str) -> tuple[str, ...]:
     try:
         statements = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"the reference answer holds no tests: {error}") from error
+        raise ValueError(f"the reference answer contains no tests: {error}") from error
     before: list[str] = []
     asserts: list[str] = []
     for statement in statements:
@@ -126,7 +128,7 @@ def _split_asserts(text: str) -> tuple[str, ...]:
 def _limit(tests: CodeTests) -> CodeTests:
     count = len(tests.asserts) + len(tests.pairs)
     if not 1 <= count <= MAX_TESTS:
-        raise ValueError(f"the reference answer holds {count} tests; 1 to {MAX_TESTS} can be run")
+        raise ValueError(f"the reference answer contains {count} tests; allowed are 1 to {MAX_TESTS}")
     return tests
 
 

@@ -140,7 +140,7 @@ def find_warnings(probes: Sequence[ProbeResult], latency: Latency) -> list[DryRu
         warnings.append(
             _warning(
                 "all_equal",
-                "All probes score the same, so there is nothing to learn.",
+                "All probes get the same score, so there is no learning signal.",
                 "所有探针得分相同，无法从中学到任何东西。",
             )
         )
@@ -149,7 +149,7 @@ def find_warnings(probes: Sequence[ProbeResult], latency: Latency) -> list[DryRu
         warnings.append(
             _warning(
                 "not_deterministic",
-                f"Scoring the same response again gave another score (e.g. row {unstable.changed_rows[0]}).",
+                f"Scoring a response twice gave different scores (e.g. row {unstable.changed_rows[0]}).",
                 f"同一回答再次评分得到了不同的分数（例如第 {unstable.changed_rows[0]} 行）。",
                 unstable.probe,
             )
@@ -159,7 +159,7 @@ def find_warnings(probes: Sequence[ProbeResult], latency: Latency) -> list[DryRu
         warnings.append(
             _warning(
                 "slow",
-                f"Scoring takes up to {seconds:.1f} s a response (95th percentile); steps will wait for it.",
+                f"Scoring takes up to {seconds:.1f} s per response (p95) and will slow down each step.",
                 f"单个回答评分耗时可达 {seconds:.1f} 秒（95 分位），训练步骤会等待评分。",
             )
         )
@@ -205,7 +205,7 @@ def _warn_of_errors(probes: Sequence[ProbeResult]) -> list[DryRunWarning]:
     return [
         _warning(
             "errors",
-            f"{count} scores raised and count as 0, e.g. '{error.term}': {error.message}",
+            f"{count} reward calls failed and count as 0, e.g. '{error.term}': {error.message}",
             f"有 {count} 次评分抛出异常并计为 0，例如“{error.term}”：{error.message}",
             first.probe,
         )

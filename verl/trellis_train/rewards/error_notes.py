@@ -32,7 +32,7 @@ class ErrorNotes:
         if self._count > MAX_NOTES and not is_news:
             return
         message = message[:MAX_CHARACTERS]
-        logger.warning("the reward '%s' raised for a response: %s", term, message)
+        logger.warning("reward '%s' failed on a response: %s", term, message)
         if self._path is not None:
             line = json.dumps({"term": term, "message": message, "is_final": is_final}) + "\n"
             # One write of one line: other processes write to the same file.

@@ -59,7 +59,7 @@ def regex(response: str, truth: str, *, pattern: str) -> float:
     try:
         matches = list(candidates)
     except TimeoutError:
-        raise TimeoutError(f"the pattern took more than {PATTERN_TIMEOUT_S:g} s on this response") from None
+        raise TimeoutError(f"the pattern took longer than {PATTERN_TIMEOUT_S:g} s on this response") from None
     if not matches:
         return 0.0
     last = matches[-1]
@@ -127,7 +127,7 @@ def json_schema(
         return 1.0
     wanted = parse_json(truth)
     if wanted is NO_JSON:
-        raise ValueError("the reference answer is not JSON, so nothing can equal it")
+        raise ValueError("the reference answer is not valid JSON, so no response can match it")
     found = parse_json(text)
     if partial_credit and isinstance(found, dict) and isinstance(wanted, dict) and wanted:
         right = sum(are_equal(found.get(name, NO_JSON), value) for name, value in wanted.items())

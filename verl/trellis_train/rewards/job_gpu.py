@@ -63,4 +63,4 @@ def find_gpu_bundle() -> tuple[str, int]:
         # The id of a placement group ends in that of the job that made it.
         if identifier.endswith(job_id) and group["state"] == _CREATED and bundles:
             return group["name"], max(bundles)
-    raise LookupError(f"the Ray job {job_id} has no placement group with GPUs")
+    raise LookupError(f"Ray job {job_id} has no placement group with GPUs")

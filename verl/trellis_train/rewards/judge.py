@@ -53,7 +53,7 @@ class JudgeScorer:
     ) -> None:
         if endpoint.key_variable is not None and not key:
             raise RewardUnusable(
-                f"The judge '{name}' has no key: {endpoint.key_variable} is not set where jobs are launched."
+                f"The judge '{name}' has no API key: set {endpoint.key_variable} for the workers."
             )
         self._name, self._endpoint, self._key = name, endpoint, key
         self._template, self._lowest, self._highest = template, lowest, highest
@@ -138,7 +138,7 @@ class JudgeScorer:
         try:
             self._ledger.reserve(most)
         except BudgetSpent as error:
-            message = f"The judge '{self._name}' has reached its cost bound: {error}."
+            message = f"The judge '{self._name}' has reached its cost limit: {error}."
             raise RewardUnusable(message) from None
         cost = 0.0
         try:
@@ -158,8 +158,8 @@ class JudgeScorer:
                 cost = 0.0  # it has refused to work
             if error.status_code in _REFUSED:
                 raise RewardUnusable(
-                    f"The judge '{self._name}' refuses its calls (HTTP {error.status_code}): check its key, "
-                    "model and address."
+                    f"The judge '{self._name}' rejected the request (HTTP {error.status_code}): check its "
+                    "API key, model and URL."
                 ) from None
             raise
         except openai.APIConnectionError as error:
@@ -198,7 +198,7 @@ def _text_of(reply: Any) -> str:
     try:
         return str(reply.choices[0].message.content or "")
     except (AttributeError, IndexError, TypeError) as error:
-        raise BadReply("the judge's answer is no chat completion") from error
+        raise BadReply("the judge's response is not a chat completion") from error
 
 
 def _may_pass(error: openai.APIError) -> bool:

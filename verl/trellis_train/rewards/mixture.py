@@ -51,7 +51,7 @@ class Mixture:
             raise ValueError("A mixture needs at least one reward.")
         names = [term.name for term in terms]
         if len(names) != len(set(names)):
-            raise ValueError(f"A reward stands twice in the mixture: {', '.join(names)}.")
+            raise ValueError(f"The mixture contains a reward more than once: {', '.join(names)}.")
         self.terms = tuple(terms)
         self._place = place or ScoringPlace()
         self._notes = ErrorNotes(self._place.folder)
@@ -118,7 +118,7 @@ class Mixture:
         except Exception as error:  # noqa: BLE001 - an edge: one response must not end a run
             return error
         if not all(math.isfinite(number) for number in (value, *parts.values())):
-            return ValueError(f"the score is {value}, no finite number")
+            return ValueError(f"the score is {value}, not a finite number")
         return value, parts
 
     async def load(self) -> None:

@@ -113,21 +113,21 @@ def read_parts(reply: dict[str, Any], names: Sequence[str]) -> dict[str, float]:
         return {}
     value = reply.get("value")
     if not isinstance(value, dict):
-        raise SandboxError(f"score returned a number alone, and {NAME} names {', '.join(names)}")
+        raise SandboxError(f"score returned a number, but {NAME} lists {', '.join(names)}: return a dict")
     return {name: _read_figure(value, name) for name in names}
 
 
 def _read_figure(value: dict[str, Any], name: str) -> float:
     if name not in value:
-        raise SandboxError(f'score returned a dict without "{name}"')
+        raise SandboxError(f'score returned a dict without the key "{name}"')
     return _finite(value[name], "score returned" if name == "score" else f'"{name}" is')
 
 
 def _finite(value: Any, what: str) -> float:
     if not isinstance(value, int | float):
-        raise SandboxError(f"{what} something that is no number")
+        raise SandboxError(f"{what} a value that is not a number")
     if not math.isfinite(value):
-        raise SandboxError(f"{what} {value}, which is no finite number")
+        raise SandboxError(f"{what} {value}, which is not a finite number")
     return float(value)
 
 
@@ -147,5 +147,5 @@ def _read(source: RewardFileSource) -> bytes:
     except OSError as error:
         raise RewardUnusable(f"The reward file '{source.name}' cannot be read: {error.strerror}.") from error
     if hashlib.sha256(code).hexdigest() != source.sha256:
-        raise RewardUnusable(f"The reward file '{source.name}' is not the one that was uploaded.")
+        raise RewardUnusable(f"The reward file '{source.name}' was changed after it was uploaded.")
     return code

@@ -44,7 +44,7 @@ class ChildProcess:
         except RuntimeError as error:
             child.kill()
             await child.wait()
-            raise RewardUnusable(f"The reward model {source.model_id} does not start: {error}.") from None
+            raise RewardUnusable(f"The reward model {source.model_id} could not start: {error}.") from None
         if "error" in hello:
             child.kill()
             await child.wait()
@@ -77,7 +77,7 @@ class ChildProcess:
             self._child.stdin.write(json.dumps(request).encode() + b"\n")
             await self._child.stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            raise RuntimeError("the reward model's process has ended") from None
+            raise RuntimeError("the reward model's process exited") from None
         return await self._read(timeout_s)
 
     async def _read(self, timeout_s: float) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class ChildProcess:
         try:
             line = await asyncio.wait_for(self._child.stdout.readline(), timeout_s)
         except TimeoutError:
-            raise RuntimeError(f"no answer within {timeout_s:g} s") from None
+            raise RuntimeError(f"no response within {timeout_s:g} s") from None
         if not line:
-            raise RuntimeError("the reward model's process has ended; the log has its last words")
+            raise RuntimeError("the reward model's process exited; see the log for its last lines")
         reply: dict[str, Any] = json.loads(line)
         return reply
 
@@ -113,7 +113,7 @@ class ActorProcess:
         except TimeoutError:
             process.kill()
             raise RewardUnusable(
-                f"The reward model {source.model_id} does not start: no answer within {START_TIMEOUT_S:g} s."
+                f"The reward model {source.model_id} did not start within {START_TIMEOUT_S:g} s."
             ) from None
         except ray.exceptions.RayError as error:
             process.kill()

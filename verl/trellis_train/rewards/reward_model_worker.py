@@ -52,7 +52,9 @@ class RewardModel:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         model = AutoModelForSequenceClassification.from_pretrained(folder, local_files_only=True)
         if model.config.num_labels != 1:
-            raise ValueError(f"it has {model.config.num_labels} outputs; a reward model has one")
+            raise ValueError(
+                f"it has {model.config.num_labels} outputs; a reward model must have exactly one"
+            )
         model.config.pad_token_id = self._tokenizer.pad_token_id
         self._model = model.to(self.device).eval()
 

@@ -41,7 +41,7 @@ class TimedPool:
                 child = _Child(self._module)
                 # Paid for once, so that only questions are held to the time limit.
                 if child.ask(*self._trial, FIRST_TIMEOUT_S) is None:
-                    raise RuntimeError(f"the process of {self._module} does not start")
+                    raise RuntimeError(f"the {self._module} process could not start")
             answer = child.ask(left, right, timeout_s)
             if answer is None:  # too slow, or it died on the question
                 child.end()

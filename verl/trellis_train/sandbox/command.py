@@ -55,8 +55,8 @@ def require_sandbox() -> None:
     problem = find_problem()
     if problem:
         raise SandboxUnavailable(
-            f"Code is run in a sandbox only, and there is none on this machine: {problem}. Install "
-            "bubblewrap and allow user namespaces (in a container: a seccomp profile that permits them)."
+            f"Code only runs in a sandbox, and this machine has none: {problem}. Install bubblewrap and "
+            "allow user namespaces (in a container, use a seccomp profile that permits them)."
         )
 
 
@@ -67,7 +67,7 @@ def find_problem() -> str | None:
     if shutil.which(PROGRAM) is None:
         return "bubblewrap (bwrap) is not installed"
     if build_filter() is None:
-        return "no system-call filter is known for this processor"
+        return "this CPU architecture has no system-call filter"
     with Inherited(b"") as code:
         command = build_command(["-c", "print('isolated')"], code=code, limits=Limits())
         try:
@@ -80,11 +80,11 @@ def find_problem() -> str | None:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return f"bubblewrap does not run ({error})"
+            return f"bubblewrap could not run ({error})"
         finally:
             command.close()
     if done.stdout.strip() != "isolated":
-        return f"bubblewrap is refused ({done.stderr.strip()[-300:] or f'exit code {done.returncode}'})"
+        return f"bubblewrap failed ({done.stderr.strip()[-300:] or f'exit code {done.returncode}'})"
     return None
 
 
@@ -180,7 +180,7 @@ def build_command(
     start = "/tmp" if belongings.folder is None else FOLDER_INSIDE  # noqa: S108 - inside
     program, rules = shutil.which(PROGRAM), build_filter()
     if program is None or rules is None:
-        raise SandboxUnavailable("Code is run in a sandbox only, and there is none on this machine.")
+        raise SandboxUnavailable("Code only runs in a sandbox, and this machine has none.")
     filter_file = Inherited(rules)
     arguments = [
         program,

@@ -130,7 +130,7 @@ class _Function:
             else:
                 if isinstance(reply.get("value"), str):
                     return {"value": reply["value"]}
-                self.gone = "it wrote something else where the results belong"
+                self.gone = "it wrote invalid data to the result pipe"
         return {"gone": self.gone}
 
 
@@ -140,9 +140,9 @@ def _judge(tester: Tester, test: FunctionTest, function: _Function) -> str | Non
     try:
         verdict = tester.execute(tests, question="arguments", answer=function.call)
     except SandboxError as error:
-        return f"the tests did not come to an end with what the function gave: {error}"
+        return f"the tests did not finish on what the function returned: {error}"
     if function.gone is not None:
         return function.gone
     if verdict.get("passed") is True:
         return None
-    return as_text(str(verdict.get("problem") or "the tests said nothing"))
+    return as_text(str(verdict.get("problem") or "the tests failed without a message"))

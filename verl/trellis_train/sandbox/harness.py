@@ -66,7 +66,7 @@ def serve(mode: str, requests_fd: int, answers_fd: int) -> None:
             prepare_remote_calls()
         names = execute("user_code")
         if mode == "score" and not callable(names.get("score")):
-            raise TypeError("there is no function score(prompt, response, answer, row)")
+            raise TypeError("the file has no function score(prompt, response, answer, row)")
     except BaseException as error:  # noqa: BLE001 - sys.exit() included: the code must not choose the end
         answer(answers_fd, {"id": 0, "error": describe(error)})
         return

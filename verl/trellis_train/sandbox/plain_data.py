@@ -49,12 +49,12 @@ def load(text: str, *, resolve: Resolve | None = None) -> Any:
     except NotPlain:
         raise
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise NotPlain(f"this is no plain data ({type(error).__name__})") from None
+        raise NotPlain(f"not plain data ({type(error).__name__})") from None
 
 
 def _encode(value: Any, depth: int, refer: Refer | None) -> Any:
     if depth > _DEEPEST:
-        raise NotPlain(f"values nested more than {_DEEPEST} deep cannot be compared")
+        raise NotPlain(f"values nested deeper than {_DEEPEST} levels cannot be compared")
     # Through the base's own methods: what a subclass overrides does not count.
     if value is None or isinstance(value, bool):
         return value
@@ -85,7 +85,7 @@ def _encode(value: Any, depth: int, refer: Refer | None) -> Any:
     if scalar is not None:
         return _encode(scalar[0], depth + 1, refer)
     if refer is None:
-        raise NotPlain(f"{type(value).__name__} is no plain value")
+        raise NotPlain(f"values of type {type(value).__name__} are not supported (plain data only)")
     return refer(value)
 
 
@@ -103,7 +103,7 @@ def _decode(value: Any, resolve: Resolve | None) -> Any:
     if not isinstance(value, dict):
         return value
     if len(value) != 1:
-        raise NotPlain("this is no plain data (an object without a kind)")
+        raise NotPlain("not plain data (an object without a kind)")
     ((kind, content),) = value.items()
     if kind == "int":
         return int(content, 16)
@@ -117,5 +117,5 @@ def _decode(value: Any, resolve: Resolve | None) -> Any:
         return resolve(kind, content)
     makers = {"tuple": tuple, "set": set, "frozenset": frozenset}
     if kind not in makers or not isinstance(content, list):
-        raise NotPlain("this is no plain data (an unknown kind)")
+        raise NotPlain("not plain data (an unknown kind)")
     return makers[kind](_decode(item, resolve) for item in content)

@@ -29,7 +29,7 @@ def call_function(names: Namespace, request: Namespace) -> Namespace:
     """In the function's process: call it."""
     function = names.get(request["function"])
     if not callable(function):
-        raise NameError(f"there is no function {request['function']}")
+        raise NameError(f"the code does not define the function {request['function']}")
     arguments, options = load(request["arguments"])
     return {"value": dump(function(*arguments, **options))}
 

@@ -117,7 +117,9 @@ class _Program:
         try:
             text = dump((arguments, options), refer=self._refer)
         except NotPlain as error:
-            raise UnfitTest(f"the tests give the program what cannot leave their process: {error}") from None
+            raise UnfitTest(
+                f"the tests pass the program a value that cannot be sent to it: {error}"
+            ) from None
         reply = self._send({"operation": operation, "arguments": text})
         while "callback" in reply:
             reply = self._send(self._call_back(reply))
@@ -137,14 +139,14 @@ class _Program:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise FunctionGone("it wrote something else where the results belong")
+            raise FunctionGone("it wrote invalid data to the result pipe")
         return answer
 
     def _call_back(self, reply: Namespace) -> Namespace:
         """Call a function of the tests that the program was given."""
         number = reply["callback"]
         if not isinstance(number, int) or not 0 <= number < len(self._callables):
-            raise FunctionGone("it called a function that it was not given")
+            raise FunctionGone("it called a function that it was not passed")
         arguments, _ = load(str(reply.get("arguments")), resolve=self._resolve)
         try:
             value = self._callables[number](*arguments)
@@ -158,11 +160,11 @@ class _Program:
         if callable(value) and not isinstance(value, type):
             self._callables.append(value)
             return {"callable": len(self._callables) - 1}
-        raise NotPlain(f"{type(value).__name__} is no plain value")
+        raise NotPlain(f"values of type {type(value).__name__} are not supported (plain data only)")
 
     def _resolve(self, kind: str, number: Any) -> Any:
         if kind != "object" or not isinstance(number, int):
-            raise NotPlain("this is no plain data (an unknown kind)")
+            raise NotPlain("not plain data (an unknown kind)")
         return StandIn(self, number)
 
 

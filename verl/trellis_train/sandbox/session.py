@@ -130,12 +130,12 @@ class _Process:
         os.set_blocking(self._requests, False)
         self._log = BoundedLog(self._process.stdout, limits.output_bytes)
         try:
-            self._receive(time.monotonic() + START_TIMEOUT_S, "its start")
+            self._receive(time.monotonic() + START_TIMEOUT_S, "starting the process")
             self._receive(time.monotonic() + limits.wall_s, "loading the code")
         except SandboxError as error:
             self.end()
             was_slow = isinstance(error, TooSlow)
-            raise CodeNotLoaded(f"the code cannot be loaded: {error}", was_slow=was_slow) from None
+            raise CodeNotLoaded(f"the code could not be loaded: {error}", was_slow=was_slow) from None
 
     def _start(self, code: bytes, mode: str, requests: int, answers: int) -> subprocess.Popen[bytes]:
         arguments = [
@@ -170,7 +170,7 @@ class _Process:
         while data:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([], [self._requests], [], left_s)[1]:
-                raise SandboxError(f"it did not take the call within {self._limits.wall_s:g} s")
+                raise SandboxError(f"it did not accept the call within {self._limits.wall_s:g} s")
             try:
                 data = data[os.write(self._requests, data) :]
             except BrokenPipeError:
@@ -181,20 +181,20 @@ class _Process:
         while b"\n" not in self._unread:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([self._answers], [], [], left_s)[0]:
-                raise TooSlow(f"{what} took too long (limit {self._limits.wall_s:g} s) and was ended")
+                raise TooSlow(f"{what} took too long (limit {self._limits.wall_s:g} s)")
             chunk = os.read(self._answers, _READ_BYTES)
             if not chunk:
                 raise SandboxError(self._explain_end())
             self._unread += chunk
             if len(self._unread) > self._limits.answer_bytes:
-                raise SandboxError(f"it answered more than {self._limits.answer_bytes:,} bytes")
+                raise SandboxError(f"it returned more than {self._limits.answer_bytes:,} bytes")
         line, _, self._unread = self._unread.partition(b"\n")
         try:
             reply = json.loads(line)
         except (ValueError, RecursionError):
-            raise SandboxError("it wrote something else where the answers belong") from None
+            raise SandboxError("it wrote invalid data to the result pipe") from None
         if not isinstance(reply, dict) or reply.get("id") != self._count:
-            raise SandboxError("it wrote something else where the answers belong")
+            raise SandboxError("it wrote invalid data to the result pipe")
         if "error" in reply:
             raise CodeRaised(as_text(str(reply["error"])[: _SHOWN_OUTPUT * 2]))
         return reply
@@ -204,16 +204,16 @@ class _Process:
         try:
             code = self._process.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:  # it closed its end of the pipe and stays
-            return "the code closed the pipe for its answers"
+            return "the code closed the result pipe"
         # bubblewrap reports the end of its child by a signal as 128 + its number.
         number = -code if code < 0 else code - 128
         reason = f"exit code {code}"
         if number == signal.SIGXCPU:
-            reason = f"it used more than {self._limits.cpu_s} s of processor time"
+            reason = f"it used more than {self._limits.cpu_s} s of CPU time"
         elif number in {*signal.Signals}:
             reason = f"signal {signal.Signals(number).name}"
         printed = self._log.tail(_SHOWN_OUTPUT)
-        return f"the code ended its process ({reason})" + (f"; it printed: {printed}" if printed else "")
+        return f"the process exited ({reason})" + (f"; it printed: {printed}" if printed else "")
 
     def printed(self, characters: int) -> str:
         """The end of what it printed so far."""

@@ -97,6 +97,6 @@ class _Asked:
                 if isinstance(reply.get("message"), str):
                     return {"message": reply["message"]}
                 self._process.close()
-                self.gone = SandboxError("it wrote something else where the results belong")
+                self.gone = SandboxError("it wrote invalid data to the result pipe")
         is_slow = isinstance(self.gone, TooSlow)
         return {"gone": "it took too long" if is_slow else str(self.gone)}

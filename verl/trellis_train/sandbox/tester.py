@@ -26,7 +26,7 @@ class Tester:
         try:
             self._session.open()
         except CodeNotLoaded as error:
-            raise SandboxError(f"the process of the tests does not start: {error}") from None
+            raise SandboxError(f"the test process could not start: {error}") from None
 
     def execute(
         self, tests: dict[str, Any], *, question: str, answer: Callable[[Any], dict[str, Any]]

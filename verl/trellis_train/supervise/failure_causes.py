@@ -51,30 +51,30 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     _known(
         "engine_moved",
         r"EngineMoved: engine_moved: ([^\n]+)",
-        "What is changed in the engines does not fit the installed ones: {0}",
+        "The installed engine versions are not supported: {0}",
     ),
     _known(
         "bad_configuration",
         r"Could not override '([^']+)'|Key '([^']+)' is not in struct"
-        r"|The installed TRL has no setting (\w+)",
-        "The engine does not know the configuration key '{0}'.",
+        r"|Unknown TRL setting (\w+)",
+        "Unknown engine configuration key '{0}'.",
     ),
     _known(
         "rewards_failing",
         r"RewardsFailing: (.+)",
-        "The rewards failed: {0}",
+        "Rewards failed: {0}",
     ),
     _known(
         "missing_column",
         r"Column '?([\w.]+)'? (?:not found|does not exist)"
         r"|KeyError: '(prompt|messages|data_source|reward_model|chosen|rejected|ground_truth)'",
-        "The training data lack the column '{0}'.",
+        "The training data is missing the column '{0}'.",
     ),
     _known(
         "kv_cache_too_small",
         r"No available memory for the cache blocks|KV cache is needed, which is larger than"
         r"|larger than the maximum number of tokens that can be stored in KV cache",
-        "vLLM's KV cache is too small for the longest sequence.",
+        "vLLM's KV cache is too small for the maximum sequence length.",
     ),
     _known(
         "cuda_out_of_memory",
@@ -98,23 +98,23 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"
         r"|Repository Not Found|does not appear to have a file named|Incorrect path_or_model_id"
         r"|Unrecognized model in",
-        "The model was not found, or its folder is not complete.",
+        "The model was not found, or its folder is incomplete.",
     ),
     _known(
         "model_access_denied",
         r"GatedRepoError|Access to model .+ is restricted|You must have access to it",
-        "The model hub denies access to this model: it needs a token with permission.",
+        "Access to this model on the Hugging Face Hub was denied: it needs a token with access.",
     ),
     _known(
         "hub_unreachable",
         r"couldn't connect to '?https://huggingface|LocalEntryNotFoundError|OfflineModeIsEnabled",
-        "The model hub could not be reached, and the model is not on this machine.",
+        "The Hugging Face Hub could not be reached, and the model is not available locally.",
     ),
     _known(
         "batch_size_mismatch",
         r"((?:\S+batch_size\S*|batch size)[^\n]{0,80}(?:must be|is not|should be) "
         r"(?:divisible|a multiple)[^\n]{0,80})",
-        "Batch sizes do not fit together: {0}",
+        "Incompatible batch sizes: {0}",
     ),
     _known(
         "prompt_too_long",
@@ -124,7 +124,7 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     _known(
         "chat_template_missing",
         r"NoChatTemplate: |tokenizer\.chat_template is not set",
-        "The model's tokenizer has no chat template, which prompts are written with.",
+        "The model's tokenizer has no chat template.",
     ),
     _known(
         "no_rows_left",
@@ -135,17 +135,17 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "non_finite_loss",
         r"probability tensor contains either `inf`, `nan`|non-finite (?:loss|grad)"
         r"|(?:loss|grad_norm|gradient norm|logits?) (?:is|are|became) (?:nan|inf|NaN|Inf)\b",
-        "The training diverged: a value became NaN or infinite. A lower learning rate often helps.",
+        "Training diverged: a value became NaN or infinite. A lower learning rate often helps.",
     ),
     _known(
         "sampling_exhausted",
         r"(Dynamic sampling gave up: step \d+ has sampled \d+ batches of \d+ prompts)",
-        "{0}, and the responses to most of them fare alike.",
+        "{0}, and most groups have identical rewards.",
     ),
     _known(
         "not_enough_gpus",
         r"(Total available GPUs [\d.]+ is less than total desired GPUs \d+)",
-        "The cluster has too few GPUs: {0}.",
+        "Not enough GPUs in the cluster: {0}.",
     ),
     _known(
         "no_gpu",
@@ -161,14 +161,14 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     _known(
         "worker_died",
         r"RankDied: (.+)",
-        "A training process died unexpectedly (often killed for lack of memory): {0}.",
+        "A training process died unexpectedly (often out of memory): {0}.",
         "crashed",
     ),
     _known(
         "communication_failed",
         r"ncclSystemError|ncclUnhandledCudaError|ncclRemoteError|NCCL (?:error|timeout)|"
         r"Watchdog caught collective operation timeout|Connection closed by peer.*gloo",
-        "The GPUs lost contact with each other (NCCL).",
+        "Communication between the GPUs failed (NCCL).",
         "crashed",
     ),
     _known(
@@ -182,20 +182,20 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
         "worker_died",
         r"ActorDiedError|ActorUnavailableError|WorkerCrashedError|worker process has died|"
         r"The actor died unexpectedly",
-        "A worker process of the run died unexpectedly (often killed for lack of memory).",
+        "A worker process of the run died unexpectedly (often out of memory).",
         "crashed",
     ),
     _known(
         "cluster_unreachable",
         r"[Ff]ailed to connect to GCS|Could not find any running Ray instance"
         r"|GCS .* is (?:dead|not available)",
-        "The run lost contact with the Ray cluster.",
+        "The run lost its connection to the Ray cluster.",
         "crashed",
     ),
     _known(
         "port_in_use",
         r"[Aa]ddress already in use|EADDRINUSE|\[Errno 98\]",
-        "A network port that the run needs is in use.",
+        "A network port that the run needs is already in use.",
         "crashed",
     ),
     _known(
@@ -232,7 +232,7 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     _known(
         "checkpoint_unreadable",
         r"PytorchStreamReader failed|Error\(s\) in loading state_dict|SafetensorError|invalid magic number",
-        "The checkpoint or the model's weights cannot be read.",
+        "The checkpoint or model weights could not be read.",
     ),
     _known(
         "missing_package",
@@ -242,20 +242,20 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     _known(
         "permission_denied",
         r"PermissionError: [^\n]*?'([^'\n]+)'|Permission denied: '([^'\n]+)'",
-        "No permission to use {0}.",
+        "Permission denied: {0}.",
     ),
 )
 
 _ENDED: dict[EndedFor, Verdict] = {
-    "stop": Verdict("stopped", "The run was ended before it reached a checkpoint.", "ended"),
-    "signal": Verdict("crashed", "The run was ended from outside (SIGTERM).", "terminated"),
+    "stop": Verdict("stopped", "The run was killed before it reached a checkpoint.", "ended"),
+    "signal": Verdict("crashed", "The run was terminated from outside the platform (SIGTERM).", "terminated"),
     "disowned": Verdict("stopped", "The platform no longer accepts this attempt.", "disowned"),
 }
 _SIGNAL_REASONS = {
     signal.SIGKILL: "The training process was killed by SIGKILL (often out of memory).",
-    signal.SIGBUS: "The training process was killed by SIGBUS (often shared memory that is full).",
-    signal.SIGSEGV: "The training process was killed by SIGSEGV (a fault in native code).",
-    signal.SIGABRT: "The training process was killed by SIGABRT (a fault in native code).",
+    signal.SIGBUS: "The training process was killed by SIGBUS (often because shared memory is full).",
+    signal.SIGSEGV: "The training process was killed by SIGSEGV (a crash in native code).",
+    signal.SIGABRT: "The training process was killed by SIGABRT (a crash in native code).",
 }
 _SIGNAL_CAUSES = {signal.SIGKILL: "killed", signal.SIGBUS: "shared_memory_full"}
 #: "(TaskRunner pid=123, ip=10.0.0.1) " in front of what Ray's actors print.
@@ -289,7 +289,7 @@ def judge(
     if known is not None:
         return known
     error = find_last_error(last_lines)
-    return Verdict("failed", error or f"The training process left with exit code {exit_code}.")
+    return Verdict("failed", error or f"The training process exited with code {exit_code}.")
 
 
 def _judge_signal(number: int, last_lines: Sequence[str], was_oom_kill: bool) -> Verdict:

@@ -67,7 +67,7 @@ class HeartbeatSender:
             # Only its time changes: a full disk takes that, too.
             self._beat_path.touch()
         except OSError as error:
-            logger.warning("the sign of life cannot be written: %s", error)
+            logger.warning("the heartbeat file could not be written: %s", error)
         beat = Heartbeat(attempt=self._attempt, step=self._read_step())
         try:
             answer = self._client.post("heartbeat", json.dumps(beat.model_dump()).encode())

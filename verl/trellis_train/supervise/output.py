@@ -147,7 +147,7 @@ class OutputPump:
         for name, assembler in self._assemblers.items():
             self._take_in(name, assembler.flush(time.monotonic()))
         if self._dropped_lines and not self._is_full():
-            note = f"{self._dropped_lines} log lines were dropped: too much was waiting for the platform."
+            note = f"{self._dropped_lines} log lines were dropped: the upload queue is full."
             self._dropped_lines = 0
             self._write("platform", [note])
         has_written = False

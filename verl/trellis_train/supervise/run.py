@@ -118,7 +118,7 @@ class SupervisedRun:
         except Exception as error:  # noqa: BLE001 - the edge of the process: reported as the reason
             return 1, self._explain_preparation(error)
         if self._is_ending():
-            return EXIT_STOPPED, Verdict("stopped", "The run was stopped before it began.")
+            return EXIT_STOPPED, Verdict("stopped", "The run was stopped before it started.")
         return self._run_engine()
 
     def _prepare(self) -> None:
@@ -204,7 +204,7 @@ class SupervisedRun:
         )
         timeout_s = _HURRIED_DRAIN_TIMEOUT_S if self._ending.is_terminated else self._drain_timeout_s
         if not self._shipper.drain(timeout_s):
-            logger.warning("not everything reached the platform; the rest waits in %s", self._attempt_dir)
+            logger.warning("not all events reached the platform; the rest is kept in %s", self._attempt_dir)
         self._heartbeat.stop()
 
     def _request_stop(self) -> bool:

@@ -92,7 +92,7 @@ class Shipper:
                 has_sent = self.send_next()
                 backoff_s = _FIRST_BACKOFF_S
             except PlatformAwayError as error:
-                logger.debug("platform away: %s", error)
+                logger.debug("platform unreachable: %s", error)
                 if time.monotonic() > self._deadline:
                     return
                 time.sleep(backoff_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
@@ -126,7 +126,7 @@ class Shipper:
             answer = self._client.post("batches", batch.as_json(self._attempt))
         except RejectedError as error:
             if not self._reader.shrink():
-                logger.error("an event was rejected and is left out: %s", error)
+                logger.error("an event was rejected and skipped: %s", error)
             return True
         self._refused_since = None
         self._settle(batch, answer)
@@ -136,13 +136,13 @@ class Shipper:
         details = answer.body.get("details") or {}
         expected = answer.body.get("expected", details.get("expected"))
         if not isinstance(expected, int) or expected < 1:
-            raise PlatformAwayError(f"an answer without the expected number: {answer.body}")
+            raise PlatformAwayError(f"the response has no sequence number: {answer.body}")
         if answer.body.get("accepted") is True:
             expected = max(expected, batch.sequence + 1)
         elif expected != batch.sequence + 1:
             logger.warning("batch %d: the platform expects number %d", batch.sequence, expected)
             if expected == batch.sequence:  # asked for what it has just been given: do not spin
-                raise PlatformAwayError("the platform asks for the same batch again")
+                raise PlatformAwayError("the platform requested the same batch again")
         self._reader.acknowledge(expected)
 
     def _note_steps(self, batch: SpoolBatch) -> None:
@@ -154,6 +154,6 @@ class Shipper:
         self._refused_since = self._refused_since or now
         if now - self._refused_since < self._refusal_patience_s and now < self._deadline:
             return False
-        logger.error("the platform no longer accepts this attempt, shipping ends: %s", error)
+        logger.error("the platform no longer accepts this attempt; uploads stop: %s", error)
         self._on_refused(str(error))
         return True

@@ -46,7 +46,7 @@ def build_configuration() -> dict[str, Any]:
     """Celery's settings, made of the platform's (read when first needed, not at import)."""
     settings = get_settings()
     if not settings.redis_url:
-        raise RuntimeError("TRELLIS_REDIS_URL is not set: the workers have no broker.")
+        raise RuntimeError("TRELLIS_REDIS_URL is not set; the workers need a broker.")
     # The first moment at which the broker is known; Celery's start-up signals come later.
     presence.install(settings.redis_url)
     run_dir = settings.data_root / "run"

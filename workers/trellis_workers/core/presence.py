@@ -44,7 +44,7 @@ class PresenceKeeper:
         try:
             self._redis.delete(self._key)
         except redis.RedisError as error:
-            log.debug("the key of presence stays until it expires: %s", error)
+            log.debug("could not delete the presence key, it will expire: %s", error)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -62,7 +62,7 @@ class PresenceKeeper:
             self._redis.set(self._key, presence.model_dump_json(), ex=LIFETIME_S)
         except redis.RedisError as error:
             if self._is_reachable:
-                log.warning("Redis does not answer; presence is shown again when it is back: %s", error)
+                log.warning("Redis is not responding; presence updates resume when it is back: %s", error)
             self._is_reachable = False
         else:
             self._is_reachable = True

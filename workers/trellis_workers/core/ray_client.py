@@ -141,7 +141,9 @@ def get_ray() -> RayJobs:
     """The cluster that jobs run on."""
     url = get_settings().ray_dashboard_url
     if url is None:
-        raise RuntimeError("TRELLIS_RAY_DASHBOARD_URL is not set: the workers do not know the Ray cluster.")
+        raise RuntimeError(
+            "TRELLIS_RAY_DASHBOARD_URL is not set; the workers need the address of the Ray cluster."
+        )
     return RayJobs(url)
 
 

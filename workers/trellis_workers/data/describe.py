@@ -134,7 +134,7 @@ def _source(settings: Settings, request: TaskRequest) -> SourcePlace | None:
     if isinstance(request.source, UploadSource):
         upload = uploads.find_complete(settings, request.source.upload)
         if upload is None:
-            raise UploadGone("The uploaded file is no longer there; upload it again.")
+            raise UploadGone("The uploaded file no longer exists; upload it again.")
         return SourcePlace(
             path=str(upload.path),
             name=upload.filename,

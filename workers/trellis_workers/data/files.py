@@ -89,5 +89,5 @@ def read_result(folder: Path) -> dict[str, Any]:
     """What the task found."""
     result = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
     if not isinstance(result, dict):
-        raise ValueError(f"{RESULT_FILE} holds no object")
+        raise ValueError(f"{RESULT_FILE} does not contain a JSON object")
     return result

@@ -36,7 +36,7 @@ def tidy_first_files(settings: Settings, database: Database) -> None:
         ]
     for path in spent:
         path.unlink(missing_ok=True)
-        log.info("%s was removed: its rows are a version", path)
+        log.info("removed %s: its rows are stored as a version", path)
 
 
 def _imported(session: Session, dataset_ids: list[str]) -> set[str]:

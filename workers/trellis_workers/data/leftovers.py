@@ -52,6 +52,6 @@ def _put_aside(folder: Path) -> Path | None:
     except FileNotFoundError:
         return None
     except OSError:
-        log.exception("the folder of data task %s stays until it is tidied", folder.name)
+        log.exception("could not remove the folder of data task %s; it will be cleaned up later", folder.name)
         return None
     return aside

@@ -21,7 +21,7 @@ from trellis_workers.data.tools import Tools
 
 _DETECTED_ROWS = 200
 _MAX_WARNINGS = 50
-_NOTHING_FITS = "No format's columns are there."
+_NOTHING_FITS = "The columns match no known format."
 
 Splits = Mapping[str, Sequence[Path]]
 
@@ -98,13 +98,13 @@ def _look(content: Content, statistics: Statistics) -> list[dict[str, Any]]:
     """What is worth a look though it stops nothing."""
     found: list[dict[str, Any]] = []
     if content.layout.format is DataFormat.UNKNOWN:
-        message = "The columns fit no format; say which columns play its roles when a job is made."
+        message = "The columns match no known format; map the columns when you create a job."
         found.append({"code": "format_unknown", "message": message})
     roles = {column: role for role, column in content.layout.columns.items()}
     for column in statistics.columns:
         missing = column.nulls + column.empty
         if missing and column.name in roles:
-            message = f"Column '{column.name}' has no value in {missing:,} rows."
+            message = f"Column '{column.name}' is empty in {missing:,} rows."
             found.append(
                 {"code": "empty_values", "message": message, "column": column.name, "row_count": missing}
             )

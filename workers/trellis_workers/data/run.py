@@ -53,7 +53,7 @@ _IDLE_POLL_S = 0.2
 #: How long the database may be away before the work is given up; another worker takes it then.
 _DATABASE_PATIENCE_S = 45.0
 NO_ROOM = TaskFailure(
-    code="disk_full", message="The disk is full. Make room under the data root and take the task up again."
+    code="disk_full", message="The disk is full. Free up space in the data root and resume the task."
 )
 
 
@@ -81,7 +81,7 @@ class Lane:
         try:
             self._work(task)
         except GivenUp:
-            log.info("data task %s: ended by request", task.id)
+            log.info("data task %s: stopped by request", task.id)
         except DomainError as error:
             failure = TaskFailure(code=error.code, message=error.message)
         except StoreProblem as problem:
@@ -91,12 +91,13 @@ class Lane:
         except OSError as error:
             log.exception("data task %s: its folder", task.id)
             failure = TaskFailure(
-                code="storage_unwritable", message=f"Its folder cannot be used: {error.strerror or error}."
+                code="storage_unwritable",
+                message=f"The task's folder cannot be used: {error.strerror or error}.",
             )
         except Exception as error:  # the edge of the process: it must not look as if the worker had died
-            log.exception("data task %s could not be carried out", task.id)
+            log.exception("data task %s failed unexpectedly", task.id)
             said = f"{type(error).__name__}: {error}".removesuffix(": ")
-            failure = TaskFailure(code="worker_failed", message=f"The worker could not carry it out: {said}")
+            failure = TaskFailure(code="worker_failed", message=f"Unexpected worker error: {said}")
         if failure is not None:
             self._fail(task, failure)
         clear_after(self.settings, self.database, task.id)
@@ -161,7 +162,7 @@ class Lane:
         try:
             result, made = read_result(folder), read_made(folder)
         except (OSError, ValueError, ValidationError) as error:
-            failure = TaskFailure(code="no_result", message=f"Its result cannot be read: {error}")
+            failure = TaskFailure(code="no_result", message=f"The task's result cannot be read: {error}")
             self._fail(task, failure)
             return
         with self.database.write() as session:
@@ -245,7 +246,7 @@ class _Contact:
         except OperationalError:
             if now - self._heard > _DATABASE_PATIENCE_S:
                 raise
-            log.warning("data task %s: the database is away", self._task.id)
+            log.warning("data task %s: the database is unreachable", self._task.id)
             return
         if not is_wanted:
             raise GivenUp
@@ -308,12 +309,12 @@ def _explain(task: DataTask, folder: Path, status: int) -> TaskFailure:
         try:
             return TaskFailure.model_validate_json((folder / FAILURE_FILE).read_bytes())
         except (OSError, ValidationError):
-            log.error("data task %s: its child left no reason", task.id)
+            log.error("data task %s: its process gave no reason", task.id)
     lines = last_lines(folder / LOG_FILE, 20)
     log.error("data task %s: exit status %d: %s", task.id, status, "\n".join(lines))
     if status < 0:
-        message = f"Its process was ended by signal {-status}"
-        message += "; signal 9 mostly means that memory ran out." if status == -9 else "."
+        message = f"The task's process was killed by signal {-status}"
+        message += "; signal 9 usually means out of memory." if status == -9 else "."
         return TaskFailure(code="crashed", message=message)
-    said = lines[-1].strip() if lines else f"It left with exit status {status}."
+    said = lines[-1].strip() if lines else f"The task's process exited with code {status}."
     return TaskFailure(code="crashed", message=said)

@@ -69,12 +69,12 @@ def _wait_until_it_answers(server: "subprocess.Popen[bytes]", port: int, log: Pa
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            raise PipelineProblem("model_not_served", f"The model cannot be served: {_last_word(log)}")
+            raise PipelineProblem("model_not_served", f"The model could not be served: {_last_word(log)}")
         if _answers(port):
             return
         tools.tell_rows("serve", 0)
         time.sleep(_POLL_S)
-    raise PipelineProblem("model_not_served", f"The model did not answer within {_START_S:g} s.")
+    raise PipelineProblem("model_not_served", f"The model did not start within {_START_S:g} s.")
 
 
 def _answers(port: int) -> bool:
@@ -89,7 +89,7 @@ def _last_word(log: Path) -> str:
     """What the server said last that reads like a reason."""
     lines = last_lines(log, _LINES)
     errors = [line for line in lines if "Error" in line]
-    return (errors or lines or ["it left without a word"])[-1].strip()[:500]
+    return (errors or lines or ["the server exited without a message"])[-1].strip()[:500]
 
 
 def _end(server: "subprocess.Popen[bytes]") -> None:

@@ -97,10 +97,10 @@ def collect(settings: Settings, database: Database, *, wait_s: float = _WAIT_S) 
     try:
         gone = collect_garbage(open_store(settings), keep, wait_s=wait_s)
     except StoreProblem as problem:
-        log.info("rows are not tidied now: %s", problem.message)
+        log.info("skipped row clean-up: %s", problem.message)
         return None
     if gone.files:
-        log.info("%d files of rows that no version holds were removed, %d bytes", gone.files, gone.size_bytes)
+        log.info("removed %d unreferenced row files, %d bytes", gone.files, gone.size_bytes)
     return gone
 
 

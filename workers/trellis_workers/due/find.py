@@ -93,5 +93,5 @@ def find_due(open_session: Callable[[], AbstractContextManager[Session]]) -> lis
             with open_session() as session:
                 due += [task for task, is_due in look(session).items() if is_due]
         except SQLAlchemyError:
-            log.exception("a look for work failed; its sweeps run once a minute until it succeeds")
+            log.exception("checking for due work failed; its sweeps run once a minute until it succeeds")
     return due

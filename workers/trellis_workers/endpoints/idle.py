@@ -26,5 +26,5 @@ def stop_idle_endpoints() -> None:
             # A request may have come between the two looks.
             stopped = service.stop_if_idle(session, endpoint_id=endpoint_id, default_s=default_s)
         if stopped is not None:
-            logger.info("endpoint %s is stopped: nobody has used it", endpoint_id)
+            logger.info("stopping idle endpoint %s", endpoint_id)
             request_stop(stopped)

@@ -25,7 +25,9 @@ def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
         raise EndpointNotFound(job.id)
     platform, model = settings.resolved_platform, describe_base(session, settings, job)
     if row.target_model_id is not None and not model.path:
-        raise ModelNotReady(f"The model '{row.name}' is gone.", {"model": row.target_model_id})
+        raise ModelNotReady(
+            f"The model '{row.name}' was deleted or its files are missing.", {"model": row.target_model_id}
+        )
     return JobSpec(
         job_id=job.id,
         attempt=job.attempt,
@@ -59,7 +61,7 @@ def _find_checkpoint(session: Session, settings: Settings, row: Endpoint) -> Che
     checkpoint = service.get_usable_checkpoint(session, job_id=row.target_job_id, step=row.target_step)
     folder = service.find_folder(checkpoint, checkpoint.path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotFound(f"The files of the checkpoint of step {row.target_step} are gone.")
+        raise CheckpointNotFound(f"The checkpoint files of step {row.target_step} no longer exist.")
     source = service.get_job(session, job_id=row.target_job_id)
     return CheckpointSource(
         job_id=source.id, engine=get_recipe(source.recipe).engine, step=row.target_step, path=str(folder)

@@ -52,15 +52,15 @@ def _carry_out(settings: Settings, database: Database, call: EnvironmentCall) ->
         folder.mkdir(parents=True, mode=0o700)
         _settle(database, call.id, answer=_ask(settings, database, call, folder))
     except NotWantedError:
-        log.info("call %s: nobody waits for it any more", call.id)
+        log.info("call %s was cancelled", call.id)
     except ChildFailed as error:
         _settle(database, call.id, reason=str(error), cause=error.cause)
     except OSError as error:
-        reason = f"Its folder cannot be written: {error}"
+        reason = f"The call's folder is not writable: {error}"
         _settle(database, call.id, reason=reason, cause="storage_unwritable")
     except Exception as error:  # the edge of the process: it must not look as if the worker had died
-        log.exception("call %s could not be carried out", call.id)
-        reason = f"The worker could not carry it out: {type(error).__name__}: {error}"
+        log.exception("call %s failed unexpectedly", call.id)
+        reason = f"Unexpected worker error: {type(error).__name__}: {error}"
         _settle(database, call.id, reason=reason, cause="worker_failed")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -80,7 +80,7 @@ def _ask(settings: Settings, database: Database, call: EnvironmentCall, folder: 
     try:
         return CallAnswer.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise ChildFailed(f"Its answer cannot be read: {error}", "no_result") from error
+        raise ChildFailed(f"The call's result cannot be read: {error}", "no_result") from error
 
 
 def _settle(

@@ -83,7 +83,7 @@ def _wait(
             child.wait(min(_POLL_S, max(0.0, deadline - time.monotonic())))
         except subprocess.TimeoutExpired:
             if time.monotonic() >= deadline:
-                raise ChildFailed(f"It took longer than {timeout_s:g} s.", "time_limit") from None
+                raise ChildFailed(f"Timed out after {timeout_s:g} s.", "time_limit") from None
             if not is_wanted():
                 raise NotWantedError from None
         else:
@@ -94,5 +94,5 @@ def _check(exit_code: int, log: Path) -> None:
     if exit_code == 0:
         return
     lines = last_lines(log, 5)
-    said = lines[-1].strip() if lines else f"It left with exit code {exit_code}."
+    said = lines[-1].strip() if lines else f"The process exited with code {exit_code}."
     raise ChildFailed(said, "bad_request" if exit_code == EXIT_BAD_REQUEST else "crashed")

@@ -68,22 +68,22 @@ def take_in_waiting(settings: Settings, database: Database) -> None:
 def _make(settings: Settings, database: Database, environment_id: str, attempt: int) -> None:
     try:
         if attempt > MAX_ATTEMPTS:
-            raise ChildFailed("Its workers died again and again while they made it.", "worker_lost")
+            raise ChildFailed("The workers crashed repeatedly while creating it.", "worker_lost")
         manifest = _make_folder(settings, database, environment_id, attempt)
         with database.write() as session:
             service.record_files(
                 session, settings, environment_id=environment_id, attempt=attempt, manifest=manifest
             )
     except NotWantedError:
-        log.info("environment %s: nobody wants it any more", environment_id)
+        log.info("environment %s was deleted while it was created", environment_id)
     except ChildFailed as error:
         _fail(database, environment_id, attempt, str(error), error.cause)
     except OSError as error:
-        reason = f"Its folder cannot be written: {error}"
+        reason = f"The environment's folder is not writable: {error}"
         _fail(database, environment_id, attempt, reason, "storage_unwritable")
     except Exception as error:  # the edge of the process: it must not look as if the worker had died
-        log.exception("environment %s could not be made", environment_id)
-        reason = f"The worker could not make it: {type(error).__name__}: {error}"
+        log.exception("environment %s failed unexpectedly", environment_id)
+        reason = f"Unexpected worker error: {type(error).__name__}: {error}"
         _fail(database, environment_id, attempt, reason, "worker_failed")
 
 
@@ -136,7 +136,7 @@ def _read_manifest(folder: Path) -> EnvironmentManifest:
     try:
         return EnvironmentManifest.model_validate_json((folder / MANIFEST_FILE).read_bytes())
     except (OSError, ValidationError) as error:
-        raise ChildFailed(f"Its manifest cannot be read: {error}", "no_result") from error
+        raise ChildFailed(f"The environment's manifest cannot be read: {error}", "no_result") from error
 
 
 def _lay_out_rows(content: Path, rows: Path, manifest: EnvironmentManifest) -> None:
@@ -146,7 +146,7 @@ def _lay_out_rows(content: Path, rows: Path, manifest: EnvironmentManifest) -> N
         source = (content / file).resolve()
         is_plain = all(_PART.fullmatch(part) for part in (dataset or "main", split))
         if not is_plain or not source.is_relative_to(content.resolve()) or not source.is_file():
-            raise ChildFailed(f"Its manifest names rows that are not there: {name}: {file}.", "no_result")
+            raise ChildFailed(f"The environment's manifest lists missing rows: {name}: {file}.", "no_result")
         target = rows / (dataset or "main") / f"{split}.jsonl"
         target.parent.mkdir(parents=True, exist_ok=True)
         os.link(source, target)
@@ -167,7 +167,7 @@ def _remove_orphans(settings: Settings, database: Database) -> None:
 
 
 def _fail(database: Database, environment_id: str, attempt: int, reason: str, cause: str) -> None:
-    log.warning("environment %s could not be made: %s", environment_id, reason)
+    log.warning("environment %s could not be created: %s", environment_id, reason)
     with database.write() as session:
         service.record_failure(
             session, environment_id=environment_id, attempt=attempt, reason=redact(reason), cause=cause

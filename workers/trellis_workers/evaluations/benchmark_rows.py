@@ -23,7 +23,7 @@ def ending_of(name: str) -> str:
     for ending in (COMPRESSED_LINES, LINES, PARQUET):
         if name.endswith(ending):
             return ending
-    raise UnfitFile(f"{name} is neither JSON lines nor Parquet.")
+    raise UnfitFile(f"{name} is neither JSON Lines nor Parquet.")
 
 
 def count_rows(

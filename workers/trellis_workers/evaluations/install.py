@@ -52,11 +52,13 @@ def _install(name: str) -> bool:
     except (FetchFailed, UnfitFile, UnknownBenchmark) as error:
         return _fail(name, str(error))
     except OSError as error:
-        reason = "The disk is full." if means_no_room(error) else f"Writing failed: {error.strerror}."
+        reason = (
+            "The disk is full." if means_no_room(error) else f"Could not write the files: {error.strerror}."
+        )
         return _fail(name, reason)
     with write() as session:
         service.mark_ready(session, source=source)
-    logger.info("benchmark %s is here: %s", name, source.rows)
+    logger.info("benchmark %s is installed: %s", name, source.rows)
     return True
 
 
@@ -100,9 +102,9 @@ def _copy_mirror(mirror: Path, entry: CatalogueBenchmark, staging: Path) -> dict
         missing = [path for path in sources if not path.is_file()]
         if (missing or not sources) and part == entry.measured:
             shown = missing[0].relative_to(mirror) if missing else "files of it"
-            raise FetchFailed(f"The folder of benchmarks ({mirror}) has no {shown}.")
+            raise FetchFailed(f"The benchmark folder ({mirror}) is missing {shown}.")
         if missing or not sources:
-            logger.warning("benchmark %s: the mirror lacks its part '%s'", entry.name, part)
+            logger.warning("benchmark %s: the mirror has no split '%s'", entry.name, part)
             continue
         files[part] = _name_files(part, [path.name for path in sources])
         for source, name in zip(sources, files[part], strict=True):
@@ -118,7 +120,7 @@ def _download(
     snapshot = hub.resolve_files(entry.repo_id, entry.revision, wanted)
     free = shutil.disk_usage(staging).free
     if free - snapshot.size_bytes < settings.min_free_disk_bytes:
-        raise FetchFailed(f"The files have {snapshot.size_bytes} bytes, but only {free} are free.")
+        raise FetchFailed(f"The files need {snapshot.size_bytes:,} bytes, but only {free:,} bytes are free.")
     fetched = staging / ".fetched"
     hub.download_files(entry.repo_id, snapshot.commit, wanted, fetched)
     files: dict[str, list[str]] = {}
@@ -138,7 +140,7 @@ def _compare_hash(path: Path, name: str, expected: str | None) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
-        raise UnfitFile(f"{name} is not the file that the catalogue describes: its SHA-256 is {found}.")
+        raise UnfitFile(f"{name} does not match the catalog: its SHA-256 is {found}.")
 
 
 def _name_files(part: str, names: list[str]) -> list[str]:
@@ -166,8 +168,8 @@ def _describe(
         expected = described.mirror_rows or described.rows if is_mirror else described.rows
         if rows[part] != expected:
             raise UnfitFile(
-                f"The part '{part}' has {rows[part]} rows, and the catalogue says {expected}: the files are "
-                "incomplete, or of another revision."
+                f"The split '{part}' has {rows[part]} rows, but the catalog expects {expected}: the files "
+                "are incomplete or from another revision."
             )
         for path in paths:
             size += path.stat().st_size

@@ -19,7 +19,7 @@ from trellis_workers.jobs.stop import request_stop
 logger = logging.getLogger(__name__)
 #: In one sweep; the next comes in seconds.
 _MOST = 200
-_UNEXPECTED = "The evaluation could not be {}; the workers' log tells why."
+_UNEXPECTED = "The evaluation could not be {}; see the workers' log for the reason."
 
 
 def queue_due() -> bool:
@@ -36,7 +36,7 @@ def _close(job_id: str, step: int) -> None:
     with write() as session:
         has_stopped = training.close(session, get_settings(), job_id=job_id, step=step)
     if has_stopped:
-        logger.info("job %s: a score has stopped it at the checkpoint of step %d", job_id, step)
+        logger.info("job %s: stopped early by the score of the step-%d checkpoint", job_id, step)
         request_stop(job_id)
 
 
@@ -44,7 +44,7 @@ def _queue(job_id: str, step: int) -> None:
     with write() as session:
         evaluation = training.queue(session, get_settings(), job_id=job_id, step=step)
     if evaluation is not None:
-        logger.info("job %s: the checkpoint of step %d is measured by %s", job_id, step, evaluation.id)
+        logger.info("job %s: the step-%d checkpoint is evaluated by %s", job_id, step, evaluation.id)
 
 
 def _each(found: Sequence[tuple[str, int]], act: Callable[[str, int], None], problem: str) -> None:
@@ -52,9 +52,9 @@ def _each(found: Sequence[tuple[str, int]], act: Callable[[str, int], None], pro
         try:
             act(job_id, step)
         except OperationalError as error:
-            logger.warning("job %s: the database is away, trying again: %s", job_id, error)
+            logger.warning("job %s: the database is unreachable, retrying: %s", job_id, error)
             return
         except Exception:  # the edge of the process: one checkpoint must not hold up the others
-            logger.exception("job %s: the checkpoint of step %d is left unmeasured", job_id, step)
+            logger.exception("job %s: the step-%d checkpoint was not evaluated", job_id, step)
             with write() as session:
                 training.give_up(session, get_settings(), job_id=job_id, step=step, problem=problem)

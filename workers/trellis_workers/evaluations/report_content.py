@@ -41,7 +41,7 @@ def gather(session: Session, settings: Settings, *, report: Report) -> ReportInp
 def _find(session: Session, evaluation_id: str) -> Evaluation:
     row = repository.find_evaluation(session, evaluation_id=evaluation_id)
     if row is None or row.results is None:
-        raise CannotWrite(f"The evaluation {evaluation_id} was deleted; write a report without it.")
+        raise CannotWrite(f"The evaluation {evaluation_id} was deleted; create a report without it.")
     return row
 
 
@@ -67,7 +67,7 @@ def _choose_examples(settings: Settings, row: Evaluation, label: str, count: int
         with open_store(samples_path(settings, row.id, label)) as store:
             found = [store.page(Filters((verdict,)), limit=count).samples for verdict in _ORDER]
     except EvaluationProblem as problem:
-        raise CannotWrite(f"The samples of {row.name}, {label}: {problem}") from problem
+        raise CannotWrite(f"Could not read the samples of {row.name}, {label}: {problem}") from problem
     turns = [samples[turn] for turn in range(count) for samples in found if turn < len(samples)]
     return sorted(turns[:count], key=lambda sample: (sample.position, sample.number))
 

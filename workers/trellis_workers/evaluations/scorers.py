@@ -18,7 +18,7 @@ def locate_scorer(attempt_dir: Path, file_id: str) -> Path:
     return attempt_dir / REWARD_FILES_FOLDER / f"{file_id}.py"
 
 
-def hand_over_scorers(task: EvaluationTask, attempt_dir: Path) -> None:
+def stage_scorers(task: EvaluationTask, attempt_dir: Path) -> None:
     """Copy the files and write the keys beside the spec, for its owner alone to read.
 
     Raises ``UnknownRewardFile`` where a file was deleted since the evaluation was asked for.
@@ -38,6 +38,6 @@ def _copy(file_id: str, path: Path) -> None:
     with read() as session:
         file = FILES.find(session, file_id)
     if file is None:
-        raise UnknownRewardFile(f"There is no reward file '{file_id}' (any more).")
+        raise UnknownRewardFile(f"The reward file '{file_id}' no longer exists.")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, file.code)

@@ -52,7 +52,10 @@ def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> Job
     platform, request = settings.resolved_platform, read_request(row)
     model = describe_base(session, settings, job)
     if row.target_model_id is not None and not model.path:
-        raise ModelNotReady(f"The model '{row.target_name}' is gone.", {"model": row.target_model_id})
+        raise ModelNotReady(
+            f"The model '{row.target_name}' was deleted or its files are missing.",
+            {"model": row.target_model_id},
+        )
     attempt_dir = settings.attempt_dir(job.id, job.attempt)
     return JobSpec(
         job_id=job.id,
@@ -95,7 +98,7 @@ def _find_checkpoint(session: Session, settings: Settings, row: Evaluation) -> C
     checkpoint = service.get_usable_checkpoint(session, job_id=row.target_job_id, step=row.target_step)
     folder = service.find_folder(checkpoint, checkpoint.path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotFound(f"The files of the checkpoint of step {row.target_step} are gone.")
+        raise CheckpointNotFound(f"The checkpoint files of step {row.target_step} no longer exist.")
     source = service.get_job(session, job_id=row.target_job_id)
     return CheckpointSource(
         job_id=source.id,
@@ -129,9 +132,9 @@ def _find_files(session: Session, settings: Settings, order: AnyOrder) -> Benchm
         )
     install = installs.find_install(session, name=order.benchmark)
     if install is None or install.state != InstallState.READY:
-        reason = (install.state_reason if install else None) or "nobody asked for them"
+        reason = (install.state_reason if install else None) or "not downloaded yet"
         raise BenchmarkMissing(
-            f"The files of the benchmark '{order.benchmark}' are not here: {reason}",
+            f"The files of the benchmark '{order.benchmark}' are missing: {reason}",
             {"benchmark": order.benchmark},
         )
     return describe_files(settings, order.benchmark)

@@ -36,7 +36,7 @@ def tidy_evaluations() -> None:
 def _remove(leftover_id: str) -> None:
     locate = next((found for prefix, found in _FOLDERS.items() if is_id(leftover_id, prefix=prefix)), None)
     if locate is None:
-        logger.error("asked to remove the files of %r, which is no evaluation or report", leftover_id)
+        logger.error("refusing to remove the files of %r: not an evaluation or report", leftover_id)
         return
     try:
         _remove_folder(locate(get_settings(), leftover_id))

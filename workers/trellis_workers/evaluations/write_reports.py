@@ -57,7 +57,7 @@ def _write(report_id: str) -> None:
         )
     except Exception:  # the edge of the process: one report must not hold up the others
         logger.exception("report %s could not be written", report_id)
-        _fail(report_id, "The report could not be written; the workers' log tells why.")
+        _fail(report_id, "The report could not be created; see the workers' log for the reason.")
     else:
         with write() as session:
             is_wanted = service.record_files(session, report_id=report_id, sizes=sizes, problems=problems)

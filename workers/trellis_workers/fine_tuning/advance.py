@@ -23,7 +23,7 @@ def advance_fine_tuning() -> bool:
         try:
             has_begun |= _advance(job_id)
         except Exception:  # the edge of the process: one job must not hold up the others
-            logger.exception("fine-tuning job %s could not be begun", job_id)
+            logger.exception("fine-tuning job %s could not be started", job_id)
     return has_begun
 
 
@@ -42,5 +42,5 @@ def _advance(job_id: str) -> bool:
                 return False
             session.refresh(row)
             service.give_up(session, row, error)
-            logger.info("fine-tuning job %s comes to nothing: %s", job_id, error.message)
+            logger.info("fine-tuning job %s failed: %s", job_id, error.message)
             return False

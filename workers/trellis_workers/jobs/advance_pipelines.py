@@ -14,7 +14,7 @@ from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
-_UNEXPECTED = "The stage could not be begun or ended; the workers' log tells why."
+_UNEXPECTED = "The stage could not be started or finished; see the workers' log for the reason."
 
 
 def advance_pipelines() -> bool:
@@ -27,10 +27,10 @@ def advance_pipelines() -> bool:
             with write() as session:
                 has_begun |= advance(session, get_settings(), pipeline_id=pipeline_id)
         except OperationalError as error:
-            logger.warning("pipeline %s: the database is away, trying again: %s", pipeline_id, error)
+            logger.warning("pipeline %s: the database is unreachable, retrying: %s", pipeline_id, error)
             return has_begun
         except Exception:  # the edge of the process: one pipeline must not hold up the others
-            logger.exception("pipeline %s cannot be taken further", pipeline_id)
+            logger.exception("pipeline %s could not be advanced", pipeline_id)
             with write() as session:
                 give_up(session, pipeline_id=pipeline_id, problem=_UNEXPECTED)
     return has_begun

@@ -14,7 +14,7 @@ from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
-_UNEXPECTED = "A run could not be begun or ended; the workers' log tells why."
+_UNEXPECTED = "A run could not be started or finished; see the workers' log for the reason."
 
 
 def advance_sweeps() -> Look:
@@ -29,10 +29,10 @@ def advance_sweeps() -> Look:
             found.has_queued |= one.has_queued
             found.stopping += one.stopping
         except OperationalError as error:
-            logger.warning("sweep %s: the database is away, trying again: %s", sweep_id, error)
+            logger.warning("sweep %s: the database is unreachable, retrying: %s", sweep_id, error)
             return found
         except Exception:  # the edge of the process: one sweep must not hold up the others
-            logger.exception("sweep %s cannot be taken further", sweep_id)
+            logger.exception("sweep %s could not be advanced", sweep_id)
             with write() as session:
                 found.stopping += give_up(session, sweep_id=sweep_id, problem=_UNEXPECTED)
     return found

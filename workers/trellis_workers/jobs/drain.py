@@ -30,7 +30,7 @@ def drain_spool(attempt_dir: Path, *, job_id: str, attempt: int) -> bool:
             if not _ingest(reader, batch, job_id=job_id, attempt=attempt):
                 break
         if count:
-            logger.info("job %s: %d events taken over from the spool of attempt %d", job_id, count, attempt)
+            logger.info("job %s: %d events imported from the spool of attempt %d", job_id, count, attempt)
     return True
 
 
@@ -45,7 +45,7 @@ def _ingest(reader: SpoolReader, batch: SpoolBatch, *, job_id: str, attempt: int
     except StaleAttempt:
         return False
     except DomainError as error:
-        logger.warning("job %s: a batch of its spool is refused: %s", job_id, error)
+        logger.warning("job %s: a batch of its spool was rejected: %s", job_id, error)
         reader.shrink()
     else:
         reader.acknowledge(receipt.expected)

@@ -21,7 +21,7 @@ def build_export_spec(session: Session, settings: Settings, job: Job) -> JobSpec
     row = service.get_usable_checkpoint(session, job_id=order.job_id, step=order.step)
     folder = service.find_folder(row, row.path, data_root=settings.data_root)
     if folder is None:
-        raise CheckpointNotFound(f"The files of the checkpoint of step {order.step} are gone.")
+        raise CheckpointNotFound(f"The checkpoint files of step {order.step} no longer exist.")
     return JobSpec(
         job_id=job.id,
         attempt=job.attempt,

@@ -33,7 +33,7 @@ def finish_over(kind: str, *, lock_file: str) -> bool:
                 if ray_job is not None and ray_job.status in OVER:
                     has_settled |= settle_over(job, ray_job)
             except RayAwayError as error:
-                logger.warning("job %s: the Ray cluster cannot be asked: %s", job.id, error)
+                logger.warning("job %s: could not query the Ray cluster: %s", job.id, error)
                 break
             except Exception:  # the edge of the process: one job must not hold up the others
                 logger.exception("job %s could not be finished", job.id)

@@ -44,12 +44,12 @@ from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
 from trellis_workers.endpoints.spec import build_serve_spec
-from trellis_workers.evaluations.scorers import hand_over_scorers
+from trellis_workers.evaluations.scorers import stage_scorers
 from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
-from trellis_workers.jobs.reward_files import hand_over_rewards
+from trellis_workers.jobs.reward_files import stage_rewards
 from trellis_workers.jobs.waiting import tell_queued
-from trellis_workers.jobs.workflow_files import hand_over_workflow
+from trellis_workers.jobs.workflow_files import stage_workflow
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def launch_queued() -> None:
         _launch_admitted(ray)
     except RayAwayError as error:
         # Nothing is lost: the rows wait, and the next sweep comes in seconds.
-        logger.warning("the Ray cluster is away, jobs wait: %s", error)
+        logger.warning("the Ray cluster is unreachable, jobs stay queued: %s", error)
 
 
 def _has_work() -> bool:
@@ -120,7 +120,7 @@ def _take_up_stale_launches(ray: RayJobs) -> None:
         with write() as session:
             claim = service.reclaim_launch(session, job_id=job.id, attempt=job.attempt)
         if claim is not None:
-            logger.warning("job %s: its launch was interrupted, taken up again", job.id)
+            logger.warning("job %s: its launch was interrupted, retrying", job.id)
             _launch(ray, claim)
 
 
@@ -147,7 +147,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
         metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
     )
     logger.info(
-        "job %s: attempt %d %s", job.id, job.attempt, "submitted" if is_new else "was submitted before"
+        "job %s: attempt %d %s", job.id, job.attempt, "submitted" if is_new else "was already submitted"
     )
 
 
@@ -157,7 +157,7 @@ def build_entrypoint(python: Path, spec_path: Path) -> str:
 
 
 def _settle_failed(job: Job, reason: str, cause: str) -> None:
-    logger.warning("job %s cannot be launched: %s", job.id, reason)
+    logger.warning("job %s could not be launched: %s", job.id, reason)
     with write() as session:
         service.settle(
             session, job_id=job.id, attempt=job.attempt, state=JobState.FAILED, reason=reason, cause=cause
@@ -172,12 +172,12 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
     attempt_dir.mkdir(parents=True, exist_ok=True)
     settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)
     if job.kind == TRAIN:
-        record["rewards"] = hand_over_rewards(settings, job, attempt_dir)
-        spec = _hand_over_agent(settings, job, spec, attempt_dir, token=token)
+        record["rewards"] = stage_rewards(settings, job, attempt_dir)
+        spec = _stage_agent(settings, job, spec, attempt_dir, token=token)
     if spec.serve is not None:
         write_private(attempt_dir / ENGINE_KEY_FILE, secrets.token_urlsafe(32))
     if spec.evaluation is not None:
-        hand_over_scorers(spec.evaluation, attempt_dir)
+        stage_scorers(spec.evaluation, attempt_dir)
     write_private(attempt_dir / COMPOSITION_FILE, json.dumps(record, indent=2, default=str))
     write_private(attempt_dir / TOKEN_FILE, token)
     write_private(attempt_dir / SPEC_FILE, spec.model_dump_json(indent=2))
@@ -246,9 +246,9 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
             sha256=model.sha256,
             revision=model.revision,
         ),
-        trains_on=get_recipe(job.recipe).trains_on,
+        row_format=get_recipe(job.recipe).row_format,
         train_data=_describe_data(job, job_inputs.dataset),
-        validation_data=_describe_data(job, validation, is_other=True) if validation else None,
+        validation_data=_describe_data(job, validation, split="validation") if validation else None,
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
         resume_from=job.resume_from,
@@ -256,13 +256,11 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
     )
 
 
-def _hand_over_agent(
-    settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path, *, token: str
-) -> JobSpec:
+def _stage_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path, *, token: str) -> JobSpec:
     """The spec with what a recipe that trains an agent is told of its episodes."""
     with read() as session:
         folder = locate_environment(session, settings, recipe=job.recipe, params=job.params)
-    workflow = hand_over_workflow(settings, job, attempt_dir, token=token)
+    workflow = stage_workflow(settings, job, attempt_dir, token=token)
     agent = make_agent_task(
         get_recipe(job.recipe),
         spec.params,
@@ -282,6 +280,6 @@ def _hand_over_agent(
     return spec.model_copy(update={"agent": agent})
 
 
-def _describe_data(job: Job, dataset: DatasetView, *, is_other: bool = False) -> DataSource:
-    choice = data_fit.choice_of(job, dataset, is_other=is_other)
+def _describe_data(job: Job, dataset: DatasetView, *, split: data_fit.Split = "training") -> DataSource:
+    choice = data_fit.choice_of(job, dataset, split=split)
     return dataset.as_source(*data_fit.read_for(get_recipe(job.recipe), dataset, choice))

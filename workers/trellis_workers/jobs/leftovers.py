@@ -37,7 +37,7 @@ def remove_leftovers() -> None:
 
 def _remove(row: ExportLeftover) -> None:
     if not is_id(row.model_id, prefix="mdl"):
-        logger.error("job %s: asked to remove the folder of %r, which is no model", row.job_id, row.model_id)
+        logger.error("job %s: refusing to remove the folder of %r: not a model", row.job_id, row.model_id)
         return
     try:
         # What an earlier try has left; here, for the lock below is no place to remove gigabytes.
@@ -46,11 +46,11 @@ def _remove(row: ExportLeftover) -> None:
             return
         _remove_doomed(row)
     except OSError as error:
-        logger.warning("job %s: what it left cannot be removed yet: %s", row.job_id, error)
+        logger.warning("job %s: its leftover files cannot be removed yet: %s", row.job_id, error)
         return
     with write() as session:
         repository.delete_leftover(session, row)
-    logger.info("job %s: what it left is removed", row.job_id)
+    logger.info("job %s: leftover files removed", row.job_id)
 
 
 def _set_aside(row: ExportLeftover) -> bool:

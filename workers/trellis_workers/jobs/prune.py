@@ -44,7 +44,7 @@ def _prune(row: Checkpoint) -> None:
             shutil.rmtree(doomed)
     except OSError as error:
         logger.warning(
-            "job %s: the checkpoint of step %d cannot be removed yet: %s", row.job_id, row.step, error
+            "job %s: the step-%d checkpoint cannot be removed yet: %s", row.job_id, row.step, error
         )
         return
     with write() as session:
@@ -55,7 +55,7 @@ def _prune(row: Checkpoint) -> None:
         current.removed_at = utc_now()
         session.add(current)
         service.announce(session, job=job)
-    logger.info("job %s: checkpoint of step %d removed", row.job_id, row.step)
+    logger.info("job %s: step-%d checkpoint removed", row.job_id, row.step)
 
 
 def _set_aside(row: Checkpoint, folder: Path, doomed: Path) -> bool:

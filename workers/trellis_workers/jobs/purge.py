@@ -31,7 +31,7 @@ def purge_deleted() -> None:
 
 def _purge(job_id: str) -> None:
     if not is_id(job_id, prefix="job"):
-        logger.error("asked to remove the files of %r, which is no job", job_id)
+        logger.error("refusing to remove the files of %r: not a job", job_id)
         return
     try:
         _remove_folder(get_settings().job_dir(job_id))

@@ -34,7 +34,7 @@ _ORPHANS_INTERVAL_S = 30.0
 
 _LOST = Settlement(
     JobState.CRASHED,
-    reason="The Ray cluster no longer knows the run: it was restarted, or the machine was lost.",
+    reason="The Ray cluster has no record of the run: it was restarted, or the machine was lost.",
     cause="node_lost",
 )
 _SILENT = Settlement(
@@ -68,7 +68,7 @@ def reconcile() -> bool:
             else:
                 has_settled |= _reconcile_job(ray, job, attempt)
         except RayAwayError as error:
-            logger.warning("job %s: the Ray cluster cannot be asked: %s", job.id, error)
+            logger.warning("job %s: could not query the Ray cluster: %s", job.id, error)
             is_ray_away = True  # each call may take seconds to fail: ask no more in this sweep
             has_settled |= _judge_without_ray(job, attempt)
         except Exception:  # the edge of the process: one job must not hold up the others
@@ -108,7 +108,7 @@ def _end_frozen(ray: RayJobs, job: Job) -> bool:
     """Let Ray end a run that has frozen, with all its processes; one that it cannot end is given up."""
     if silence.note_end(job):
         return _settle(job, silence.FROZEN)
-    logger.warning("job %s: attempt %d has frozen and is ended", job.id, job.attempt)
+    logger.warning("job %s: attempt %d is frozen, killing it", job.id, job.attempt)
     ray.stop(service.submission_id(job))
     return False
 
@@ -135,7 +135,7 @@ def _look_for_stall(job: Job, attempt: Attempt) -> None:
         if current is not None and row is not None and current.attempt == job.attempt:
             session.refresh(row)
             if alarms.check_stalled(session, job=current, attempt=row):
-                logger.warning("job %s: attempt %d stands still", job.id, job.attempt)
+                logger.warning("job %s: attempt %d makes no progress", job.id, job.attempt)
 
 
 def _judge_forgotten(job: Job, attempt: Attempt | None) -> Settlement | None:
@@ -179,7 +179,7 @@ def _stop_orphans_now_and_then(ray: RayJobs) -> None:
     try:
         _stop_orphans(ray)
     except RayAwayError as error:
-        logger.warning("runs without a job could not be looked for: %s", error)
+        logger.warning("could not look for orphaned runs: %s", error)
 
 
 def _stop_orphans(ray: RayJobs) -> None:
@@ -191,5 +191,5 @@ def _stop_orphans(ray: RayJobs) -> None:
     for submission in submissions:
         is_ours = submission.metadata.get(METADATA_ROOT) == str(get_settings().data_root)
         if is_ours and submission.submission_id not in wanted:
-            logger.warning("run %s belongs to no active job and is ended", submission.submission_id)
+            logger.warning("run %s belongs to no active job, killing it", submission.submission_id)
             ray.stop(submission.submission_id)

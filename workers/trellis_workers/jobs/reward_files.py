@@ -16,7 +16,7 @@ from trellis_workers.core.private_file import write_private
 from trellis_workers.core.transaction import read
 
 
-def hand_over_rewards(settings: Settings, job: Job, attempt_dir: Path) -> dict[str, Any] | None:
+def stage_rewards(settings: Settings, job: Job, attempt_dir: Path) -> dict[str, Any] | None:
     """Write what the job's rewards need beside its spec; what that was, for the manifest.
 
     None where they need nothing. Raises ``DomainError`` where something was deleted since the submission.

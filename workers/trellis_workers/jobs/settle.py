@@ -65,7 +65,7 @@ def _look_at_export(job: Job, settlement: Settlement) -> tuple[Settlement, Model
     try:
         return settlement, inspect_export(get_settings(), ExportOrder.model_validate(job.export))
     except (UnusableFolder, OutsideRoot) as error:
-        reason = f"What the export wrote cannot be used: {error}"
+        reason = f"The exported model is unusable: {error}"
         return replace(settlement, state=JobState.FAILED, reason=reason, cause="export_invalid"), None
 
 
@@ -76,7 +76,7 @@ def _look_at_evaluation(job: Job, settlement: Settlement) -> tuple[Settlement, E
     try:
         return settlement, recording.read_result(get_settings(), row) if row is not None else None
     except recording.UnusableResult as error:
-        reason = f"What the evaluation left cannot be used: {error}"
+        reason = f"The evaluation's result is unusable: {error}"
         return replace(settlement, state=JobState.FAILED, reason=reason, cause="evaluation_invalid"), None
 
 
@@ -109,9 +109,9 @@ def _follow_up(session: Session, job: Job, facts: ModelFacts | EvaluationResult 
         with session.begin_nested():
             exports.queue_promised(session, job=current, settings=settings)
     except Exception:  # an edge: whatever is wrong with the export, the training has ended as it has
-        logger.exception("job %s: the export that was asked for could not be queued", job.id)
+        logger.exception("job %s: the requested export could not be queued", job.id)
         session.refresh(current)
-        problem = "The export could not be queued; the workers' log tells why. Export the checkpoint by hand."
+        problem = "The export could not be queued; see the workers' log. Export the checkpoint manually."
         current.export_as = {**(current.export_as or {}), "problem": problem}
         session.add(current)
 
@@ -137,4 +137,4 @@ def _follow_up_evaluation(session: Session, job: Job, facts: ModelFacts | Evalua
     if isinstance(facts, EvaluationResult):
         recording.record_result(session, job=job, result=facts)
     if evaluation_service.go_on_if_displaced(session, get_settings(), job=job):
-        logger.info("job %s: queued again, having made room for a training", job.id)
+        logger.info("job %s: requeued after being preempted by a training job", job.id)

@@ -36,8 +36,8 @@ _MAX_LOOK_S = 10.0
 
 FROZEN = Settlement(
     JobState.CRASHED,
-    reason="The process that supervises the run stood still for more than a minute and was ended: it was "
-    "stopped, or waited for a file system that does not answer.",
+    reason="The run's supervisor process hung for more than a minute and was killed: it was paused, or "
+    "blocked on an unresponsive file system.",
     cause="frozen",
 )
 
@@ -100,7 +100,7 @@ def read_silence(job: Job) -> Silence | None:
     except FileNotFoundError:
         return None
     except ValidationError:
-        logger.warning("job %s: %s is damaged and is begun anew", job.id, path)
+        logger.warning("job %s: %s is corrupted and will be rewritten", job.id, path)
         return None
 
 

@@ -29,7 +29,7 @@ def request_stop(job_id: str) -> None:
     attempt_dir = get_settings().attempt_dir(job.id, job.attempt)
     if attempt_dir.is_dir():
         (attempt_dir / STOP_FILE).touch()
-        logger.info("job %s: attempt %d is told to stop", job.id, job.attempt)
+        logger.info("job %s: stop requested for attempt %d", job.id, job.attempt)
 
 
 def end_overdue_stop(ray: RayJobs, job: Job) -> None:
@@ -38,5 +38,7 @@ def end_overdue_stop(ray: RayJobs, job: Job) -> None:
         return
     waited_s = (utc_now() - job.stop_requested_at).total_seconds()
     if waited_s > get_settings().stop_grace_s:
-        logger.warning("job %s has not left within %.0f s of its stop and is ended", job.id, waited_s)
+        logger.warning(
+            "job %s did not exit within %.0f s after the stop request, killing it", job.id, waited_s
+        )
         ray.stop(service.submission_id(job))

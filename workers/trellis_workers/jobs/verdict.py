@@ -48,25 +48,25 @@ def decide(
         return replace(ended_for, exit_code=code)
     if ray_job.status == RayStatus.STOPPED or job.state == JobState.STOPPING:
         return Settlement(
-            JobState.STOPPED, code, "The run was ended before it reached a checkpoint.", "ended"
+            JobState.STOPPED, code, "The run was killed before it reached a checkpoint.", "ended"
         )
     if code is not None:
         number = -code if code < 0 else code - 128
-        reason = f"The process that supervises the run was killed by signal {number}."
+        reason = f"The run's supervisor process was killed by signal {number}."
         return Settlement(JobState.CRASHED, code, reason, "killed")
     message = ray_job.message.strip().splitlines()
-    last_line = message[-1][:_MAX_REASON_CHARS] if message else "it gave no reason"
+    last_line = message[-1][:_MAX_REASON_CHARS] if message else "no reason given"
     cause = "not_placed" if ray_job.was_never_placed else "launch_failed"
-    return Settlement(JobState.CRASHED, None, f"Ray could not run the job: {last_line}", cause)
+    return Settlement(JobState.CRASHED, None, f"Ray could not start the job: {last_line}", cause)
 
 
 def _explain(code: int) -> tuple[str | None, str | None]:
     """Reason and cause of an exit that the run itself said nothing about."""
     if code == EXIT_BAD_SPEC:
-        return "The run could not read its specification.", "bad_spec"
+        return "The run could not read its job spec.", "bad_spec"
     if code in (EXIT_SUCCEEDED, EXIT_STOPPED):
         return None, None
-    return f"The run left with exit code {code} without saying why.", None
+    return f"The run exited with code {code} and gave no reason.", None
 
 
 def _is_signal(code: int) -> bool:

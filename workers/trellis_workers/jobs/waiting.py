@@ -51,7 +51,7 @@ def look_for_shortage(job: Job, attempt: Attempt | None, ray_job: RayJob) -> Non
     try:
         shortage = _find(job, ray_job)
     except RayUnreachableError as error:
-        logger.warning("job %s: what it waits for cannot be asked: %s", job.id, error)
+        logger.warning("job %s: could not query what it is waiting for: %s", job.id, error)
         return
     _note(job, shortage)
 

@@ -19,7 +19,7 @@ from trellis_workers.core.transaction import read
 
 
 @dataclass(frozen=True)
-class HandedOver:
+class StagedWorkflow:
     """What a job's agent is told of its workflow."""
 
     #: ``file:function`` or ``folder:function``; None for a job without a workflow.
@@ -30,7 +30,7 @@ class HandedOver:
     auxiliary_models: dict[str, ChatEndpoint] = field(default_factory=dict)
 
 
-def hand_over_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token: str) -> HandedOver:
+def stage_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token: str) -> StagedWorkflow:
     """What the attempt needs of its workflow; keys of other models are written beside the spec (mode 600).
 
     Raises ``DomainError`` where something was deleted since the submission.
@@ -40,7 +40,7 @@ def hand_over_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token
         environment = require_environment(session, recipe=job.recipe, params=job.params)
         auxiliary = find_auxiliary_models(session, settings, params=job.params)
     if file is None:
-        return HandedOver()
+        return StagedWorkflow()
     attempt_dir.mkdir(parents=True, exist_ok=True)
     keys = {name: token if each.is_ours else _find_key(each.endpoint) for name, each in auxiliary.items()}
     if keys:
@@ -50,7 +50,7 @@ def hand_over_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token
     else:
         path, packages = attempt_dir / WORKFLOW_FILE, None
         write_private(path, file.code)
-    return HandedOver(
+    return StagedWorkflow(
         path=f"{path}:{file.function}",
         packages=str(packages) if packages is not None and file.requirements else None,
         environment_name=environment.name if environment else None,

@@ -48,7 +48,7 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
         source = dict(model.source)
     folder = service.model_folder(settings, model_id)
     staging = service.staging_folder(settings, model_id)
-    log.info("model %s: fetching %s", model_id, source)
+    log.info("model %s: downloading %s", model_id, source)
     try:
         with _Progress(database, model_id) as progress:
             revision = bring(settings, source, folder=folder, staging=staging, report=progress.note)
@@ -72,7 +72,7 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
 
 
 def _fail(settings: Settings, database: Database, *, model_id: str, reason: str) -> bool:
-    log.warning("model %s was not fetched: %s", model_id, reason)
+    log.warning("model %s could not be downloaded: %s", model_id, reason)
     with database.write() as session:
         model = repository.find_model(session, model_id=model_id)
         if model is not None:
@@ -84,7 +84,7 @@ def _fail(settings: Settings, database: Database, *, model_id: str, reason: str)
 
 
 def _discard_deleted(settings: Settings, model_id: str) -> None:
-    log.info("model %s was deleted while it was fetched", model_id)
+    log.info("model %s was deleted during its download", model_id)
     for folder in (service.model_folder(settings, model_id), service.staging_folder(settings, model_id)):
         shutil.rmtree(folder, ignore_errors=True)
 

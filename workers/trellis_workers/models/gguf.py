@@ -24,7 +24,7 @@ def convert(settings: Settings, file: Path, folder: Path) -> None:
     """Write the model of the file to ``folder``, which does not exist yet. Raises ``FetchFailed``."""
     needed, free = _GROWTH * file.stat().st_size, shutil.disk_usage(folder.parent).free
     if free - needed < settings.min_free_disk_bytes:
-        raise FetchFailed(f"The converted model may need {needed} bytes, but only {free} are free.")
+        raise FetchFailed(f"The converted model may need {needed:,} bytes, but only {free:,} bytes are free.")
     log = folder.with_name("convert.log")
     with log.open("wb") as output:
         try:
@@ -45,7 +45,7 @@ def convert(settings: Settings, file: Path, folder: Path) -> None:
     said = (last_lines(log, 1) or [""])[-1].strip()
     if ended.returncode == EXIT_BAD_REQUEST:
         raise FetchFailed(said)
-    raise FetchFailed(f"Converting the file ended with exit code {ended.returncode}: {said[:300]}")
+    raise FetchFailed(f"Converting the file failed with exit code {ended.returncode}: {said[:300]}")
 
 
 def _environment() -> dict[str, str]:

@@ -50,7 +50,7 @@ class Hub:
         with _explained(repo_id, revision, self._endpoint):
             found = self._api.model_info(repo_id, revision=revision, files_metadata=True)
         if not found.sha:
-            raise FetchFailed(f"The hub names no commit for '{repo_id}' at '{revision}'.")
+            raise FetchFailed(f"The Hub returned no commit for '{repo_id}' at '{revision}'.")
         sizes = [
             file.size or 0
             for file in found.siblings or []
@@ -76,7 +76,7 @@ class Hub:
             look = self._api.dataset_info if kind == "dataset" else self._api.model_info
             found = look(repo_id, revision=revision, files_metadata=True)
         if not found.sha:
-            raise FetchFailed(f"The hub names no commit for '{repo_id}' at '{revision}'.")
+            raise FetchFailed(f"The Hub returned no commit for '{repo_id}' at '{revision}'.")
         sizes = {file.rfilename: file.size or 0 for file in found.siblings or []}
         if missing := [file for file in files if file not in sizes]:
             raise FetchFailed(f"'{repo_id}' at '{revision}' has no file {missing[0]}.")
@@ -111,14 +111,14 @@ class _explained:
     def _explain(self, error: BaseException) -> str | None:
         if isinstance(error, GatedRepoError):
             return (
-                f"'{self._repo_id}' is gated: accept its terms on the hub and set HF_TOKEN for the workers."
+                f"'{self._repo_id}' is gated: accept its terms on the Hub and set HF_TOKEN for the workers."
             )
         if isinstance(error, RepositoryNotFoundError):
-            return f"The hub {self._host} has no '{self._repo_id}', or HF_TOKEN may not read it."
+            return f"'{self._repo_id}' was not found on {self._host}, or HF_TOKEN has no read access."
         if isinstance(error, RevisionNotFoundError):
             return f"'{self._repo_id}' has no revision '{self._revision}'."
         if isinstance(error, HfHubHTTPError):
-            return f"The hub {self._host} answered with status {error.response.status_code}."
+            return f"{self._host} returned HTTP {error.response.status_code}."
         if isinstance(error, IncompleteSnapshotError | LocalEntryNotFoundError | httpx.HTTPError):
-            return f"The hub {self._host} cannot be reached."
+            return f"{self._host} cannot be reached."
         return None

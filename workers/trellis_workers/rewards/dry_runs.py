@@ -84,9 +84,9 @@ def run(settings: Settings, database: Database, *, dry_run_id: str) -> None:
             database, dry_run_id, reason=f"Its folder cannot be written: {error}", cause="storage_unwritable"
         )
     except Exception as error:  # the edge of the process: it must not look as if the worker had died
-        log.exception("dry run %s could not be carried out", dry_run_id)
+        log.exception("dry run %s failed unexpectedly", dry_run_id)
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
-        reason = f"The worker could not carry it out: {said}"
+        reason = f"Unexpected worker error: {said}"
         _settle(database, dry_run_id, reason=reason, cause="worker_failed")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -146,10 +146,10 @@ def _watch(settings: Settings, database: Database, dry_run_id: str, folder: Path
         try:
             while child.poll() is None:
                 if not _report(database, dry_run_id, folder):
-                    log.info("dry run %s: ended by request", dry_run_id)
+                    log.info("dry run %s: stopped by request", dry_run_id)
                     return
                 if time.monotonic() > deadline:
-                    reason = f"It took longer than {settings.dry_run_timeout_s:g} s."
+                    reason = f"Timed out after {settings.dry_run_timeout_s:g} s."
                     _settle(database, dry_run_id, reason=reason, cause="time_limit")
                     return
                 try:
@@ -185,7 +185,7 @@ def _take_result(database: Database, dry_run_id: str, folder: Path, exit_code: i
         try:
             result = DryRunResult.model_validate_json((folder / RESULT_FILE).read_bytes())
         except (OSError, ValidationError) as error:
-            reason = f"Its result cannot be read: {error}"
+            reason = f"The dry run's result cannot be read: {error}"
             _settle(database, dry_run_id, reason=reason, cause="no_result")
             return
         _settle(database, dry_run_id, result=result)

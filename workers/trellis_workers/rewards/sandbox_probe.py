@@ -37,10 +37,10 @@ def probe(settings: Settings) -> None:
         with database.write() as session:
             record_probe(session, hostname=socket.gethostname(), problem=problem)
     except SQLAlchemyError:  # the edge of a thread: rewards are then offered, and each run looks for itself
-        logger.exception("what is known of the sandbox could not be recorded")
+        logger.exception("could not record the sandbox status")
     finally:
         database.dispose()
     if problem is None:
-        logger.info("code of rewards can be isolated here")
+        logger.info("the sandbox for reward code works on this machine")
     else:
-        logger.warning("code of rewards cannot be isolated here: %s", problem)
+        logger.warning("the sandbox for reward code does not work on this machine: %s", problem)

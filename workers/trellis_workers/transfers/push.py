@@ -87,10 +87,10 @@ def _explain(error: BaseException, order: PushOrder, host: str) -> str | None:
         if isinstance(cause, HfHubHTTPError):
             status = cause.response.status_code
             if status in _REFUSED or isinstance(cause, RepositoryNotFoundError):
-                return f"The hub {host} does not let HF_TOKEN write to '{order.repo_id}' (status {status})."
-            return f"The hub {host} answered with status {status}."
+                return f"HF_TOKEN has no write access to '{order.repo_id}' on {host} (HTTP {status})."
+            return f"{host} returned HTTP {status}."
         if isinstance(cause, httpx.HTTPError):
-            return f"The hub {host} cannot be reached, or the connection broke off; resume the push."
+            return f"{host} cannot be reached, or the connection was lost; resume the push."
         cause = cause.__cause__
     return None
 

@@ -99,7 +99,7 @@ def run_transfer(
         _clean_up(database, transfer, folder)
         return False
     except WorkerLeaves:
-        log.info("transfer %s waits for another worker", transfer.id)
+        log.info("transfer %s is left to another worker", transfer.id)
         with database.write() as session:
             service.release(session, transfer_id=transfer.id, attempt=transfer.attempt)
         return False
@@ -108,12 +108,14 @@ def run_transfer(
     except OperationalError:
         raise  # it is taken up again when the database is back
     except OSError as error:
-        reason = "The disk is full." if means_no_room(error) else f"Writing failed: {error.strerror}."
+        reason = (
+            "The disk is full." if means_no_room(error) else f"Could not write the files: {error.strerror}."
+        )
         return _fail(database, transfer, folder, reason)
     except Exception as error:  # the edge of the process: it must not look as if the worker had died
-        log.exception("transfer %s could not be carried out", transfer.id)
+        log.exception("transfer %s failed unexpectedly", transfer.id)
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return _fail(database, transfer, folder, f"The worker could not carry it out: {said}")
+        return _fail(database, transfer, folder, f"Unexpected worker error: {said}")
     with database.write() as session:
         return service.succeed(session, transfer_id=transfer.id, attempt=transfer.attempt, result=result)
 
@@ -153,7 +155,7 @@ def _prepare_export(settings: Settings, database: Database, transfer: Transfer, 
         model, listed = list_model(session, settings, model_id=transfer.model_id)
     needed, free = sum(file.size_bytes for file in listed.files), shutil.disk_usage(folder).free
     if free - needed < settings.min_free_disk_bytes:
-        raise TransferFailed(f"The file may need {needed} bytes, but only {free} are free.")
+        raise TransferFailed(f"The file may need {needed:,} bytes, but only {free:,} bytes are free.")
     target = folder / service.file_name(model.name, request)
     source = settings.data_root / str(model.path)
     command = [str(settings.job_python or sys.executable), "-m", _EXPORT, str(source), str(target)]
@@ -195,7 +197,7 @@ def _follow(
     if status == EXIT_BAD_REQUEST:
         raise TransferFailed(said)
     if status != 0:
-        raise TransferFailed(f"It ended with exit code {status}: {said[:300]}")
+        raise TransferFailed(f"The transfer failed with exit code {status}: {said[:300]}")
     return _read_result(output)
 
 
@@ -213,7 +215,7 @@ def _note(database: Database, transfer: Transfer, folder: Path) -> None:
                 is_further=progress is not None and progress.done_bytes > reached,
             )
     except OperationalError as error:
-        log.warning("transfer %s: the database is away: %s", transfer.id, error.orig)
+        log.warning("transfer %s: the database is unreachable: %s", transfer.id, error.orig)
         return
     if not is_wanted:
         raise NoLongerWanted
@@ -225,7 +227,7 @@ def _read_result(output: Path) -> TransferResult:
         return TransferResult.model_validate_json((last_lines(output, 1) or [""])[-1])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]["msg"]
-        raise TransferFailed(f"It has ended, but its result cannot be read: {first}") from error
+        raise TransferFailed(f"The transfer finished, but its result cannot be read: {first}") from error
 
 
 def _read_progress(path: Path) -> TransferProgress | None:

@@ -36,7 +36,7 @@ def remove_parts(folder: Path) -> None:
         try:
             part.unlink(missing_ok=True)
         except OSError as error:
-            log.warning("%s stays until the next tidying: %s", part, error)
+            log.warning("could not remove %s, retrying at the next clean-up: %s", part, error)
 
 
 def _tidy(database: Database, folder: Path) -> None:

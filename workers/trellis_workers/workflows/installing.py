@@ -75,7 +75,7 @@ def remove_unused_packages(settings: Settings, database: Database) -> None:
         wanted = repository.list_requirements(session)
     for file in lists:
         if tuple(json.loads(file.read_bytes())["requirements"]) not in wanted:
-            log.info("packages that no workflow requires are removed: %s", file.parent.name)
+            log.info("removed packages that no workflow needs: %s", file.parent.name)
             shutil.rmtree(file.parent, ignore_errors=True)
 
 
@@ -86,14 +86,14 @@ def _install(settings: Settings, database: Database, workflow_id: str) -> None:
         installed = _run(settings, database, workflow_id, folder)
         _settle(database, workflow_id, installed=installed)
     except NotWantedError:
-        log.info("workflow %s: nobody wants it any more", workflow_id)
+        log.info("workflow %s was deleted while its packages were installed", workflow_id)
     except ChildFailed as error:
         _settle(database, workflow_id, reason=str(error))
     except OSError as error:
-        _settle(database, workflow_id, reason=f"Its packages cannot be written: {error}")
+        _settle(database, workflow_id, reason=f"The packages cannot be written: {error}")
     except Exception as error:  # the edge of the process: it must not look as if the worker had died
         log.exception("the requirements of workflow %s could not be installed", workflow_id)
-        _settle(database, workflow_id, reason=f"The worker could not: {type(error).__name__}: {error}")
+        _settle(database, workflow_id, reason=f"Unexpected worker error: {type(error).__name__}: {error}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

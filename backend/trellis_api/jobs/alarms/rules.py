@@ -71,8 +71,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="loss_not_finite",
         severity="critical",
-        basis="Any loss or gradient norm that is NaN or infinite, at once: after one such update of "
-        "AdamW its moments and the weights are not finite either.",
+        basis="Any loss or gradient norm is NaN or infinite; raised immediately, because one such AdamW "
+        "update makes the moments and weights non-finite too.",
         keys=(
             "actor/pg_loss",
             "actor/kl_loss",
@@ -118,9 +118,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="kl_exploding",
         severity="critical",
-        basis="The KL divergence of one update is above 0.5 nats a token and 5 times its recent median "
-        "(implementations of PPO stop an update at 0.015 to 0.05), above 5 at once, or NaN or infinite; "
-        "for 2 steps.",
+        basis="The KL divergence of one update is above 0.5 nats per token and 5 times its recent median "
+        "(PPO implementations stop an update at 0.015 to 0.05), above 5, or NaN or infinite; for 2 "
+        "steps.",
         keys=("actor/ppo_kl",),
         judge=judgements.judge_growth(level=0.5, factor=5.0, ceiling=5.0, release=0.5),
         raise_after=2,
@@ -130,9 +130,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="kl_exploding",
         severity="critical",
-        basis="The KL divergence to the reference is above 1 nat a token and 5 times its recent median, "
-        "above 10 at once (runs that stay useful end well below 1: arXiv:2210.10760), or NaN or infinite; "
-        "for 2 steps.",
+        basis="The KL divergence to the reference is above 1 nat per token and 5 times its recent median, "
+        "above 10 (useful runs end well below 1: arXiv:2210.10760), or NaN or infinite; for 2 steps.",
         keys=("actor/kl_loss", "actor/reward_kl_penalty"),
         judge=judgements.judge_growth(level=1.0, factor=5.0, ceiling=10.0, release=0.5),
         raise_after=2,
@@ -154,9 +153,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="entropy_collapse",
         severity="warning",
-        basis="The policy's entropy is below a tenth of where it began (its first value, or the median of "
-        "its first 8 in order where that is higher) and below 0.05 nats a token for 5 steps: what is left "
-        "to gain shrinks with it (arXiv:2505.22617; DAPO, arXiv:2503.14476).",
+        basis="The policy's entropy is below a tenth of its initial value (the first value, or the median of "
+        "the first 8 if that is higher) and below 0.05 nats per token for 5 steps: the remaining gain "
+        "shrinks with it (arXiv:2505.22617; DAPO, arXiv:2503.14476).",
         keys=("actor/entropy",),
         judge=judgements.judge_collapse(share=0.1, level=0.05, release=2.0),
         raise_after=5,
@@ -166,8 +165,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rewards_all_zero",
         severity="critical",
-        basis="Highest and lowest score of the batch are 0 for 5 steps. A batch without a single point "
-        "happens by chance on hard data; five in a row do not.",
+        basis="The maximum and minimum score of the batch are 0 for 5 steps. One such batch can happen by "
+        "chance on hard data; five in a row do not.",
         keys=(_HIGHEST, _LOWEST),
         track=_HIGHEST,
         judge=judgements.judge_all_zero(highest=_HIGHEST, lowest=_LOWEST),
@@ -177,7 +176,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rewards_all_equal",
         severity="warning",
-        basis="Highest and lowest score of the batch are the same number, not 0, for 5 steps.",
+        basis="The maximum and minimum score of the batch are equal, but not 0, for 5 steps.",
         keys=(_HIGHEST, _LOWEST),
         track=_HIGHEST,
         judge=judgements.judge_all_equal(highest=_HIGHEST, lowest=_LOWEST),
@@ -187,8 +186,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rewards_all_equal",
         severity="warning",
-        basis="In 99 % of the groups all rewards are the same for 5 steps: group-relative advantages "
-        "are then zero (DAPO, arXiv:2503.14476, section 3.2).",
+        basis="In 99 % of the groups all rewards are equal for 5 steps, so group-relative advantages "
+        "are zero (DAPO, arXiv:2503.14476, section 3.2).",
         keys=("training/uniform_group_fraction",),
         judge=judgements.judge_uniform_groups(bound=0.99, highest=_HIGHEST),
         raise_after=5,
@@ -197,8 +196,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="sessions_failing",
         severity="warning",
-        basis="A fifth of an agent's sessions fail in 2 steps running. Each counts as reward 0 in the "
-        "averages and teaches nothing; above one half the run ends by itself.",
+        basis="A fifth of an agent's sessions fail in 2 consecutive steps. Each counts as reward 0 in the "
+        "averages and is not trained on; above one half, the run fails.",
         keys=("agent/workflow_error/mean",),
         judge=judgements.judge_above(bound=0.2, release=0.1),
         raise_after=2,
@@ -207,8 +206,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rollout_mismatch",
         severity="critical",
-        basis="The mean importance weight between trainer and sampler is outside 0.5 to 2, or NaN or "
-        "infinite, for 2 steps. Its expectation is 1 when both compute the same policy.",
+        basis="The mean importance weight between trainer and rollout engine is outside 0.5 to 2, or NaN or "
+        "infinite, for 2 steps. Its expected value is 1 when both compute the same policy.",
         keys=("training/rollout_importance_weight_mean", "rollout_corr/rollout_is_mean"),
         judge=judgements.judge_outside(low=0.5, high=2.0),
         raise_after=2,
@@ -217,8 +216,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="rollout_mismatch",
         severity="critical",
-        basis="Probabilities of trainer and sampler correlate below 0.9 while they differ by more than "
-        "0.02 on average, for 3 steps (0.9 is where MiniMax-M1 stopped learning: arXiv:2506.13585, 3.2).",
+        basis="Trainer and rollout probabilities correlate below 0.9 and differ by more than 0.02 on "
+        "average, for 3 steps (0.9 is where MiniMax-M1 stopped learning: arXiv:2506.13585, 3.2).",
         keys=(_CORRELATION, _DIFFERENCES),
         track=_CORRELATION,
         judge=judgements.judge_correlation(bound=0.9, differences=_DIFFERENCES, least_difference=0.02),
@@ -228,7 +227,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="responses_truncated",
         severity="warning",
-        basis="90 % of the responses have the full length allowed for 5 steps.",
+        basis="90 % of the responses reach the maximum length for 5 steps.",
         keys=("response_length/clip_ratio",),
         judge=judgements.judge_above(bound=0.9, release=0.7),
         raise_after=5,
@@ -237,7 +236,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="validation_worse",
         severity="warning",
-        basis="The validation loss is 5 % above its lowest value in 3 validations running (Prechelt's "
+        basis="The validation loss is 5 % above its lowest value in 3 consecutive validations (Prechelt's "
         "criterion GL5 for early stopping, Early Stopping - But When?, 1998).",
         keys=("val/loss", "eval_loss"),
         judge=judgements.judge_worse_than_best(factor=1.05),
@@ -248,9 +247,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="reward_follows_length",
         severity="warning",
-        basis="Responses are 1.25 times as long as in the run's first steps while, within the responses "
-        "to a prompt, length and score correlate by 0.5 and more, for 5 steps. Length is the best "
-        "known proxy that a policy exploits (arXiv:2310.03716).",
+        basis="Responses are 1.25 times as long as in the run's first steps, and length and score within a "
+        "group correlate by 0.5 or more, for 5 steps. Length is the best-known proxy that policies "
+        "exploit (arXiv:2310.03716).",
         keys=(_LENGTH,),
         also=_is_one_of(_LENGTH_CORRELATION),
         track=_LENGTH,
@@ -262,9 +261,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="reward_parts_diverging",
         severity="warning",
-        basis="The score is above its first values and the reward that decides whether a response is "
-        "right is below its own, each by a fifth or 0.05, for 5 steps: the rest of the mixture "
-        "pays for the loss.",
+        basis="The score is above its initial values and the reward that decides correctness is below its "
+        "own, each by a fifth or 0.05, for 5 steps: the rest of the mixture makes up for the loss.",
         keys=(_SCORE,),
         also=_is_one_of("training/answer_reward_mean"),
         judge=judgements.judge_diverging(rising=_SCORE, share=0.2, least=0.05),
@@ -275,8 +273,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="responses_repeat",
         severity="warning",
-        basis="The share of 4-grams of tokens that a response had before is above 1.5 times its first "
-        "values plus 0.2, for 3 steps.",
+        basis="The share of repeated token 4-grams in a response is above 1.5 times its initial values plus "
+        "0.2, for 3 steps.",
         keys=("training/repeated_ngram_fraction",),
         judge=judgements.judge_against_start(factor=1.5, margin=0.2),
         raise_after=3,
@@ -286,9 +284,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="reward_without_progress",
         severity="warning",
-        basis="The training score has gained 0.1 and more since the run began, the value on held-out "
-        "rows less than a fifth of that and is below the score, in 3 validations running (the gap "
-        "of arXiv:2210.10760 between proxy and gold reward).",
+        basis="The training score has gained 0.1 or more since the start, while the validation score gained "
+        "less than a fifth of that and is below it, in 3 consecutive validations (the gap between "
+        "proxy and gold reward of arXiv:2210.10760).",
         keys=(_SCORE,),
         also=_is_held_out,
         judge=judgements.judge_without_progress(trained=_SCORE, least=0.1, share=0.2),
@@ -299,9 +297,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="format_only",
         severity="warning",
-        basis="80 % of the responses are paid although the reward that decides whether they are right "
-        "is 0, for 8 steps: the format is learned within a few steps, what comes next should be "
-        "answers.",
+        basis="80 % of the responses get a reward although the one that decides correctness is 0, for 8 "
+        "steps: the format is learned within a few steps; correct answers should follow.",
         keys=(),
         also=_is_one_of("training/format_only_fraction"),
         judge=judgements.judge_above(bound=0.8, release=0.6),
@@ -311,9 +308,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="probe_earns",
         severity="warning",
-        basis="Nothing, the format alone, or the response to another prompt earns 80 % of what the "
-        "policy's best responses earn, if that is 0.05 and more; probes are scored every 10 "
-        "steps, twice in a row.",
+        basis="An empty response, the format alone, or the response to another prompt scores 80 % of the "
+        "policy's best responses, if that is 0.05 or more; probes are scored every 10 steps, twice "
+        "in a row.",
         keys=(),
         also=_is_one_of("probe/empty/mean", "probe/format_only/mean", "probe/wrong/mean", _BASELINE),
         judge=judgements.judge_probe(baseline=_BASELINE, share=0.8, least=0.05),
@@ -323,7 +320,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="probe_earns",
         severity="warning",
-        basis="The policy's best responses three times over earn 10 % more than once, twice in a row.",
+        basis="The policy's best responses repeated three times score 10 % more than once, twice in a row.",
         keys=(),
         also=_is_one_of("probe/repeated/mean", _BASELINE),
         judge=judgements.judge_probe(baseline=_BASELINE, share=1.1, least=0.05),

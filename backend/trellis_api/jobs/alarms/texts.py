@@ -1,4 +1,4 @@
-"""What an alarm says to people, and what to try: knobs by their names in the launch form."""
+"""What an alarm says to people, and what to try: parameters by their names in the launch form."""
 
 from dataclasses import dataclass
 
@@ -52,11 +52,11 @@ TEXTS: dict[str, AlarmTexts] = {
             zh="策略的 KL 散度激增或不是有限数值",
         ),
         advice=Text(
-            en="The policy is running away. Lower learning_rate or clip_ratio, take fewer updates from each "
-            "batch (ppo_epochs 1, a larger mini_batch_size), or hold the policy to its reference: "
-            "use_kl_loss with a higher kl_coefficient. Read the rollouts: a rising reward with strange text "
-            "is reward hacking. If the KL is NaN or infinite, the weights are most likely lost: resume from "
-            "a checkpoint before this step.",
+            en="The policy is diverging. Lower learning_rate or clip_ratio, do fewer updates per batch "
+            "(ppo_epochs 1, a larger mini_batch_size), or keep the policy close to the reference with "
+            "use_kl_loss and a higher kl_coefficient. Check the rollouts: a rising reward with strange text "
+            "is reward hacking. If the KL is NaN or infinite, the weights are most likely corrupted: resume "
+            "from a checkpoint before this step.",
             zh="策略正在失控偏离。请降低 learning_rate 或 clip_ratio，减少每批数据的更新次数"
             "（ppo_epochs 设为 1，增大 mini_batch_size），或用 use_kl_loss 与更高的 kl_coefficient 约束策略。"
             "请查看回复样本：奖励上升而文本怪异即为奖励作弊。"
@@ -102,26 +102,25 @@ TEXTS: dict[str, AlarmTexts] = {
     "sessions_failing": AlarmTexts(
         title=Text(en="Many workflow sessions are failing", zh="工作流的许多会话失败"),
         advice=Text(
-            en="A session that raises or runs out of time has no reward and teaches nothing. The log counts "
-            "the errors by kind, and the rollouts show each traceback. Mend the workflow, or let it return "
-            "a low reward where the model's reply cannot be used; raise session_timeout where sessions "
-            "are slow.",
+            en="Sessions that raise an exception or time out have no reward and are not trained on. The log "
+            "counts the errors by kind, and the rollouts show each traceback. Fix the workflow, or return "
+            "a low reward when the model's reply is unusable; raise session_timeout if sessions are slow.",
             zh="抛出异常或超时的会话没有奖励，模型无法从中学习。日志按类型统计了这些错误，"
             "回复样本中可查看每个错误回溯。请修正工作流，或在模型回复不可用时返回较低的奖励；"
             "若会话较慢，请增大 session_timeout。",
         ),
     ),
     "rollout_mismatch": AlarmTexts(
-        title=Text(en="Sampler and trainer disagree about probabilities", zh="采样器与训练器的概率不一致"),
+        title=Text(en="Rollout and training probabilities disagree", zh="推理引擎与训练器的概率不一致"),
         advice=Text(
-            en="The importance weights are biased or not finite, and updates follow a policy that did not "
-            "sample the data. Give the sampler the trainer's precision (rollout.dtype), leave top_p at 1, "
-            "and check that quantisation is off and the weights are synchronised after each step; on MoE "
-            "models turn router replay on. Where the sampler has to be less exact, set importance_correction "
-            "to token. Weights that are NaN or infinite come of probabilities that are broken on one side: "
-            "resume from a checkpoint before this step.",
+            en="The importance weights are biased or not finite, so updates are off-policy. Use the same "
+            "precision for rollouts and training (rollout.dtype), leave top_p at 1, and check that "
+            "quantization is off and weights are synced after each step; for MoE models, enable router "
+            "replay. If rollouts have to be less precise, set importance_correction to token. Weights that "
+            "are NaN or infinite mean that one side's probabilities are broken: resume from a checkpoint "
+            "before this step.",
             zh="重要性权重有偏或不是有限数值，更新所依据的策略并非采样所用的策略。"
-            "请让采样器与训练器使用相同精度（rollout.dtype），"
+            "请让推理引擎与训练器使用相同精度（rollout.dtype），"
             "将 top_p 保持为 1，确认未启用量化且每步之后权重已同步；对 MoE 模型请启用路由回放。"
             "若采样精度只能较低，请将 importance_correction 设为 token。"
             "若权重为 NaN 或无穷大，说明其中一侧的概率已失常，请从这一步之前的检查点继续。",
@@ -151,55 +150,55 @@ TEXTS: dict[str, AlarmTexts] = {
     "not_placed": AlarmTexts(
         title=Text(en="Not enough cluster resources for the job", zh="集群没有可容纳该任务的资源"),
         advice=Text(
-            en="The job's log names what it needs and what each node has free. Wait for other runs to end, "
-            "ask for fewer GPUs, or give the cluster more: nodes join with ray start --address, and a node "
-            "declares more logical CPUs with ray start --num-cpus. A job that waits can be stopped.",
+            en="The job's log lists what it needs and what each node has free. Wait for other runs to "
+            "finish, request fewer GPUs, or grow the cluster: add nodes with ray start --address, or declare "
+            "more logical CPUs with ray start --num-cpus. You can also stop the waiting job.",
             zh="任务日志列出了所需资源以及各节点的空闲资源。请等待其他任务结束、减少申请的 GPU 数量，"
             "或扩充集群：用 ray start --address 加入新节点，或用 ray start --num-cpus 声明更多逻辑 CPU。"
             "无法启动的任务可以直接停止。",
         ),
     ),
     "stalled": AlarmTexts(
-        title=Text(en="No progress for much longer than usual", zh="远超平常时间没有新的训练步"),
+        title=Text(en="No new step for much longer than usual", zh="远超平常时间没有新的训练步"),
         advice=Text(
-            en="The process lives but does not come on. Look at the last log lines, at free memory and "
-            "/dev/shm, and at the cluster's free CPUs (too few of them hang silently). If it does not go "
-            "on by itself, stop the job and resume it from its last checkpoint.",
+            en="The process is running but makes no progress. Check the last log lines, free memory and "
+            "/dev/shm, and the cluster's free CPUs (too few can hang a run silently). If it doesn't "
+            "recover, stop the job and resume it from its last checkpoint.",
             zh="进程仍在运行但没有进展。请查看最后的日志、剩余内存与 /dev/shm，"
             "以及集群的空闲 CPU（过少会无声卡住）。"
             "若不能自行恢复，请停止任务并从最近的检查点继续。",
         ),
     ),
     "reward_follows_length": AlarmTexts(
-        title=Text(en="The reward follows the length of responses", zh="奖励随回复长度增长"),
+        title=Text(en="Reward correlates with response length", zh="奖励随回复长度增长"),
         advice=Text(
-            en="Longer responses earn more than shorter ones to the same prompt, and responses grow. "
-            "Read the example: if the extra text says nothing, set length_penalty (or a length term "
-            "in rewards), lower max_response_length, or have a judge compare answers of equal length. "
-            "If longer reasoning is what you train for, this is progress.",
+            en="Longer responses get a higher reward than shorter ones to the same prompt, and responses are "
+            "growing. Check the example: if the extra text is filler, set length_penalty (or a length "
+            "term in rewards), lower max_response_length, or have a judge compare answers of equal "
+            "length. If longer reasoning is your goal, this is expected.",
             zh="对同一提示，较长的回复得分更高，且回复正在变长。请查看示例：若多出的文字没有内容，"
             "请设置 length_penalty（或在 rewards 中加入 length 项）、"
             "减小 max_response_length，或让裁判比较等长的回答。若训练目标就是更长的推理，则属正常进展。",
         ),
     ),
     "reward_parts_diverging": AlarmTexts(
-        title=Text(en="The reward rises while right answers become fewer", zh="奖励上升，但正确答案减少"),
+        title=Text(en="Reward rises while accuracy falls", zh="奖励上升，但正确答案减少"),
         advice=Text(
-            en="The policy trades right answers for the other parts of the reward. Compare the charts "
-            "reward_parts/*/mean, lower the weight of the part that rises (format_weight, or its "
-            "weight in rewards), or pay it only to right answers. Resume from a checkpoint before the "
-            "parts diverged.",
+            en="The policy trades correct answers for other parts of the reward. Compare the "
+            "reward_parts/*/mean charts, lower the weight of the rising part (format_weight, or its "
+            "weight in rewards), or give it to correct answers only. Resume from a checkpoint before "
+            "the parts diverged.",
             zh="策略正以正确答案换取奖励的其他部分。请对比 reward_parts/*/mean 各曲线，"
             "降低上升项的权重（format_weight 或 rewards 中的权重），或只对正确答案给予该项奖励。"
             "请从各项分化之前的检查点继续。",
         ),
     ),
     "responses_repeat": AlarmTexts(
-        title=Text(en="Responses repeat themselves far more than at the start", zh="回复的重复远多于起始时"),
+        title=Text(en="Responses are far more repetitive than at the start", zh="回复的重复远多于起始时"),
         advice=Text(
-            en="The policy has begun to loop. Read the example: if repetition is paid, add the term "
-            "repetition with a weight of 0.1 to 0.5 to rewards; otherwise lower learning_rate, raise "
-            "temperature to 1.0, or hold the policy to its reference with use_kl_loss.",
+            en="The policy has started to loop. Check the example: if repetition is rewarded, add a "
+            "repetition term with a weight of 0.1 to 0.5 to rewards; otherwise lower learning_rate, "
+            "raise temperature to 1.0, or keep the policy close to the reference with use_kl_loss.",
             zh="策略开始循环重复。请查看示例：若重复能得分，请在 rewards 中加入 repetition 项，"
             "权重 0.1–0.5；否则请降低 learning_rate、将 temperature 提高到 1.0，"
             "或用 use_kl_loss 约束策略。",
@@ -207,26 +206,25 @@ TEXTS: dict[str, AlarmTexts] = {
     ),
     "reward_without_progress": AlarmTexts(
         title=Text(
-            en="The training reward rises, the held-out result does not", zh="训练奖励上升，验证结果没有提升"
+            en="Training reward rises, validation result doesn't", zh="训练奖励上升，验证结果没有提升"
         ),
         advice=Text(
-            en="What the policy learns pays on the training rows only. Read the example for a trick or "
-            "an answer learned by heart; use more or other rows, fewer epochs, a higher "
-            "kl_coefficient with use_kl_loss, and try the rewards in a dry run with this job's "
-            "responses.",
+            en="The policy only improves on the training rows. Check the example for reward hacking or "
+            "memorized answers; use more or different rows, fewer epochs, or a higher kl_coefficient "
+            "with use_kl_loss, and dry-run the rewards on this job's responses.",
             zh="策略学到的内容只在训练数据上得分。请查看示例中是否有取巧或死记答案；请使用更多或不同的数据、"
             "减少 epochs、用 use_kl_loss 并提高 kl_coefficient，并用本任务的回复对奖励进行试运行。",
         ),
     ),
     "format_only": AlarmTexts(
         title=Text(
-            en="Responses are paid for their format, not for answers", zh="回复只凭格式得分，答案没有得分"
+            en="Responses are rewarded for format, not for answers", zh="回复只凭格式得分，答案没有得分"
         ),
         advice=Text(
-            en="Nearly every response earns something without a right answer, so little is left to learn "
-            "from. Read the example: if answers are right but unmarked, choose another reward or "
-            "reward_pattern; if they are missing, lower format_weight, use easier rows, or begin with "
-            "supervised training.",
+            en="Nearly every response gets a reward without a correct answer, so there is little left to "
+            "learn. Check the example: if answers are correct but not recognized, choose another "
+            "reward or reward_pattern; if they are missing, lower format_weight, use easier rows, or "
+            "start with supervised fine-tuning.",
             zh="几乎所有回复都在答案不正确的情况下得分，已难以继续学习。请查看示例：若答案正确却未被识别，"
             "请更换 reward 或 reward_pattern；若没有答案，请降低 format_weight、"
             "使用更容易的数据，或先进行监督训练。",
@@ -234,12 +232,12 @@ TEXTS: dict[str, AlarmTexts] = {
     ),
     "probe_earns": AlarmTexts(
         title=Text(
-            en="A trick earns as much as the policy's best responses", zh="取巧的回复与最佳回复得分相当"
+            en="A trick scores as high as the policy's best responses", zh="取巧的回复与最佳回复得分相当"
         ),
         advice=Text(
-            en="The metric names the trick: an empty response, the format alone, the response to another "
-            "prompt, or the same response three times. A policy that finds it will stop solving the "
-            "task. Give the answer more weight than the rest of rewards, add repetition or "
+            en="The metric's name tells which trick: an empty response, the format alone, the response to "
+            "another prompt, or the same response three times. A policy that finds it stops solving "
+            "the task. Weight the answer more than the rest of the rewards, add repetition or "
             "length_penalty, and check the change in a dry run.",
             zh="指标名称说明了是哪种取巧：空回复、只有格式、另一提示的回复，或同一回复重复三遍。策略一旦发现，就不再解决任务。"
             "请让答案的权重高于 rewards 的其他项，加入 repetition 或 length_penalty，"

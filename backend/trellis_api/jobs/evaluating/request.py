@@ -38,7 +38,7 @@ def find_errors(session: Session, settings: Settings, *, order: EvaluateWhileTra
 
 
 def find_warnings(order: EvaluateWhileTraining, *, params: dict[str, Any]) -> list[Issue]:
-    """What will not happen as it may be meant; ``params`` are all knobs with their values."""
+    """What will not happen as it may be meant; ``params`` are all parameters with their values."""
     every = params.get("save_every")
     if every != 0 or (order.every_steps is None and order.every_minutes is None):
         return []

@@ -10,7 +10,7 @@ from trellis_contracts.recipe import DataFormat
 from trellis_data.layout import Layout
 from trellis_data.pipeline.runner import Options, run
 
-#: Like ``rivals/clean.py``.
+#: Like ``baselines/clean.py``.
 STEPS: list[dict[str, Any]] = [
     {"operator": "normalise_text"},
     {"operator": "control_characters"},

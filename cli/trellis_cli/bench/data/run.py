@@ -13,13 +13,13 @@ from pathlib import Path
 
 from trellis_cli.bench.data.conversion import measure_conversion
 from trellis_cli.bench.data.corpus import write_corpus
-from trellis_cli.bench.data.sides import RIVALS, Outcome, run_ours
+from trellis_cli.bench.data.sides import BASELINES, Outcome, run_ours
 from trellis_cli.bench.result import Result
 from trellis_cli.output import err
 
 DEFAULT_ROWS = 1_000_000
 #: Beyond this the others take hours; ours is then measured against its bounds alone.
-MOST_ROWS_OF_RIVALS = 2_000_000
+MOST_ROWS_OF_BASELINES = 2_000_000
 #: Ours takes at most half of what the fastest of the others takes.
 TIME_BOUND = 0.5
 #: All sides cut the same signatures, each under hashes of its own: so little apart, recall is equal.
@@ -51,8 +51,8 @@ def measure_data(rows: int = DEFAULT_ROWS) -> Iterator[Result]:
         planted = write_corpus(folder / "input", rows, _SEED)
         ours = _told(run_ours(folder / "input", folder, planted))
         others = []
-        if rows <= MOST_ROWS_OF_RIVALS:
-            others = [_told(rival(folder / "input", folder, planted)) for rival in RIVALS.values()]
+        if rows <= MOST_ROWS_OF_BASELINES:
+            others = [_told(baseline(folder / "input", folder, planted)) for baseline in BASELINES.values()]
         details = {"rows": rows, "sides": [each.as_json() for each in (ours, *others)]}
         if others:
             fastest = min(each.usage.seconds for each in others)

@@ -22,7 +22,7 @@ from trellis_cli.output import err
 THRESHOLD = 0.8
 PERMUTATIONS = 128
 TIMEOUT_S = 7200.0
-_RIVALS = Path(__file__).parent / "rivals"
+_BASELINES = Path(__file__).parent / "baselines"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def run_ours(source: Path, folder: Path, planted: Planted) -> Outcome:
 def run_datatrove(source: Path, folder: Path, planted: Planted) -> Outcome:
     """datatrove's four stages."""
     target = folder / "datatrove"
-    usage = measure(_rival("with_datatrove.py", source, target), folder / "datatrove.log", TIMEOUT_S)
+    usage = measure(_baseline("with_datatrove.py", source, target), folder / "datatrove.log", TIMEOUT_S)
     return judge("datatrove", usage, _ids(target / "rows", "*.parquet"), planted)
 
 
@@ -72,12 +72,12 @@ def run_text_dedup(source: Path, folder: Path, planted: Planted) -> Outcome:
     """text-dedup's MinHash command."""
     target = folder / "text-dedup"
     log = folder / "text-dedup.log"
-    usage = measure(_rival("with_text_dedup.py", source, target), log, TIMEOUT_S, {"HF_HUB_OFFLINE": "1"})
+    usage = measure(_baseline("with_text_dedup.py", source, target), log, TIMEOUT_S, {"HF_HUB_OFFLINE": "1"})
     return judge("text-dedup", usage, _arrow_ids(target / "rows"), planted)
 
 
 #: The others by name.
-RIVALS: dict[str, Callable[[Path, Path, Planted], Outcome]] = {
+BASELINES: dict[str, Callable[[Path, Path, Planted], Outcome]] = {
     "datatrove": run_datatrove,
     "text-dedup": run_text_dedup,
 }
@@ -106,23 +106,23 @@ def rival_python() -> Path:
     cache = (
         os.environ.get("TRELLIS_BENCH_CACHE") or Path(os.environ.get("TRELLIS_DATA_ROOT", "data")) / "bench"
     )
-    folder = Path(cache).resolve() / "data-rivals"
+    folder = Path(cache).resolve() / "data-baselines"
     python = folder / "bin" / "python"
-    wanted = (_RIVALS / "requirements.txt").read_text()
+    wanted = (_BASELINES / "requirements.txt").read_text()
     stamp = folder / "installed.txt"
     if not stamp.exists() or stamp.read_text() != wanted:
         err.print(f"installing datatrove and text-dedup into {folder}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)  # noqa: S603
         install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
-        subprocess.run([*install, "-r", str(_RIVALS / "requirements.txt")], check=True)  # noqa: S603
+        subprocess.run([*install, "-r", str(_BASELINES / "requirements.txt")], check=True)  # noqa: S603
         stamp.write_text(wanted)
     return python
 
 
-def _rival(script: str, source: Path, target: Path) -> list[str]:
+def _baseline(script: str, source: Path, target: Path) -> list[str]:
     bands = choose_bands(THRESHOLD, PERMUTATIONS)
     numbers = (bands.number, bands.rows, SHINGLE, CORES)
-    return [str(rival_python()), str(_RIVALS / script), str(source), str(target), *map(str, numbers)]
+    return [str(rival_python()), str(_BASELINES / script), str(source), str(target), *map(str, numbers)]
 
 
 def _ids(folder: Path, pattern: str) -> np.ndarray:

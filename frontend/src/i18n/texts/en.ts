@@ -14,6 +14,7 @@ import playground from '@/playground/locales/en'
 import registry from '@/registry/locales/en'
 import reports from '@/reports/locales/en'
 import rewards from '@/rewards/locales/en'
+import savedViews from '@/savedViews/locales/en'
 import sweeps from '@/sweeps/locales/en'
 
 import common from '../locales/en'
@@ -35,5 +36,6 @@ export const messages = {
   registry,
   reports,
   rewards,
+  savedViews,
   sweeps,
 }

@@ -14,6 +14,7 @@ import playground from '@/playground/locales/zh'
 import registry from '@/registry/locales/zh'
 import reports from '@/reports/locales/zh'
 import rewards from '@/rewards/locales/zh'
+import savedViews from '@/savedViews/locales/zh'
 import sweeps from '@/sweeps/locales/zh'
 
 import common from '../locales/zh'
@@ -41,5 +42,6 @@ export const messages = {
   registry,
   reports,
   rewards,
+  savedViews,
   sweeps,
 }

@@ -1,28 +1,28 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Knob, Recipe } from '../types'
+import type { Parameter, Recipe } from '../types'
 import { canHold, carryOver, emptyParked } from './carry'
 import { type Draft, emptyDraft, overrideRow } from './draft'
 
 const text = { en: 'x', zh: 'x' }
 
-function knobOf(name: string, part: Partial<Knob> = {}): Knob {
+function parameterOf(name: string, part: Partial<Parameter> = {}): Parameter {
   return {
     name, type: 'float', default: 0, title: text, help: text, unit: null, minimum: null, maximum: null, exclusive_minimum: null,
     choices: [], can_be_empty: false, advanced: false, group: 'run', engine_keys: [], ...part,
   }
 }
 
-function recipeOf(id: string, engine: Recipe['engine'], knobs: Knob[]): Recipe {
+function recipeOf(id: string, engine: Recipe['engine'], parameters: Parameter[]): Recipe {
   return {
-    id, engine, knobs, family: 'rl', title: text, description: text, paper: null, is_experimental: false, trains_on: 'verl-rl',
+    id, engine, parameters, family: 'rl', title: text, description: text, paper: null, is_experimental: false, row_format: 'verl-rl',
     data_formats: [], headline_metrics: [], fixed: {}, presets: [],
   }
 }
 
-const grpo = recipeOf('grpo', 'verl-ppo', [knobOf('learning_rate'), knobOf('loss', { type: 'choice', choices: ['mean', 'sum'], default: 'mean' })])
-const ppo = recipeOf('ppo', 'verl-ppo', [knobOf('learning_rate'), knobOf('loss', { type: 'choice', choices: ['mean'], default: 'mean' })])
-const dpo = recipeOf('dpo', 'trl', [knobOf('learning_rate', { maximum: 0.01 }), knobOf('beta')])
+const grpo = recipeOf('grpo', 'verl-ppo', [parameterOf('learning_rate'), parameterOf('loss', { type: 'choice', choices: ['mean', 'sum'], default: 'mean' })])
+const ppo = recipeOf('ppo', 'verl-ppo', [parameterOf('learning_rate'), parameterOf('loss', { type: 'choice', choices: ['mean'], default: 'mean' })])
+const dpo = recipeOf('dpo', 'trl', [parameterOf('learning_rate', { maximum: 0.01 }), parameterOf('beta')])
 
 function draft(part: Partial<Draft> = {}): Draft {
   return { ...emptyDraft(), recipe: 'grpo', ...part }
@@ -40,7 +40,7 @@ describe('another recipe', () => {
     expect(form.params).toEqual({ learning_rate: 0.002, loss: 'sum' })
   })
 
-  it('leaves behind a value that its knob cannot hold', () => {
+  it('leaves behind a value that its parameter cannot hold', () => {
     const form = draft({ params: { learning_rate: 0.5, loss: 'sum' } })
 
     carryOver(form, emptyParked(), grpo, ppo)
@@ -64,16 +64,16 @@ describe('another recipe', () => {
   })
 })
 
-describe('a knob', () => {
+describe('a parameter', () => {
   it.each([
-    [knobOf('a', { type: 'int' }), 1.5, false],
-    [knobOf('a', { type: 'int' }), 2, true],
-    [knobOf('a', { exclusive_minimum: 0 }), 0, false],
-    [knobOf('a', { type: 'bool' }), 1, false],
-    [knobOf('a', { type: 'str', default: '' }), null, false],
-    [knobOf('a', { type: 'str', default: null }), null, true],
-    [knobOf('a', { default: 0.8, can_be_empty: true }), null, true],
-  ])('%# holds what suits its type and range', (knob, value, expected) => {
-    expect(canHold(knob, value)).toBe(expected)
+    [parameterOf('a', { type: 'int' }), 1.5, false],
+    [parameterOf('a', { type: 'int' }), 2, true],
+    [parameterOf('a', { exclusive_minimum: 0 }), 0, false],
+    [parameterOf('a', { type: 'bool' }), 1, false],
+    [parameterOf('a', { type: 'str', default: '' }), null, false],
+    [parameterOf('a', { type: 'str', default: null }), null, true],
+    [parameterOf('a', { default: 0.8, can_be_empty: true }), null, true],
+  ])('%# holds what suits its type and range', (parameter, value, expected) => {
+    expect(canHold(parameter, value)).toBe(expected)
   })
 })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Issue, Job, Knob, Recipe } from '../types'
+import type { Issue, Job, Parameter, Recipe } from '../types'
 import {
   applySuggestion, type Draft, draftOfJob, emptyDraft, inheritedValue, overrideRow, presetForMachine, presetOf, readValue, setParam,
   toRequest, writeValue,
 } from './draft'
 
-function knobOf(name: string, type: Knob['type'], fallback: Knob['default']): Knob {
+function parameterOf(name: string, type: Parameter['type'], fallback: Parameter['default']): Parameter {
   const text = { en: name, zh: name }
   return {
     name, type, default: fallback, title: text, help: text, unit: null, minimum: null, maximum: null,
@@ -17,8 +17,8 @@ function knobOf(name: string, type: Knob['type'], fallback: Knob['default']): Kn
 const text = { en: 'x', zh: 'x' }
 const recipe: Recipe = {
   id: 'grpo', family: 'rl', engine: 'verl-ppo', title: text, description: text, paper: null,
-  is_experimental: false, trains_on: 'verl-rl', data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
-  knobs: [knobOf('group_size', 'int', 8), knobOf('learning_rate', 'float', 1e-6), knobOf('use_kl', 'bool', true)],
+  is_experimental: false, row_format: 'verl-rl', data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
+  parameters: [parameterOf('group_size', 'int', 8), parameterOf('learning_rate', 'float', 1e-6), parameterOf('use_kl', 'bool', true)],
   presets: [
     { id: 'cpu-tiny', title: text, gpus: 1, params: { group_size: 4 }, overrides: {} },
     { id: 'gpu-24gb', title: text, gpus: 1, params: {}, overrides: {} },
@@ -27,9 +27,9 @@ const recipe: Recipe = {
   ],
 }
 
-function knob(name: string): Knob {
-  const found = recipe.knobs.find((one) => one.name === name)
-  if (found === undefined) throw new Error(`no knob ${name}`)
+function parameter(name: string): Parameter {
+  const found = recipe.parameters.find((one) => one.name === name)
+  if (found === undefined) throw new Error(`no parameter ${name}`)
   return found
 }
 
@@ -60,17 +60,17 @@ describe('values of engine keys', () => {
   })
 })
 
-describe('knobs', () => {
+describe('parameters', () => {
   it('have the preset\'s value before the recipe\'s', () => {
-    expect(inheritedValue(knob('group_size'), presetOf(recipe, 'cpu-tiny'))).toBe(4)
-    expect(inheritedValue(knob('group_size'), presetOf(recipe, 'gpu-24gb'))).toBe(8)
+    expect(inheritedValue(parameter('group_size'), presetOf(recipe, 'cpu-tiny'))).toBe(4)
+    expect(inheritedValue(parameter('group_size'), presetOf(recipe, 'gpu-24gb'))).toBe(8)
   })
 
-  it('are sent only where they were turned', () => {
+  it('are sent only where they were overridden', () => {
     const one = draft()
 
-    setParam(one, knob('group_size'), presetOf(recipe, 'cpu-tiny'), 16)
-    setParam(one, knob('learning_rate'), presetOf(recipe, 'cpu-tiny'), 1e-6)
+    setParam(one, parameter('group_size'), presetOf(recipe, 'cpu-tiny'), 16)
+    setParam(one, parameter('learning_rate'), presetOf(recipe, 'cpu-tiny'), 1e-6)
 
     expect(toRequest(one, 'fallback').params).toEqual({ group_size: 16 })
   })
@@ -78,7 +78,7 @@ describe('knobs', () => {
   it('forget a turn that leads back', () => {
     const one = draft({ params: { group_size: 16 } })
 
-    setParam(one, knob('group_size'), presetOf(recipe, 'cpu-tiny'), 4)
+    setParam(one, parameter('group_size'), presetOf(recipe, 'cpu-tiny'), 4)
 
     expect(one.params).toEqual({})
   })
@@ -144,10 +144,10 @@ describe('the request', () => {
 })
 
 describe('a suggestion', () => {
-  it('renames a knob that was misspelt and keeps its value', () => {
+  it('renames a parameter that was misspelt and keeps its value', () => {
     const one = draft({ params: { groupsize: 16 } })
 
-    applySuggestion(one, recipe, issue('params.groupsize', 'unknown_knob', 'group_size'))
+    applySuggestion(one, recipe, issue('params.groupsize', 'unknown_parameter', 'group_size'))
 
     expect(one.params).toEqual({ group_size: 16 })
   })
@@ -168,10 +168,10 @@ describe('a suggestion', () => {
     expect(one.overrides.map((row) => [row.key, row.text])).toEqual([['actor.optim.lr', '1']])
   })
 
-  it('turns the knob instead of the key behind it', () => {
+  it('turns the parameter instead of the key behind it', () => {
     const one = draft({ overrides: [overrideRow('actor_rollout_ref.rollout.n', '32')] })
 
-    applySuggestion(one, recipe, issue('overrides.actor_rollout_ref.rollout.n', 'shadows_knob', 'group_size'))
+    applySuggestion(one, recipe, issue('overrides.actor_rollout_ref.rollout.n', 'shadows_parameter', 'group_size'))
 
     expect(one.overrides).toEqual([])
     expect(one.params).toEqual({ group_size: 32 })

@@ -2,11 +2,11 @@
 import { isTerm } from '@/rewards/terms/terms'
 import type { RewardTerm } from '@/rewards/types'
 
-import type { DataFormat, Issue, Job, JobCreate, Knob, Preset, Recipe } from '../types'
+import type { DataFormat, Issue, Job, JobCreate, Parameter, Preset, Recipe } from '../types'
 import { emptyEvaluate, type EvaluateDraft, evaluateOfJob, toEvaluate } from './evaluating/draft'
 
 /** A list of rewards is the one value that is not plain. */
-export type KnobValue = number | boolean | string | null | RewardTerm[]
+export type ParameterValue = number | boolean | string | null | RewardTerm[]
 
 export interface OverrideRow {
   id: number
@@ -28,8 +28,8 @@ export interface Draft {
   validationVersion: string | null
   /** Without a validation dataset: a split of the training dataset. */
   validationSplit: string | null
-  /** Knobs that were turned away from what the preset or the recipe gives. */
-  params: Record<string, KnobValue>
+  /** Parameters that override the preset or the recipe. */
+  params: Record<string, ParameterValue>
   /** Role → column, and the format to read the rows as; empty and null leave it to the platform. */
   columns: Record<string, string>
   dataFormat: DataFormat | null
@@ -84,12 +84,12 @@ export function emptyDraft(): Draft {
   }
 }
 
-export function isKnobValue(value: unknown): value is KnobValue {
+export function isParameterValue(value: unknown): value is ParameterValue {
   return value === null || ['number', 'boolean', 'string'].includes(typeof value) || (Array.isArray(value) && value.every(isTerm))
 }
 
-/** The terms in a knob's value; none where it holds something else. */
-export function termsIn(value: KnobValue | undefined): RewardTerm[] {
+/** The terms in a parameter's value; none where it holds something else. */
+export function termsIn(value: ParameterValue | undefined): RewardTerm[] {
   return Array.isArray(value) ? value : []
 }
 
@@ -117,7 +117,7 @@ export function draftOfJob(job: Job, name: string): Draft {
     model: job.model.name === null ? null : job.model.id,
     dataset: job.dataset?.name == null ? null : job.dataset.id,
     ...revisionsOfJob(job),
-    params: Object.fromEntries(Object.entries(job.params).filter((entry): entry is [string, KnobValue] => isKnobValue(entry[1]))),
+    params: Object.fromEntries(Object.entries(job.params).filter((entry): entry is [string, ParameterValue] => isParameterValue(entry[1]))),
     columns: { ...job.columns },
     dataFormat: job.data_format,
     exportName: job.export_as?.name ?? '',
@@ -152,15 +152,15 @@ export function presetOf(recipe: Recipe, id: string | null): Preset | null {
   return recipe.presets.find((preset) => preset.id === id) ?? null
 }
 
-/** Whether a knob may hold nothing. */
-export function canBeEmpty(knob: Knob): boolean {
-  return knob.default === null || knob.can_be_empty
+/** Whether a parameter may hold nothing. */
+export function canBeEmpty(parameter: Parameter): boolean {
+  return parameter.default === null || parameter.can_be_empty
 }
 
-/** What a knob is without being turned. */
-export function inheritedValue(knob: Knob, preset: Preset | null): KnobValue {
-  const fromPreset: unknown = preset?.params?.[knob.name]
-  return fromPreset !== undefined && isKnobValue(fromPreset) ? fromPreset : knob.default
+/** What a parameter is without an override. */
+export function inheritedValue(parameter: Parameter, preset: Preset | null): ParameterValue {
+  const fromPreset: unknown = preset?.params?.[parameter.name]
+  return fromPreset !== undefined && isParameterValue(fromPreset) ? fromPreset : parameter.default
 }
 
 /** The presets for 80 GB suit no smaller card, as the server has it. */
@@ -209,20 +209,20 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
   return request
 }
 
-/** Sets a knob; a value that the knob has anyway is not kept, so that a later change of preset still moves it. */
-export function setParam(draft: Draft, knob: Knob, preset: Preset | null, value: KnobValue): void {
-  const params = { ...draft.params, [knob.name]: value }
-  if (value === inheritedValue(knob, preset)) draft.params = without(params, knob.name)
+/** Sets a parameter; a value that the parameter has anyway is not kept, so that a later change of preset still moves it. */
+export function setParam(draft: Draft, parameter: Parameter, preset: Preset | null, value: ParameterValue): void {
+  const params = { ...draft.params, [parameter.name]: value }
+  if (value === inheritedValue(parameter, preset)) draft.params = without(params, parameter.name)
   else draft.params = params
 }
 
-function without(params: Record<string, KnobValue>, name: string): Record<string, KnobValue> {
+function without(params: Record<string, ParameterValue>, name: string): Record<string, ParameterValue> {
   return Object.fromEntries(Object.entries(params).filter(([key]) => key !== name))
 }
 
-function readKnob(knob: Knob | undefined, text: string): KnobValue {
-  if (knob?.type === 'int' || knob?.type === 'float') return Number(text)
-  if (knob?.type === 'bool') return text === 'true' || text === 'True'
+function readParameter(parameter: Parameter | undefined, text: string): ParameterValue {
+  if (parameter?.type === 'int' || parameter?.type === 'float') return Number(text)
+  if (parameter?.type === 'bool') return text === 'true' || text === 'True'
   return text
 }
 
@@ -234,13 +234,13 @@ export function applySuggestion(draft: Draft, recipe: Recipe, issue: Issue): boo
   const preset = presetOf(recipe, draft.preset)
   if (area === 'params') {
     const value = draft.params[name]
-    if (issue.code === 'unknown_knob') {
+    if (issue.code === 'unknown_parameter') {
       draft.params = without(draft.params, name)
-      const knob = recipe.knobs.find((one) => one.name === suggestion)
-      if (knob !== undefined && value !== undefined) setParam(draft, knob, preset, value)
+      const parameter = recipe.parameters.find((one) => one.name === suggestion)
+      if (parameter !== undefined && value !== undefined) setParam(draft, parameter, preset, value)
       return true
     }
-    draft.params = { ...draft.params, [name]: readKnob(recipe.knobs.find((one) => one.name === name), suggestion) }
+    draft.params = { ...draft.params, [name]: readParameter(recipe.parameters.find((one) => one.name === name), suggestion) }
     return true
   }
   if (area === 'overrides') return suggestOverride(draft, recipe, name, issue.code, suggestion)
@@ -258,11 +258,11 @@ export function applySuggestion(draft: Draft, recipe: Recipe, issue: Issue): boo
 function suggestOverride(draft: Draft, recipe: Recipe, key: string, code: string, suggestion: string): boolean {
   const row = draft.overrides.find((one) => one.key.trim() === key)
   if (row === undefined) return false
-  const knob = recipe.knobs.find((one) => one.name === suggestion)
+  const parameter = recipe.parameters.find((one) => one.name === suggestion)
   const value = readValue(row.text)
-  if (code === 'shadows_knob' && knob !== undefined && isKnobValue(value)) {
+  if (code === 'shadows_parameter' && parameter !== undefined && isParameterValue(value)) {
     draft.overrides = draft.overrides.filter((one) => one !== row)
-    setParam(draft, knob, presetOf(recipe, draft.preset), value)
+    setParam(draft, parameter, presetOf(recipe, draft.preset), value)
   } else {
     row.key = suggestion
   }

@@ -4,14 +4,14 @@ import { ApiError } from '@/api/errors'
 
 import { groupIssues, homelessIssues, issuesOfError } from './issues'
 
-const wrong = { code: 'unknown_knob', field: 'params.x', message: 'no', suggestion: null }
+const wrong = { code: 'unknown_parameter', field: 'params.x', message: 'no', suggestion: null }
 
 describe('issues', () => {
   it('stand at their field, errors before warnings', () => {
     const grouped = groupIssues([wrong], [{ ...wrong, code: 'odd' }])
 
     expect(grouped.get('params.x')?.map((issue) => [issue.severity, issue.code])).toEqual([
-      ['error', 'unknown_knob'],
+      ['error', 'unknown_parameter'],
       ['warning', 'odd'],
     ])
   })

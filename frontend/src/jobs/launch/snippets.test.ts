@@ -23,7 +23,7 @@ describe('the request for scripts', () => {
     expect(command).toContain('http://localhost:8001/api/v1/jobs')
   })
 
-  it('as YAML nests the knobs', () => {
+  it('as YAML nests the parameters', () => {
     expect(snippet('yaml', request, '')).toContain('params:\n  group_size: 4\n')
   })
 })

@@ -10,7 +10,7 @@ import { unitText } from './units'
 
 const RECIPES = join(process.cwd(), '..', 'recipes', 'trellis_recipes')
 
-/** The units of every knob, of every option of a reward, and of every parameter of an environment. */
+/** The units of every parameter, of every option of a reward, and of every parameter of an environment. */
 function unitsUsed(): string[] {
   const texts = readdirSync(RECIPES, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.yaml'))

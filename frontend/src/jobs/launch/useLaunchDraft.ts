@@ -58,7 +58,7 @@ export function useLaunchDraft() {
     }
   }
 
-  /** Another algorithm: knobs that both have keep their turns, the others wait for the way back. */
+  /** Another algorithm: parameters that both have keep their turns, the others wait for the way back. */
   function chooseRecipe(id: string): void {
     const next = catalogue.recipes.value.find((one) => one.id === id)
     if (next === undefined) return
@@ -69,16 +69,16 @@ export function useLaunchDraft() {
   /** Rewards that were tried out and are to be used here. */
   function takeRewards(): void {
     const terms = readTerms(route.query.rewards)
-    const knob = recipe.value?.knobs.find((one) => one.type === 'rewards')
-    if (terms !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: terms }
+    const parameter = recipe.value?.parameters.find((one) => one.type === 'rewards')
+    if (terms !== null && parameter !== undefined) draft.params = { ...draft.params, [parameter.name]: terms }
   }
 
   /** Somebody comes from an environment to train in it, or from a workflow to train it. */
   function takeReferences(): void {
     for (const type of ['environment', 'workflow']) {
       const id = fromQuery(route.query[type])
-      const knob = recipe.value?.knobs.find((one) => one.type === type)
-      if (id !== null && knob !== undefined) draft.params = { ...draft.params, [knob.name]: id }
+      const parameter = recipe.value?.parameters.find((one) => one.type === type)
+      if (id !== null && parameter !== undefined) draft.params = { ...draft.params, [parameter.name]: id }
     }
   }
 
@@ -89,11 +89,11 @@ export function useLaunchDraft() {
     if (preset !== null && recipe.value !== null) {
       draft.gpus = preset.gpus
       // A turn that the new preset makes anyway is no turn any more.
-      const knobs = new Map(recipe.value.knobs.map((knob) => [knob.name, knob]))
+      const parameters = new Map(recipe.value.parameters.map((parameter) => [parameter.name, parameter]))
       draft.params = Object.fromEntries(
         Object.entries(draft.params).filter(([name, value]) => {
-          const knob = knobs.get(name)
-          return knob === undefined || inheritedValue(knob, preset) !== value
+          const parameter = parameters.get(name)
+          return parameter === undefined || inheritedValue(parameter, preset) !== value
         }),
       )
     }
@@ -157,7 +157,7 @@ export function useLaunchDraft() {
   if (cloneId !== null) void prefill(cloneId)
 
   // How to read the rows was said of one dataset and one form of training.
-  watch([() => draft.dataset, () => recipe.value?.trains_on], ([dataset, form], [oldDataset, oldForm]) => {
+  watch([() => draft.dataset, () => recipe.value?.row_format], ([dataset, form], [oldDataset, oldForm]) => {
     const isFirst = oldDataset === null || oldForm === undefined
     if (isFirst || (dataset === oldDataset && form === oldForm)) return
     setReading(draft, 'training', { format: null, columns: {} })

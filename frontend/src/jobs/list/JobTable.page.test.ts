@@ -31,6 +31,31 @@ describe('the table of jobs', () => {
     end()
   })
 
+  it('has a heading with a count for each recipe where it is grouped, and none otherwise', () => {
+    const jobs = [EMPTY, { ...EMPTY, id: 'job_b' }, { ...EMPTY, id: 'job_c', recipe: 'dpo' }]
+    const grouped = show(jobs, { sort: 'recipe', isGrouped: true, titleOf: (job: Job) => job.recipe.toUpperCase() })
+
+    expect([...grouped.root.querySelectorAll('[data-test=group-heading]')].map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['SFT 2 jobs', 'DPO 1 job'])
+    expect(grouped.root.querySelectorAll('[data-job]')).toHaveLength(3)
+    grouped.end()
+    const plain = show(jobs, { sort: 'recipe' })
+    expect(plain.root.querySelector('[data-test=group-heading]')).toBeNull()
+    plain.end()
+  })
+
+  it('shows how far the metric is from the baseline, and marks the baseline', () => {
+    const metric = { key: 'val/loss', mode: 'min', last: 2, last_step: 9, best: 2, best_step: 3 }
+    const baseline = { ...EMPTY, metric }
+    const { root, end } = show([baseline, { ...EMPTY, id: 'job_b', metric: { ...metric, last: 1.5, best: 2.5 } }], { baseline })
+
+    const texts = (column: string) => [...root.querySelectorAll(`[data-column=${column}] [data-test=difference]`)].map((cell) => cell.textContent)
+    expect(texts('metricLast')).toEqual(['−25.0%better than first'])
+    expect(texts('metricBest')).toEqual(['+25.0%worse than first'])
+    expect(root.querySelector('[data-job=job_a] [data-test=is-baseline]')).not.toBeNull()
+    expect(root.querySelectorAll('[data-test=is-baseline]')).toHaveLength(1)
+    end()
+  })
+
   it('sorts by its heads and says by which', () => {
     const asked: string[] = []
     const { root, end } = show([EMPTY], { sort: 'name', isRising: true, onSort: (sort: string) => asked.push(sort) })

@@ -23,6 +23,9 @@ export interface JobFilters {
 
 export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, isStarred: false, kind: 'train', environment: null, workflow: null }
 
+/** Their names in the address. */
+export const FILTER_KEYS = ['state', 'recipe', 'tag', 'text', 'alarms', 'starred', 'kind', 'environment', 'workflow'] as const
+
 export function single(value: LocationQuery[string] | undefined): string | null {
   const first = Array.isArray(value) ? value[0] : value
   return first === undefined || first === null || first === '' ? null : first

@@ -4,10 +4,12 @@ import { useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { useCursorList } from '@/api/useCursorList'
+import { useResource } from '@/api/useResource'
 
 import { isActive } from '../types'
 import type { JobSort } from './columns'
 import type { JobFilters } from './filters'
+import type { GroupSort } from './grouping'
 import { type ListView, MOST_SELECTED, nextOrder, readView, writeView } from './view'
 
 const ACTIVE_REFRESH_MS = 3_000
@@ -78,8 +80,23 @@ export function useJobList() {
     // Values of different metrics say nothing beside each other: the one that most rows show is sorted by.
     const metric = isByMetric ? (view.value.metric ?? commonest(shownKeys.value)) : view.value.metric
     if (isByMetric && metric === null) return
-    setView({ ...nextOrder(view.value, sort), metric })
+    setView({ ...nextOrder(view.value, sort), metric, isGrouped: view.value.isGrouped && sort === view.value.sort })
   }
+
+  /** Under headings, or not (null). */
+  function groupBy(group: GroupSort | null): void {
+    setView(group === null ? { isGrouped: false } : { isGrouped: true, sort: group, isRising: true })
+  }
+
+  /** From the list where it is in there; a job that is not is read for itself. */
+  const fetched = useResource(
+    async (signal) => (view.value.baseline === null ? null : unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: view.value.baseline } }, signal }))),
+    { watch: () => view.value.baseline },
+  )
+  const baseline = computed(() => {
+    const id = view.value.baseline
+    return id === null ? null : (jobs.value.find((job) => job.id === id) ?? (fetched.data.value?.id === id ? fetched.data.value : null))
+  })
 
   const selected = computed(() => new Set(view.value.selected))
 
@@ -88,5 +105,5 @@ export function useJobList() {
     setView({ selected: next.slice(0, MOST_SELECTED) })
   }
 
-  return { view, list, jobs, setView, setFilters, sortBy, metricKeys, selected, select }
+  return { view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, metricKeys, selected, select }
 }

@@ -8,10 +8,17 @@ const IDS = ['job_a', 'job_b']
 
 describe('the list in the address', () => {
   it('comes back as it was written', () => {
-    const view = { filters: { ...NO_FILTERS, isStarred: true, kind: 'all' as const }, sort: 'metric_best' as const, isRising: true, metric: 'val/loss', selected: IDS }
+    const view = { filters: { ...NO_FILTERS, isStarred: true, kind: 'all' as const }, sort: 'metric_best' as const, isRising: true, isGrouped: false, baseline: 'job_c', metric: 'val/loss', columns: ['state' as const, 'created' as const], selected: IDS }
 
     expect(readView(JSON.parse(JSON.stringify(writeView(view))))).toEqual(view)
     expect(writeView(readView({}))).toEqual({})
+  })
+
+  it('is grouped only by what many jobs have the same of', () => {
+    const view = { ...readView({}), sort: 'recipe' as const, isGrouped: true }
+
+    expect(readView(JSON.parse(JSON.stringify(writeView(view)))).isGrouped).toBe(true)
+    expect(writeView({ ...view, sort: 'name' }).grouped).toBeUndefined()
   })
 
   it('passes over what it does not know', () => {

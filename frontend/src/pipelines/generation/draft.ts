@@ -16,7 +16,7 @@ export interface GenerationDraft {
   source: string | null
   split: string | null
   rows: number
-  mostSimilar: number
+  maxRougeL: number
   samples: number
   check: (typeof CHECKS)[number]
   judge: string | null
@@ -37,7 +37,7 @@ export function newDraft(datasetName: string): GenerationDraft {
     source: null,
     split: null,
     rows: 100,
-    mostSimilar: 0.7,
+    maxRougeL: 0.7,
     samples: 4,
     check: 'numeric',
     judge: null,
@@ -55,8 +55,8 @@ export function newDraft(datasetName: string): GenerationDraft {
 /** What the platform fills in by itself where it is left out. */
 type Given<T, K extends keyof T> = Pick<T, K>
 
-function methodOf(draft: GenerationDraft): Given<SelfInstruct, 'kind' | 'rows' | 'most_similar'> | Given<RejectionSampling, 'kind' | 'samples' | 'check' | 'threshold' | 'keep'> | null {
-  if (draft.method === 'self-instruct') return { kind: 'self-instruct', rows: draft.rows, most_similar: draft.mostSimilar }
+function methodOf(draft: GenerationDraft): Given<SelfInstruct, 'kind' | 'rows' | 'max_rouge_l'> | Given<RejectionSampling, 'kind' | 'samples' | 'check' | 'threshold' | 'keep'> | null {
+  if (draft.method === 'self-instruct') return { kind: 'self-instruct', rows: draft.rows, max_rouge_l: draft.maxRougeL }
   const { check, judge } = draft
   if (check === 'judge' && judge === null) return null
   const checking: RejectionSampling['check'] = check === 'judge' ? { kind: 'judge', name: judge ?? '' } : { kind: check }

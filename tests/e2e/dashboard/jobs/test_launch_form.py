@@ -33,7 +33,7 @@ def test_a_misspelt_engine_key_is_named_and_put_right_with_one_click(form: Page)
     expect(form.get_by_label("Value", exact=True)).to_have_value("0.1")
 
 
-def test_a_knob_out_of_range_is_marked_where_it_stands(form: Page) -> None:
+def test_a_parameter_out_of_range_is_marked_where_it_stands(form: Page) -> None:
     field = form.locator('[data-field="params.group_size"]')
     field.locator("input").fill("0")
 
@@ -55,7 +55,7 @@ def test_what_is_not_a_number_is_said_and_stops_the_launch(form: Page) -> None:
     expect(field.locator("input")).to_be_focused()
 
 
-def test_a_mistake_in_a_folded_knob_opens_the_fold(form: Page) -> None:
+def test_a_mistake_in_a_folded_parameter_opens_the_fold(form: Page) -> None:
     form.get_by_placeholder("Search settings").fill("warm-up")
     form.locator('[data-field="params.warmup_ratio"] input').fill("7")
     form.get_by_placeholder("Search settings").fill("")
@@ -63,7 +63,7 @@ def test_a_mistake_in_a_folded_knob_opens_the_fold(form: Page) -> None:
     expect(form.locator('[data-field="params.warmup_ratio"] .error')).to_be_visible()
 
 
-def test_the_preview_shows_what_the_knob_does_to_the_engine(form: Page) -> None:
+def test_the_preview_shows_what_the_parameter_does_to_the_engine(form: Page) -> None:
     form.locator('[data-field="params.group_size"] input').fill("4")
 
     preview = form.locator("[data-test=preview]")

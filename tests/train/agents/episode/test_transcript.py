@@ -152,7 +152,7 @@ def test_no_turn_is_longer_than_the_room_that_is_left() -> None:
 def test_a_prompt_that_does_not_fit_is_told_of_instead_of_cut_silently() -> None:
     transcript, _ = make([], prompt_length=20)
 
-    with pytest.raises(PromptTooLong, match="at most 20"):
+    with pytest.raises(PromptTooLong, match="the maximum is 20"):
         asyncio.run(transcript.begin(PROMPT))
 
     output = transcript.to_output(reward=-1.0, extra_fields={})

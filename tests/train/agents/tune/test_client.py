@@ -178,7 +178,7 @@ def test_tools_for_a_model_whose_template_shows_none_are_an_error() -> None:
     plain = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
     async def asks(model: Any) -> None:
-        with pytest.raises(ModelError, match="shows no tools"):
+        with pytest.raises(ModelError, match="does not support tools"):
             await model(ASKED, [TOOL])
 
     run(asks, template=plain)

@@ -124,8 +124,8 @@ def test_one_bad_session_leaves_the_others_their_results(runner: WorkflowRunner,
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("float('nan')", "the reward is nan, which is no finite number"),
-        ("float('inf')", "the reward is inf, which is no finite number"),
+        ("float('nan')", "the reward is nan, not a finite number"),
+        ("float('inf')", "the reward is inf, not a finite number"),
         ("'much'", "the reward is str, not a number"),
         ("None", "the reward is NoneType, not a number"),
         ("WorkflowOutput(reward=1, metrics={'x': float('nan')})", "the metric x is nan"),
@@ -202,7 +202,7 @@ def test_functions_that_were_pickled_run_with_what_they_use(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("def workflow(", "no Python: line 1"),
+        ("def workflow(", "not valid Python: line 1"),
         ("x = 1", "0 async functions"),
         ("async def a(task, model): ...\nasync def b(task, model): ...", "2 async functions"),
         ("import nowhere\nasync def workflow(task, model): ...", "No module named 'nowhere'"),

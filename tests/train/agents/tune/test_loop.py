@@ -98,5 +98,5 @@ def test_a_job_whose_workflow_cannot_run_is_refused_before_its_engine_starts(tmp
 
 def test_options_are_those_of_the_recipe() -> None:
     assert Options.parse({"workflow": "wfl_1", "reply_tokens": None}).as_limits().runners == 16
-    with pytest.raises(BadOptions, match="no option"):
+    with pytest.raises(BadOptions, match="unknown tune option"):
         Options.parse({"threads": 2})

@@ -201,7 +201,7 @@ def test_what_cannot_be_installed_says_why_and_leaves_nothing(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.usefixtures("offline")
 def test_what_is_too_large_is_not_installed(tmp_path: Path) -> None:
-    with pytest.raises(requirements.NotInstalled, match="more than 0 MiB"):
+    with pytest.raises(requirements.NotInstalled, match="larger than 0 MiB"):
         requirements.install(["tiny"], tmp_path, max_bytes=1)
 
 
@@ -257,7 +257,7 @@ def test_an_environment_that_the_job_lacks_is_named(environment: Path, tmp_path:
 
 
 def test_hosts_are_closed_unless_the_owner_grants_them(tmp_path: Path) -> None:
-    with pytest.raises(SessionFailed, match=r"127.0.0.1 is not granted .*TRELLIS_WORKFLOW_HOSTS"):
+    with pytest.raises(SessionFailed, match=r"127.0.0.1 is not allowed .*TRELLIS_WORKFLOW_HOSTS"):
         play_with(NO_SERVICES, tmp_path, do="fetch", url="http://127.0.0.1:9/x")
 
 
@@ -282,7 +282,7 @@ def test_other_models_are_asked_once_before_a_training(chat_server: Any) -> None
     asyncio.run(Services(auxiliary={"critic": here}).warm_up())
 
     assert chat_server.asked[0][0]["max_tokens"] == 1
-    with pytest.raises(ServicesUnusable, match=r"auxiliary model 'gone' cannot be used: .*does not answer"):
+    with pytest.raises(ServicesUnusable, match=r"auxiliary model 'gone' cannot be used: .*is not responding"):
         asyncio.run(Services(auxiliary={"gone": away}).warm_up())
 
 

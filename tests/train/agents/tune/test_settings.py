@@ -9,7 +9,7 @@ import pytest
 import yaml
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_train.agents.tune import mapping
-from trellis_train.agents.tune.mapping import KNOBS, SETTINGS, MappedJob, map_config
+from trellis_train.agents.tune.mapping import PARAMETERS, SETTINGS, MappedJob, map_config
 from trellis_train.agents.tune.settings import TuneConfig, load_config, read_config
 from trellis_train.engines.hydra_config import CONFIG_NAME, compose_schema
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str
     file.write_text(content)
     with pytest.raises(ValueError, match=r"^Invalid configuration: "):
         load_config(file)
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(ValueError, match="file not found"):
         load_config(tmp_path / "none.yaml")
 
 
@@ -171,9 +171,9 @@ def test_the_mapped_configuration_is_one_of_the_installed_verl(tmp_path: Path, p
     assert config.algorithm.adv_estimator == "grpo"
 
 
-def test_every_mapped_knob_and_setting_reaches_the_job(tmp_path: Path) -> None:
+def test_every_mapped_parameter_and_setting_reaches_the_job(tmp_path: Path) -> None:
     job = map_full(tmp_path, "cuda")
-    assert set(KNOBS.values()) <= set(job.params)
+    assert set(PARAMETERS.values()) <= set(job.params)
     assert set(SETTINGS.values()) == set(job.overrides)
     assert job.params["runners"] == 6
     assert job.params["session_timeout"] == 120

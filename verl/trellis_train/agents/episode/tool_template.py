@@ -4,7 +4,7 @@ from typing import Any
 
 from trellis_train.agents.unusable import AgentUnusable
 
-#: Values of the knob ``tool_template``: the model's own template, or that with tools put into it.
+#: Values of the parameter ``tool_template``: the model's own template, or that with tools put into it.
 OWN, HERMES = "model", "hermes"
 _PROBE = "probe_of_tools"
 _PROBED = {
@@ -100,13 +100,13 @@ def choose_template(model: str, choice: str) -> str | None:
 def require_shown(tokenizer: Any, model: str, choice: str) -> None:
     """Raise ``AgentUnusable`` where tools are not shown. Of ``hermes`` the tokenizer gets the template."""
     if not tokenizer.chat_template:
-        raise AgentUnusable(f"The model {model} has no chat template. Take one that is made for chats.")
+        raise AgentUnusable(f"The model {model} has no chat template. Choose a chat model.")
     if choice == HERMES:
         tokenizer.chat_template = with_tools(tokenizer.chat_template)
     if not shows_tools(tokenizer):
         advice = (
-            "Take a model that is trained on tools."
+            "Choose a model with tool support."
             if choice == HERMES
-            else f"Take a model that is trained on tools, or set tool_template to {HERMES}."
+            else f"Choose a model with tool support, or set tool_template to {HERMES}."
         )
-        raise AgentUnusable(f"The chat template of {model} shows no tools. {advice}")
+        raise AgentUnusable(f"The chat template of {model} does not support tools. {advice}")

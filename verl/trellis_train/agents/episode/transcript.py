@@ -79,7 +79,7 @@ class Transcript:
         self._note(self.messages, -len(self.prompt_ids), 0, None, leading=True)
         if len(ids) > self.max_prompt:
             raise PromptTooLong(
-                f"the prompt has {len(ids)} tokens with its tools, at most {self.max_prompt} fit"
+                f"the prompt has {len(ids)} tokens including its tools; the maximum is {self.max_prompt}"
             )
 
     @property

@@ -74,7 +74,7 @@ class SqlGuard:
 
     def __init__(self, path: Path, *, time_limit_s: float = TIME_LIMIT_S) -> None:
         if not path.is_file():
-            raise FileNotFoundError(f"there is no database of profiles at {path}")
+            raise FileNotFoundError(f"profile database not found: {path}")
         self._path = path
         self._time_limit_s = time_limit_s
         self._local = threading.local()

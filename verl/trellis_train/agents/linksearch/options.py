@@ -1,4 +1,4 @@
-"""What a run may choose of its episodes: the recipe's knobs of group ``agent``."""
+"""What a run may choose of its episodes: the recipe's parameters of group ``agent``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -36,7 +36,9 @@ class Options:
         """Raises ``BadOptions``."""
         known = {field.name: field for field in fields(cls)}
         if unknown := sorted(set(given) - set(known)):
-            raise BadOptions(f"link search has no option {', '.join(unknown)}; it has {', '.join(known)}")
+            raise BadOptions(
+                f"unknown link search option: {', '.join(unknown)}; choose from {', '.join(known)}"
+            )
         for name, value in given.items():
             if type(value) is not type(known[name].default):
                 raise BadOptions(

@@ -83,13 +83,13 @@ def copy_database(source: Path, target: Path) -> Copied:
 def _require_settled(source: Path) -> None:
     """What SQLite keeps beside a file that is being written would be passed over: it is opened unchanged."""
     if not source.is_file():
-        raise BadDatabase(f"There is no database {source}")
+        raise BadDatabase(f"Database not found: {source}")
     for ending in ("-wal", "-journal"):
         beside = source.with_name(source.name + ending)
         if beside.is_file() and beside.stat().st_size:
             raise BadDatabase(
-                f"{source.name} has changes that are not in the file yet ({beside.name}):"
-                " close the program that writes it, then try again"
+                f"{source.name} has uncommitted changes ({beside.name}):"
+                " close the program that is writing to it and try again"
             )
 
 
@@ -113,7 +113,7 @@ def _fill(connection: sqlite3.Connection, source: Path) -> Copied:
     (kept,) = connection.execute("SELECT count(*) FROM main.profiles").fetchone()
     (found,) = connection.execute("SELECT count(*) FROM own.profiles").fetchone()
     if not kept:
-        raise BadDatabase(f"{source.name} holds no profile with a linkedin_handle")
+        raise BadDatabase(f"{source.name} contains no profile with a linkedin_handle")
     connection.execute("DETACH own")
     return Copied(profiles=kept, without_handle=found - kept)
 
@@ -170,7 +170,7 @@ def _refuse_duplicates(connection: sqlite3.Connection, source: Path) -> None:
         found = [f"{value!r} ({count} profiles)" for value, count in connection.execute(query)]
         if found:
             raise BadDatabase(
-                f"The {column} of a profile has to be its own; in {source.name}: {', '.join(found)}"
+                f"Each profile needs a unique {column}; duplicates in {source.name}: {', '.join(found)}"
             )
     connection.execute("CREATE UNIQUE INDEX main.profiles_by_handle ON profiles (linkedin_handle)")
     connection.execute("CREATE UNIQUE INDEX main.profiles_by_id ON profiles (id)")

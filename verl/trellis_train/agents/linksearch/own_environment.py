@@ -61,8 +61,8 @@ def _keep_answerable(
     strangers = {handle for row in rows for handle in gold_of(row)} - known
     if strangers and not drops:
         raise BadRequest(
-            f"{len(strangers)} handles of the split {split} are not in the database, such as"
-            f" {min(strangers)}. Use the queries that belong to it, or set missing_handles to drop."
+            f"{len(strangers)} handles in the {split} split are not in the database, for example"
+            f" {min(strangers)}. Use queries made for this database, or set missing_handles to drop."
         )
     kept = []
     for row in rows:
@@ -70,5 +70,5 @@ def _keep_answerable(
         if gold:
             kept.append({**row, "reward_model": {**row["reward_model"], "ground_truth": json.dumps(gold)}})
     if not kept:
-        raise BadRequest(f"No query of the split {split} asks for anybody in the database.")
+        raise BadRequest(f"No query in the {split} split has an answer in the database.")
     return kept

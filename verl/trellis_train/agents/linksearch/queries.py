@@ -117,8 +117,8 @@ def _draw_query(
         if len(gold) <= MOST_GOLD:
             return constraints, sql, gold
     raise NotEnoughQueries(
-        "the profiles do not give so many different queries with 1 to 10 answers:"
-        " ask for fewer, or make more profiles"
+        "there are not enough profiles for that many distinct queries with 1 to 10 answers:"
+        " request fewer queries or generate more profiles"
     )
 
 

@@ -27,11 +27,11 @@ def query_row(query: Mapping[str, Any], index: int) -> dict[str, Any]:
     """
     question = next((query[name] for name in QUESTION_COLUMNS if query.get(name)), None)
     if not isinstance(question, str):
-        raise BadQuery(f"query {index + 1} has no text under any of {', '.join(QUESTION_COLUMNS)}")
+        raise BadQuery(f"query {index + 1} has no question (expected in {', '.join(QUESTION_COLUMNS)})")
     gold = next((query[name] for name in GOLD_COLUMNS if query.get(name)), None)
     handles = parse_handles(gold)
     if not handles:
-        raise BadQuery(f"query {index + 1} has no handles under any of {', '.join(GOLD_COLUMNS)}")
+        raise BadQuery(f"query {index + 1} has no handles (expected in {', '.join(GOLD_COLUMNS)})")
     return {
         "data_source": DATA_SOURCE,
         "prompt": [{"role": "user", "content": question}],

@@ -29,9 +29,9 @@ from trellis_train.agents.linksearch.tools import SCHEMAS
 from trellis_train.agents.unusable import AgentUnusable
 
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
-_MAKE_ONE = "Make one with `trellis linksearch generate FOLDER`, and name its profiles.db in PROFILE_DB_PATH."
+_MAKE_ONE = "Create one with `trellis linksearch generate FOLDER` and set PROFILE_DB_PATH to its profiles.db."
 _BRING_ONE = (
-    "A database of your own needs a table profiles (id, linkedin_handle, name, ...); docs/agents.md. "
+    "Your own database needs a table profiles (id, linkedin_handle, name, ...); see docs/agents.md. "
     + _MAKE_ONE
 )
 
@@ -80,7 +80,7 @@ def _lay_database(database: Path, target: Path) -> None:
 def check_database(path: Path) -> str:
     """What the database holds. Raises ``Unusable``."""
     if not path.is_file():
-        raise Unusable(f"there is no database {path}", _MAKE_ONE)
+        raise Unusable(f"database not found: {path}", _MAKE_ONE)
     try:
         with tempfile.TemporaryDirectory() as scratch:
             readable = path
@@ -91,17 +91,17 @@ def check_database(path: Path) -> str:
     except BadDatabase as error:
         raise Unusable(str(error), _BRING_ONE) from error
     except sqlite3.DatabaseError as error:
-        raise Unusable(f"{path} is no database of profiles: {error}", _BRING_ONE) from error
+        raise Unusable(f"{path} is not a profile database: {error}", _BRING_ONE) from error
 
 
 def _count_profiles(path: Path) -> int:
     with closing(open_unchanged(path)) as connection:
         (count,) = connection.execute("SELECT count(*) FROM profiles").fetchone()
     if not count:
-        raise BadDatabase(f"{path} holds no profiles")
+        raise BadDatabase(f"{path} contains no profiles")
     reply = SqlGuard(path).run("SELECT rowid FROM profiles_fts WHERE profiles_fts MATCH ?", ["a*"])
     if reply.error is not None:
-        raise BadDatabase(f"the full-text index of {path} does not answer: {reply.message}")
+        raise BadDatabase(f"the full-text index of {path} cannot be queried: {reply.message}")
     return int(count)
 
 
@@ -114,8 +114,9 @@ def check_data(source: str, database: Path, *, train: int, evaluation: int) -> s
         strangers = {handle for row in rows for handle in gold_of(row) if handle not in known}
         if strangers:
             raise Unusable(
-                f"{len(strangers)} handles of the split {split} are not in the database: {min(strangers)}",
-                "Use the queries that belong to the database, or the database that belongs to the queries.",
+                f"{len(strangers)} handles in the {split} split are not in the database, such as"
+                f" {min(strangers)}",
+                "Use queries and a database that belong together.",
             )
         fewer = f" (of {limit} asked for)" if len(rows) < limit else ""
         told.append(f"{len(rows)} {split} queries{fewer}")
@@ -138,17 +139,19 @@ def check_model(model: str, *, max_prompt: int, options: Options) -> str:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        advice = "Name a folder in Hugging Face format or a model of the hub in MODEL_NAME."
+        advice = "Set MODEL_NAME to a folder in Hugging Face format or a model on the Hugging Face Hub."
         raise Unusable(f"the model {model} cannot be read: {reason}", advice) from error
     try:
         require_shown(tokenizer, model, options.tool_template)
     except AgentUnusable as error:
-        raise Unusable(str(error), "Its prompt would not tell it what it can do.") from error
+        raise Unusable(str(error), "Its prompt would not list the tools.") from error
     messages = [{"role": "system", "content": system_prompt(options)}, {"role": "user", "content": "Who?"}]
     text = tokenizer.apply_chat_template(messages, tools=SCHEMAS, add_generation_prompt=True, tokenize=False)
     length = len(tokenizer.encode(text, add_special_tokens=False))
     if length > max_prompt:
-        raise Unusable(f"the prompt takes {length} tokens of {model}, more than {max_prompt}", "Raise it.")
+        raise Unusable(
+            f"the prompt has {length} tokens with {model}, more than {max_prompt}", "Raise the limit."
+        )
     return f"{config.model_type}, prompt of {length} tokens without the query"
 
 

@@ -33,7 +33,7 @@ def read_rows(source: str, split: str, limit: int | None) -> list[dict[str, Any]
     queries = [query_row({"split": split, **query}, number) for number, query in _queries(source, split)]
     rows = queries if limit is None else queries[:limit]
     if not rows:
-        raise BadQuery(f"{source} holds no queries of the split {split}")
+        raise BadQuery(f"{source} contains no queries in the {split} split")
     for row in rows:
         row["extra_info"]["split"] = split
     return rows
@@ -85,12 +85,12 @@ def _find_files(source: str) -> dict[Path, tuple[str, ...]]:
     elif source.count("/") == 1 and not source.startswith((".", "/", "~")):
         root = _fetch(source)
     else:
-        raise BadQuery(f"there is no file or folder {source}, and it is no dataset's id (owner/name)")
+        raise BadQuery(f"{source} is neither a file, a folder nor a dataset id (owner/name)")
     found = [each for each in sorted(root.rglob("*")) if each.is_file() and each.suffix in _ENDINGS]
     # The same rows may lie there in several forms; one of them is read.
     suffix = next((ending for ending in _ENDINGS if any(each.suffix == ending for each in found)), None)
     if suffix is None:
-        raise BadQuery(f"{source} holds no {', '.join(_ENDINGS)} file")
+        raise BadQuery(f"{source} contains no {', '.join(_ENDINGS)} file")
     return {each: _words(each.relative_to(root)) for each in found if each.suffix == suffix}
 
 
@@ -128,7 +128,7 @@ def _fetch(dataset: str) -> Path:
         )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadQuery(f"the dataset {dataset} cannot be fetched from the hub: {reason}") from error
+        raise BadQuery(f"the dataset {dataset} could not be downloaded from the Hub: {reason}") from error
 
 
 def _read_all(paths: list[Path]) -> Iterator[dict[str, Any]]:

@@ -30,11 +30,11 @@ def calculate(expression: str) -> str:
     '2'
     """
     if len(expression) > MAX_CHARACTERS:
-        raise BadExpression(f"the expression has more than {MAX_CHARACTERS} characters")
+        raise BadExpression(f"the expression is longer than {MAX_CHARACTERS} characters")
     try:
         value = _value(ast.parse(expression.strip(), mode="eval").body)
     except SyntaxError:
-        raise BadExpression("this is no arithmetic expression") from None
+        raise BadExpression("not an arithmetic expression") from None
     except (ZeroDivisionError, OverflowError, RecursionError, MemoryError, ValueError) as error:
         raise BadExpression(str(error) or type(error).__name__) from None
     return str(int(value)) if float(value).is_integer() else f"{value:.10g}"
@@ -52,7 +52,7 @@ def _value(node: ast.expr) -> int | float:
     elif isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
         found = _UNARY[type(node.op)](_value(node.operand))
     else:
-        raise BadExpression("only numbers, + - * / // % ** and brackets can be calculated")
+        raise BadExpression("only numbers, + - * / // % ** and parentheses are allowed")
     if isinstance(found, complex) or abs(found) > 10**_MAX_DIGITS:
         raise BadExpression("the value is too large")
     return found

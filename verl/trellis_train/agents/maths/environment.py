@@ -57,7 +57,7 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:  # noqa:
         return Answer(str(arguments.get("answer", "")))
     expression = arguments.get("expression")
     if not isinstance(expression, str):
-        raise BadRequest("calculate needs an expression as text")
+        raise BadRequest("calculate needs an expression (a string)")
     try:
         return Answer(calculate(expression))
     except BadExpression as error:

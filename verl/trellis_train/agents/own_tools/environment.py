@@ -33,7 +33,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
         raise BadRequest(f"The code cannot be used: {error}.") from error
     if missing:
         raise BadRequest(
-            f"{CODE_FILE} has no function {', '.join(missing)}: every tool needs one of its name."
+            f"{CODE_FILE} does not define {', '.join(missing)}: every tool needs a function with its name."
         )
     described = [tool.model_dump(mode="json") for tool in tools]
     write_atomically(folder / SCHEMAS_FILE, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
@@ -45,7 +45,7 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
     described = next(each for each in read_schemas(folder / SCHEMAS_FILE) if each.name == tool)
     fault = find_argument_fault(described, arguments)
     if fault is not None:
-        return Answer(f"The arguments do not fit: {fault}", error="BAD_ARGUMENTS")
+        return Answer(f"Invalid arguments: {fault}", error="BAD_ARGUMENTS")
     try:
         value = json.loads(call_tool(folder / CODE_FOLDER, function_name(tool), arguments))
     except SandboxUnavailable as error:
@@ -71,9 +71,9 @@ def _copy_code(source: Path, target: Path) -> None:
     except BadPackage as error:
         raise BadRequest(f"The code cannot be used: {error}") from error
     if not (target / CODE_FILE).is_file():
-        raise BadRequest(f"The code has no {CODE_FILE} at its top.")
+        raise BadRequest(f"The code has no {CODE_FILE} at its top level.")
     if (target / REQUIREMENTS_FILE).is_file():
         raise BadRequest(
-            f"Tools of an environment take no {REQUIREMENTS_FILE}: they have the platform's packages. Tools"
-            " that need others belong into a workflow's own package."
+            f"Environment tools cannot have a {REQUIREMENTS_FILE}; they use the platform's packages. If your"
+            " tools need others, put them into a workflow package."
         )

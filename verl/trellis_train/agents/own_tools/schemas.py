@@ -24,12 +24,12 @@ def read_schemas(path: Path) -> list[ToolSchema]:
             raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.")
         found = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise BadRequest(f"The tool schemas are no JSON: {error}.") from error
+        raise BadRequest(f"The tool schemas are not valid JSON: {error}.") from error
     listed = found.get("tools") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not listed:
-        raise BadRequest('The tool schemas are a list, or {"tools": [...]}, with at least one tool.')
+        raise BadRequest('The tool schemas must be a list, or {"tools": [...]}, with at least one tool.')
     if len(listed) > MAX_TOOLS:
-        raise BadRequest(f"An environment has at most {MAX_TOOLS} tools, not {len(listed)}.")
+        raise BadRequest(f"An environment can have at most {MAX_TOOLS} tools, not {len(listed)}.")
     tools, faults = [], []
     for place, each in enumerate(listed):
         try:
@@ -46,24 +46,26 @@ def read_schemas(path: Path) -> list[ToolSchema]:
 def read_schema(entry: Any) -> ToolSchema:
     """``{"type": "function", "function": {...}}``, the function alone, or MCP's ``{"inputSchema": ...}``."""
     if not isinstance(entry, dict):
-        raise BadRequest("it is no JSON object.")
+        raise BadRequest("it is not a JSON object.")
     function = entry.get("function", entry)
     if not isinstance(function, dict):
-        raise BadRequest("its function is no JSON object.")
+        raise BadRequest("its function is not a JSON object.")
     name = function.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadRequest(f"its name {str(name)[:80]!r} is none: letters, digits, _, . and -, at most 64.")
+        raise BadRequest(f"invalid name {str(name)[:80]!r}: use up to 64 letters, digits, _, . and -.")
     parameters = function.get("parameters", function.get("inputSchema"))
     if parameters is None:
         parameters = {"type": "object", "properties": {}}
     if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
-        raise BadRequest(f"{name}: its parameters (or inputSchema) are no JSON Schema of an object.")
+        raise BadRequest(f"{name}: its parameters (or inputSchema) must be a JSON Schema of type object.")
     try:
         jsonschema.Draft202012Validator.check_schema(parameters)
     except jsonschema.SchemaError as error:
-        raise BadRequest(f"{name}: its parameters are no JSON Schema: {error.message[:200]}.") from error
+        raise BadRequest(
+            f"{name}: its parameters are not a valid JSON Schema: {error.message[:200]}."
+        ) from error
     if foreign := _find_foreign_reference(parameters):
-        raise BadRequest(f"{name}: its parameters refer to {foreign[:200]!r}; only '#/...' is followed.")
+        raise BadRequest(f"{name}: its parameters refer to {foreign[:200]!r}; only '#/...' is supported.")
     return ToolSchema(
         name=name,
         description=str(function.get("description") or ""),

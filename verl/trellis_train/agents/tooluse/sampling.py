@@ -66,14 +66,14 @@ def _submit(engine: Inference, task: Task, place: int, number: int, sampling: Sa
 def model_sampler(folder: Path, *, platform: str, max_model_len: int | None = None) -> Sampler:
     """A sampler that starts the model of ``folder``, answers, and ends it again."""
     if not (folder / "config.json").is_file():
-        raise BadTask(f"{folder} holds no model: there is no config.json")
+        raise BadTask(f"{folder} contains no model: config.json is missing")
 
     def sample(tasks: Sequence[Task], sampling: Sampling) -> list[list[str]]:
         settings = EngineSettings(max_model_len=max_model_len)
         engine: Any = Inference(folder, settings, platform=platform, seed=sampling.seed)
         try:
             if not getattr(engine.tokenizer, "chat_template", None):
-                raise BadTask(f"the tokenizer in {folder} has no chat template, which the prompts need")
+                raise BadTask(f"the tokenizer in {folder} has no chat template")
             return sample_with(engine, tasks, sampling)
         finally:
             engine.close()

@@ -37,9 +37,7 @@ class Task:
         if self.tools is not None:
             return Toolbox(self.tools)
         if self.truth.available_tools is None:
-            raise BadTask(
-                f"{self.id}: neither extra_info.tools nor available_tools says which tools there are"
-            )
+            raise BadTask(f"{self.id}: neither extra_info.tools nor available_tools lists the tools")
         return Toolbox({"name": name} for name in self.truth.available_tools)
 
 
@@ -47,7 +45,7 @@ def read_task(row: Mapping[str, Any], place: str) -> Task:
     """A row of verl's form (``verl-rl``). ``BadTask`` names ``place``."""
     prompt = row.get("prompt")
     if not isinstance(prompt, list) or not prompt or not all(_is_message(message) for message in prompt):
-        raise BadTask(f"{place}: 'prompt' is no list of messages")
+        raise BadTask(f"{place}: 'prompt' is not a list of messages")
     model = row.get("reward_model")
     text = model.get("ground_truth") if isinstance(model, Mapping) else None
     if not isinstance(text, str):
@@ -71,7 +69,7 @@ def load_tasks(path: Path, limit: int | None = None) -> list[Task]:
             break
         tasks.append(read_task(row, f"row {number} of {path.name}"))
     if not tasks:
-        raise BadTask(f"{path.name} holds no row")
+        raise BadTask(f"{path.name} is empty")
     return tasks
 
 
@@ -91,12 +89,12 @@ def _read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
     try:
         tools = json.loads(text) if isinstance(text, str) else text
     except ValueError as error:
-        raise BadTask(f"{place}: extra_info.tools is no JSON: {error}") from error
+        raise BadTask(f"{place}: extra_info.tools is not valid JSON: {error}") from error
     if not isinstance(tools, list):
-        raise BadTask(f"{place}: extra_info.tools is no list of tools")
+        raise BadTask(f"{place}: extra_info.tools is not a list of tools")
     found = [tool.get("function", tool) if isinstance(tool, dict) else tool for tool in tools]
     if not all(isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in found):
-        raise BadTask(f"{place}: extra_info.tools is no list of tools: each needs a name")
+        raise BadTask(f"{place}: extra_info.tools is not a list of tools: each needs a name")
     return found
 
 

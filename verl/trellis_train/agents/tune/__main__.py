@@ -116,7 +116,7 @@ def _find_signature_faults(path: Path, source: WorkflowSource) -> list[Fault]:
 def _read_task(text: str) -> dict[str, Any]:
     task = json.loads(text)
     if not isinstance(task, dict):
-        raise ValueError(f"--task takes a JSON object, not {text}")
+        raise ValueError(f"--task must be a JSON object, not {text}")
     return task
 
 
@@ -124,7 +124,7 @@ def _load(path: Path) -> ModuleType:
     """The file as a module: a person's own, on the person's own machine."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise WorkflowUnusable(f"'{path}' is no Python file.")
+        raise WorkflowUnusable(f"'{path}' is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     sys.modules[path.stem] = module

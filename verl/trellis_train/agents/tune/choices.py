@@ -10,7 +10,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "buffer.explorer_input.taskset.storage_type": ("file",),
     "explorer.rollout_model.tool_call_parser": ("hermes",),
     "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
-    # Weights go to the sampler after every step, which is what all of these mean with an interval of 1.
+    # Weights go to the rollout engine after every step, as all of these mean with an interval of 1.
     "synchronizer.sync_style": ("fixed", "dynamic_by_explorer", "dynamic_by_trainer"),
     "synchronizer.sync_method": ("nccl",),
     "monitor.monitor_type": ("tensorboard",),
@@ -57,14 +57,14 @@ def find_problems(config: Any) -> list[str]:
     problems += [f"model.{key}: {NO_BITS}" for key in BITS if getattr(config.model, key)]
     names = [each.name for each in config.explorer.auxiliary_models]
     if len(set(names)) < len(names):
-        problems.append(f"explorer.auxiliary_models has a name twice: {', '.join(names)}")
+        problems.append(f"explorer.auxiliary_models has duplicate names: {', '.join(names)}")
     problems += [
         f"explorer.auxiliary_models.{each.name}.base_url must be an http address, not {each.base_url!r}"
         for each in config.explorer.auxiliary_models
         if not each.base_url.startswith(("http://", "https://"))
     ]
     if len(config.buffer.explorer_input.eval_tasksets) > 1:
-        problems.append("buffer.explorer_input.eval_tasksets may hold one taskset")
+        problems.append("buffer.explorer_input.eval_tasksets can have only one taskset")
     sessions = config.buffer.batch_size * config.algorithm.repeat_times
     update = config.buffer.train_batch_size
     if update is not None and (update < 1 or sessions % update or update % config.algorithm.repeat_times):

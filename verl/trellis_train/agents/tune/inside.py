@@ -100,7 +100,7 @@ def load_functions() -> "tuple[Any, Any]":
     exec(compile(code, WORKFLOW_FILE, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - what this is for
     names = module.__dict__
     if not inspect.iscoroutinefunction(names.get(FUNCTION)):
-        raise TypeError(f"there is no async function {FUNCTION}(task, model)")
+        raise TypeError(f"the file has no async function {FUNCTION}(task, model)")
     return names[FUNCTION], names.get("judge")
 
 
@@ -170,10 +170,10 @@ async def run_session(task: "dict[str, Any]") -> "dict[str, Any]":
         metrics.update(found.metrics)
         if reward is None:
             if _judge is None:
-                raise TypeError("the workflow returned no reward, and there is no judge(task, response)")
+                raise TypeError("the workflow returned no reward, and the file has no judge(task, response)")
             judged = await _judge(*complete_arguments(_judge, task, found.response))
             if not isinstance(judged, ours.JudgeOutput):
-                raise TypeError(f"judge returned {type(judged).__name__}, not a JudgeOutput")
+                raise TypeError(f"the judge returned {type(judged).__name__}, not a JudgeOutput")
             reward = judged.reward
             metrics.update(judged.metrics)
     return {
@@ -189,7 +189,7 @@ def as_number(value: Any, what: str) -> float:
         raise TypeError(f"{what} is {type(value).__name__}, not a number")
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{what} is {number}, which is no finite number")
+        raise ValueError(f"{what} is {number}, not a finite number")
     return number
 
 

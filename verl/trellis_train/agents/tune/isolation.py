@@ -160,7 +160,7 @@ class WorkflowRunner:
                     answering = asyncio.create_task(self._answer(model, call))
                     pending[answering] = call["call"]
                 if not pending:
-                    raise SandboxError("the workflow waits for nothing")
+                    raise SandboxError("the workflow is stuck: it awaits something that never completes")
                 done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 replies = {pending.pop(each): each.result() for each in done}
                 step = await self._call(process, "resume", replies)
@@ -190,7 +190,7 @@ class WorkflowRunner:
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._threads, process.call, function, argument)
         if not isinstance(step, dict):
-            raise SandboxError("it wrote something else where the answers belong")
+            raise SandboxError("it wrote invalid data to the result pipe")
         return step
 
     def _take(self) -> "_Process":
@@ -260,7 +260,7 @@ class _Process:
 def _read_calls(calls: Any) -> list[dict[str, Any]]:
     """What a stranger's process asks for; ``SandboxError`` where that is something else."""
     if not isinstance(calls, list) or not all(isinstance(each, dict) and "call" in each for each in calls):
-        raise SandboxError("it wrote something else where its calls belong")
+        raise SandboxError("it wrote invalid data to the call pipe")
     return calls
 
 
@@ -271,10 +271,10 @@ def read_result(done: Any) -> SessionResult:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
     if not isinstance(done, dict) or not is_number(done.get("reward")):
-        raise SandboxError("the workflow returned no finite reward")
+        raise SandboxError("the workflow's reward is not a finite number")
     metrics = done.get("metrics") or {}
     if not isinstance(metrics, dict) or not all(map(is_number, metrics.values())):
-        raise SandboxError("the workflow returned metrics that are no finite numbers")
+        raise SandboxError("the workflow returned metrics that are not finite numbers")
     response = done.get("response")
     return SessionResult(
         reward=float(done["reward"]),

@@ -30,7 +30,7 @@ from trellis_train.rollout.synchronous_executor import Inline
 
 #: Characters of a session that travel with its samples.
 MAX_TRAJECTORY_CHARACTERS = 24_000
-NO_CALL = "the workflow never called the model, so there is nothing to learn"
+NO_CALL = "the workflow never called the model, so there is nothing to train on"
 
 
 class TuneLoop(AgentLoopBase):

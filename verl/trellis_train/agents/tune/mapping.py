@@ -7,8 +7,8 @@ from typing import Any
 from trellis_train.agents.tune.settings import Taskset, TuneConfig
 
 log = logging.getLogger(__name__)
-#: The recipe's knob for each key that has one.
-KNOBS = {
+#: The recipe's parameter for each key that has one.
+PARAMETERS = {
     "algorithm.repeat_times": "group_size",
     "algorithm.optimizer.lr": "learning_rate",
     "model.max_prompt_tokens": "max_prompt_length",
@@ -42,7 +42,7 @@ SETTINGS = {
     "explorer.rollout_model.enable_thinking": THINKING_SETTING,
     "trainer.ulysses_sequence_parallel_size": f"{_ACTOR}.fsdp_config.ulysses_sequence_parallel_size",
 }
-#: Of a CPU's sampler: it has one way to run.
+#: Of a CPU's rollout engine: it has one way to run.
 _NOT_ON_CPU = ("explorer.rollout_model.dtype", "explorer.rollout_model.enforce_eager")
 #: Read elsewhere in ``map_config``.
 _OTHERS = (
@@ -95,8 +95,8 @@ class MappedJob:
 
 def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -> MappedJob:
     """The job that a configuration asks for; a warning, once, names the keys that nothing uses."""
-    values = {key: _value(config, key) for key in (*KNOBS, *SETTINGS)}
-    params = {knob: values[key] for key, knob in KNOBS.items()}
+    values = {key: _value(config, key) for key in (*PARAMETERS, *SETTINGS)}
+    params = {parameter: values[key] for key, parameter in PARAMETERS.items()}
     params["reasoning_parser"] = params["reasoning_parser"] or "none"
     overrides = {
         setting: values[key]
@@ -140,11 +140,11 @@ def warn_unused(keys: list[str]) -> None:
     new = [key for key in keys if key not in _warned]
     if new:
         _warned.update(new)
-        log.warning("Accepted, but without effect here: %s", ", ".join(new))
+        log.warning("Accepted but has no effect here: %s", ", ".join(new))
 
 
 def _find_unused(set_keys: frozenset[str], platform: str) -> list[str]:
-    used = {*KNOBS, *SETTINGS, *_OTHERS}
+    used = {*PARAMETERS, *SETTINGS, *_OTHERS}
     ignored = set(_NOT_ON_CPU) if platform == "cpu" else set()
     named = {key for key in set_keys if key.startswith("environments")}
     return sorted(key for key in set_keys - named if key not in used or key in ignored)

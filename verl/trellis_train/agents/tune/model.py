@@ -146,8 +146,8 @@ class RecordingChatModel(TunableChatModel):
     async def _begin(self, branch: Branch, messages: list[Message]) -> None:
         if branch.tools and not self._shows_tools():
             raise ModelError(
-                "the model's chat template shows no tools, so it would never learn of them: take a model that"
-                f" is trained on tools, or set tool_template to {HERMES}"
+                "the model's chat template does not support tools: choose a model with tool support, or set"
+                f" tool_template to {HERMES}"
             )
         try:
             await branch.transcript.begin(messages)
@@ -167,8 +167,8 @@ class RecordingChatModel(TunableChatModel):
                 raise ModelError(f"the messages cannot be rendered: {error}") from error
             if not has_room:
                 raise ContextExceeded(
-                    f"the conversation leaves no room for a reply: at most {transcript.max_response} tokens "
-                    "may follow its prompt"
+                    "the conversation leaves no room for a reply: at most "
+                    f"{transcript.max_response} tokens may follow its prompt"
                 )
         prompt_tokens = len(branch.ids)
         wanted = (
@@ -289,7 +289,7 @@ def _plain_call(call: Any) -> Message:
         try:
             arguments = json.loads(arguments)
         except ValueError:
-            raise ModelError("the arguments of a call in tool_calls are no JSON") from None
+            raise ModelError("the arguments of a call in tool_calls are not valid JSON") from None
     return {"type": "function", "function": {"name": function.get("name"), "arguments": arguments}}
 
 

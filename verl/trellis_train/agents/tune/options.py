@@ -1,4 +1,4 @@
-"""What a run may choose of its sessions: the recipe's knobs of group ``agent``."""
+"""What a run may choose of its sessions: the recipe's parameters of group ``agent``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -41,7 +41,9 @@ class Options:
         }
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(chosen) - known):
-            raise BadOptions(f"tune has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+            raise BadOptions(
+                f"unknown tune option: {', '.join(unknown)}; choose from {', '.join(sorted(known))}"
+            )
         template = chosen.pop("tool_template", OWN)
         if template not in (OWN, HERMES):
             raise BadOptions(f"tool_template must be {OWN} or {HERMES}, not {template!r}")

@@ -112,7 +112,7 @@ def find_function(code: bytes, name: str) -> str:
         tree = ast.parse(code)
     except SyntaxError as error:
         raise WorkflowUnusable(
-            f"The workflow file '{name}' is no Python: line {error.lineno}: {error.msg}."
+            f"The workflow file '{name}' is not valid Python: line {error.lineno}: {error.msg}."
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise WorkflowUnusable(f"The workflow file '{name}' cannot be parsed ({error}).") from None
@@ -123,8 +123,8 @@ def find_function(code: bytes, name: str) -> str:
         return DEFAULT_FUNCTION
     if len(found) != 1:
         raise WorkflowUnusable(
-            f"The workflow file '{name}' has {len(found)} async functions: name one 'workflow', "
-            "or say which with file.py:function."
+            f"The workflow file '{name}' has {len(found)} async functions: name one of them 'workflow', "
+            "or choose one with file.py:function."
         )
     return found[0]
 

@@ -62,8 +62,8 @@ def find_installed(requirements: Sequence[str], cache: Path | None = None) -> Pa
     place = (cache or cache_folder()) / hash_requirements(requirements)
     if not (place / LIST_FILE).is_file():
         raise NotInstalled(
-            f"The {len(requirements)} requirements of the workflow are not installed yet:"
-            " trellis tune validate and trellis tune run install them."
+            f"The workflow's {len(requirements)} requirements are not installed yet;"
+            " trellis tune validate or trellis tune run installs them."
         )
     return place / SITE_FOLDER
 
@@ -75,7 +75,7 @@ def install(
     if not requirements:
         return None
     if find_spec("pip") is None:
-        raise NotInstalled(f"The Python of jobs ({sys.executable}) has no pip, which installs requirements.")
+        raise NotInstalled(f"The jobs' Python ({sys.executable}) has no pip to install requirements with.")
     cache.mkdir(parents=True, exist_ok=True)
     key = hash_requirements(requirements)
     place = cache / key
@@ -122,7 +122,7 @@ def _install(requirements: Sequence[str], draft: Path, timeout_s: float, max_byt
                 process.wait()
     if process.returncode:
         raise NotInstalled(
-            f"The requirements cannot be installed: {explain(log.read_text(errors='replace'))}"
+            f"The requirements could not be installed: {explain(log.read_text(errors='replace'))}"
         )
     shutil.rmtree(temporary, ignore_errors=True)
     listed = {"requirements": sorted(requirements), "packages": _list_packages(site)}
@@ -153,7 +153,7 @@ def _check_size(folder: Path, max_bytes: int) -> None:
             path = os.path.join(root, name)
             total += os.lstat(path).st_size if os.path.lexists(path) else 0
     if total > max_bytes:
-        raise NotInstalled(f"The requirements take more than {max_bytes // MIB} MiB.")
+        raise NotInstalled(f"The requirements are larger than {max_bytes // MIB} MiB.")
 
 
 def explain(log: str) -> str:

@@ -87,7 +87,7 @@ class Services:
             return await self._ask(call["name"], call["messages"], call["tools"], call["options"])
         if kind == "host":
             return await self._fetch(call["request"])
-        raise ModelError(f"nothing answers calls of the kind {kind!r}")
+        raise ModelError(f"unknown call {kind!r}")
 
     async def warm_up(self) -> None:
         """Ask each of the other models once, which loads it; ``ServicesUnusable`` where that fails."""
@@ -128,7 +128,7 @@ class Services:
                 try:
                     answer = await client.post(address, json=body, headers=headers)
                 except httpx.HTTPError as error:
-                    raise ModelError(f"the model {name} does not answer: {type(error).__name__}") from None
+                    raise ModelError(f"the model {name} is not responding: {type(error).__name__}") from None
                 is_over = asyncio.get_running_loop().time() > deadline
                 if answer.status_code != _STARTING or is_over:
                     return read_completion(name, answer)
@@ -138,13 +138,13 @@ class Services:
         address, method = str(request["url"]), str(request["method"]).upper()
         self._check_host(address)
         if method not in _METHODS:
-            raise ModelError(f"a host is asked with {', '.join(_METHODS)}, not {method[:20]}")
+            raise ModelError(f"the method must be one of {', '.join(_METHODS)}, not {method[:20]}")
         body, given = request["body"], request["json"]
         if body is not None and not isinstance(body, str):
-            raise ModelError("the body of a request is a text; json= takes anything else")
+            raise ModelError("the request body must be a string; use json= for other data")
         content = json.dumps(given) if given is not None else body
         if content is not None and len(str(content)) > _MAX_BYTES:
-            raise ModelError(f"a request may have {_MAX_BYTES // 1024**2} MiB")
+            raise ModelError(f"a request can be at most {_MAX_BYTES // 1024**2} MiB")
         headers = {
             str(name): str(value)
             for name, value in request["headers"].items()
@@ -161,7 +161,7 @@ class Services:
             ):
                 received = await _read(answer)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ModelError(f"{address[:200]} does not answer: {type(error).__name__}: {error}") from None
+            raise ModelError(f"{address[:200]} is not responding: {type(error).__name__}: {error}") from None
         text = received.decode(answer.encoding or "utf-8", "replace")
         return {"status": answer.status_code, "headers": dict(answer.headers), "text": text}
 
@@ -170,14 +170,14 @@ class Services:
             parts = urlsplit(address)
             port = parts.port or _PORTS.get(parts.scheme)
         except ValueError as error:
-            raise ModelError(f"{address[:200]!r} is no address: {error}") from None
+            raise ModelError(f"{address[:200]!r} is not a valid URL: {error}") from None
         host = parts.hostname or ""
         names = {f"{host}:{port}", *([host] if port == _PORTS.get(parts.scheme) else [])}
         if parts.scheme not in _PORTS or parts.username is not None or not names & self.hosts:
             granted = ", ".join(sorted(self.hosts)) or "none"
             raise ModelError(
-                f"the host {host or address[:100]} is not granted to workflows (granted: {granted});"
-                " the owner of the platform names hosts in TRELLIS_WORKFLOW_HOSTS"
+                f"the host {host or address[:100]} is not allowed for workflows (allowed: {granted});"
+                " an administrator can add hosts to TRELLIS_WORKFLOW_HOSTS"
             )
 
 
@@ -187,7 +187,7 @@ NO_SERVICES = Services()
 def read_completion(name: str, answer: httpx.Response) -> dict[str, Any]:
     """A chat completion as the reply that a workflow gets; ``ModelError`` for anything else."""
     if answer.status_code != httpx.codes.OK:
-        raise ModelError(f"the model {name} answered {answer.status_code}: {answer.text[:300]}")
+        raise ModelError(f"the model {name} returned HTTP {answer.status_code}: {answer.text[:300]}")
     try:
         told = answer.json()
         choice, usage = told["choices"][0], told.get("usage") or {}
@@ -201,7 +201,7 @@ def read_completion(name: str, answer: httpx.Response) -> dict[str, Any]:
             for call in message.get("tool_calls") or ()
         ]
     except (ValueError, KeyError, TypeError, LookupError) as error:
-        raise ModelError(f"the model {name} answered something else than a completion: {error}") from None
+        raise ModelError(f"the model {name} returned an invalid completion: {error}") from None
     text = str(message.get("content") or "")
     return {
         "text": text,
@@ -220,10 +220,10 @@ def _describe(tool: ToolSchema) -> dict[str, Any]:
 async def _read(answer: httpx.Response) -> bytes:
     """The answer as it was sent: unpacked, a small one may be larger than what is counted here."""
     if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise ModelError("the host answered in a compressed form, which was not asked for")
+        raise ModelError("the host returned a compressed response that was not requested")
     received = b""
     async for chunk in answer.aiter_raw():
         received += chunk
         if len(received) > _MAX_BYTES:
-            raise ModelError(f"the host answered more than {_MAX_BYTES // 1024**2} MiB")
+            raise ModelError(f"the host returned more than {_MAX_BYTES // 1024**2} MiB")
     return received

@@ -180,7 +180,7 @@ def load_config(path: Path | str) -> tuple[TuneConfig, frozenset[str]]:
     try:
         written = OmegaConf.load(path)
     except FileNotFoundError:
-        raise ValueError(f"Invalid configuration: there is no file {path}") from None
+        raise ValueError(f"Invalid configuration: file not found: {path}") from None
     except (OSError, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
         raise ValueError(f"Invalid configuration: {path} cannot be read ({_first_line(error)})") from error
     return read_config(written)
@@ -191,7 +191,7 @@ def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
     try:
         plain = OmegaConf.to_container(OmegaConf.create(written), resolve=False)
         if not isinstance(plain, dict):
-            raise ValueError("the file must hold keys with values")
+            raise ValueError("the file must contain keys with values")
         merged = OmegaConf.merge(OmegaConf.structured(TuneConfig), plain)
         config = OmegaConf.to_object(merged)
     except (OmegaConfBaseException, ValueError, AssertionError, TypeError) as error:

@@ -158,15 +158,15 @@ def find_session_faults(
     try:
         trials = try_sessions(source, tasks, services=services)
     except ServicesUnusable as error:
-        return [Fault("NO_ENVIRONMENT", None, "environments that are there", str(error))]
+        return [Fault("NO_ENVIRONMENT", None, "environments that exist", str(error))]
     except WorkflowUnusable as error:
-        return [Fault("NOT_LOADABLE", None, "code that the sandbox can load", explain_loading(error, folder))]
+        return [Fault("NOT_LOADABLE", None, "code that loads in the sandbox", explain_loading(error, folder))]
     failed = [trial.failure for trial in trials if trial.failure is not None]
     if not failed:
         return []
     first = failed[0]
     got = f"{first}; it failed for {len(failed)} of {len(trials)} tasks, with a scripted model"
-    return [Fault("SESSION_FAILED", None, "a session that ends with a reward", got, detail=first.traceback)]
+    return [Fault("SESSION_FAILED", None, "a session that returns a reward", got, detail=first.traceback)]
 
 
 def explain_loading(error: Exception, folder: Path | None) -> str:
@@ -176,8 +176,8 @@ def explain_loading(error: Exception, folder: Path | None) -> str:
     if folder is None or not name or not ((folder / f"{name}.py").is_file() or (folder / name).is_dir()):
         return str(error)
     return (
-        f"{error} {name} lies beside the file, but the sandbox has the workflow's own file and installed "
-        "packages only: move what is needed into the file"
+        f"{error} {name} is next to the file, but the sandbox only has the workflow's own file and installed "
+        "packages: move what you need into the file"
     )
 
 
@@ -214,7 +214,7 @@ def _find_template_faults(job: MappedJob) -> list[Fault]:
     if any("enable_thinking" in file.read_text(errors="replace") for file in files if file.is_file()):
         return []
     key = "explorer.rollout_model.enable_thinking"
-    return [Fault("NO_EFFECT", key, "a chat template that knows enable_thinking", job.model)]
+    return [Fault("NO_EFFECT", key, "a chat template that supports enable_thinking", job.model)]
 
 
 def _read_first(rows: MappedRows, place: str) -> tuple[list[Fault], list[dict[str, Any]]]:
@@ -251,5 +251,5 @@ def _iterate_lines(path: Path) -> Iterator[dict[str, Any]]:
             if line.strip():
                 row = json.loads(line)
                 if not isinstance(row, dict):
-                    raise ValueError("a line holds no JSON object")
+                    raise ValueError("a line is not a JSON object")
                 yield row

@@ -13,7 +13,7 @@ def read_label(row: Mapping[str, Any], column: str | None, place: str) -> float 
     if column is None:
         return None
     if column not in row:
-        raise BenchmarkUnusable(f"{place} has no column '{column}' with a person's verdict")
+        raise BenchmarkUnusable(f"{place} has no column '{column}' with human labels")
     value = row[column]
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -24,7 +24,7 @@ def read_label(row: Mapping[str, Any], column: str | None, place: str) -> float 
         label = -1.0
     if not 0 <= label <= 1:
         raise BenchmarkUnusable(
-            f"'{column}' in {place} is {str(value)[:100]!r}; a person's verdict is true, false, or 0 to 1"
+            f"'{column}' in {place} is {str(value)[:100]!r}; a human label must be true, false, or 0 to 1"
         )
     return label
 

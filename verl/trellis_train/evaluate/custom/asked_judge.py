@@ -91,8 +91,8 @@ class AskedJudge:
                     return self._send(question)
         except BudgetSpent as error:
             raise NotJudged(
-                f"the judge '{self._name}' has reached its cost bound: {error}; raise max_cost or lower the "
-                "limit of problems"
+                f"the judge '{self._name}' has reached its cost limit: {error}; raise max_cost or lower the "
+                "number of problems (limit)"
             ) from None
         except NoReply as error:
             raise NotJudged(str(error)) from None

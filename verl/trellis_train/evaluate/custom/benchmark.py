@@ -45,7 +45,7 @@ class Custom:
         messages = self._ask(row)
         answer = read_answer(row, self._order, self._format)
         if answer is None and self._scorer.needs_answer:
-            raise BenchmarkUnusable(f"{row.place} has no answer to compare with")
+            raise BenchmarkUnusable(f"{row.place} has no reference answer")
         text = "\n\n".join(message["content"] for message in messages)
         groups = {kind: self._group(row, kind) for kind in self.group_kinds}
         problem = Problem(
@@ -55,7 +55,7 @@ class Custom:
 
     def _group(self, row: Row, column: str) -> str:
         if column not in row.values:
-            raise BenchmarkUnusable(f"{row.place} has no column '{column}' to break scores down by")
+            raise BenchmarkUnusable(f"{row.place} has no column '{column}' to group scores by")
         value = row.values[column]
         return _NO_GROUP if value is None else str(value)
 
@@ -131,9 +131,9 @@ class Custom:
     def manifest(self) -> dict[str, Any]:
         """Columns, template, scorer and examples."""
         order = self._order
-        shots_from = f"the first of the part '{SHOTS_PART}'"
+        shots_from = f"first rows of the {SHOTS_PART} split"
         if not has_part(self._files, SHOTS_PART):
-            shots_from = "other rows, drawn by the seed"
+            shots_from = "other rows, sampled with the seed"
         return {
             "dataset": order.dataset,
             "columns": dict(order.columns),

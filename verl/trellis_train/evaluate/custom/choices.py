@@ -27,10 +27,12 @@ class ChosenAnswers(PlainScorer):
         """The letter of the right choice; there must be 2 to 26 choices, and one of them right."""
         choices = problem.row.get(self._column)
         if not isinstance(choices, list) or not 2 <= len(choices) <= _MOST_CHOICES:
-            raise BenchmarkUnusable(f"'{self._column}' in {place} must be a list of 2 to {_MOST_CHOICES}")
+            raise BenchmarkUnusable(
+                f"'{self._column}' in {place} must be a list of 2 to {_MOST_CHOICES} choices"
+            )
         number = right_choice(problem.gold, choices)
         if number is None:
-            raise BenchmarkUnusable(f"the answer in {place} names none of its {len(choices)} choices")
+            raise BenchmarkUnusable(f"the answer in {place} doesn't match any of its {len(choices)} choices")
         return letter_of(number)
 
     def score(self, problem: Problem, answer: str) -> Scored:

@@ -43,7 +43,7 @@ class JudgeAnswers(PlainScorer):
         super().__init__(task)
         settings = self.settings
         if task.judge is None:
-            raise BenchmarkUnusable(f"the judge '{settings.judge}' was not handed over to this run")
+            raise BenchmarkUnusable(f"the judge '{settings.judge}' is missing from this run's spec")
         self._is_pairwise = settings.form == "pairwise"
         self.needs_answer = self._is_pairwise
         self.metrics = ("win_rate", "consistency") if self._is_pairwise else ("grade", "accuracy")

@@ -58,7 +58,7 @@ def list_points(rubric: str) -> list[str]:
     points = [_BULLET.sub("", line).strip() for line in rubric.splitlines() if line.strip()]
     if len(points) > _MOST_POINTS:
         raise ValueError(
-            f"the rubric has {len(points)} lines; {_MOST_POINTS} points, a line each, are graded"
+            f"the rubric has {len(points)} lines; at most {_MOST_POINTS} points are allowed, one per line"
         )
     return points
 
@@ -103,7 +103,7 @@ def read_better(text: str) -> tuple[float, str]:
     better = str(reply.get("better")).strip().lower()
     worth = {"a": 1.0, "b": 0.0, "tie": 0.5}
     if better not in worth:
-        raise BadReply(f"the judge did not say which is better: {text.strip()[:_SHOWN]!r}")
+        raise BadReply(f"the judge did not say which answer is better: {text.strip()[:_SHOWN]!r}")
     return worth[better], _read_reason(reply)
 
 
@@ -115,15 +115,15 @@ def _read_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):
-        raise BadReply(f"the judge replied with something else than was asked for: {stripped[:_SHOWN]!r}")
+        raise BadReply(f"the judge's reply is not the requested JSON object: {stripped[:_SHOWN]!r}")
     return reply
 
 
 def _read_grade(grade: Any) -> float:
     if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
-        raise BadReply(f"the judge's grade {str(grade)[:_SHOWN]!r} is no number")
+        raise BadReply(f"the judge's grade {str(grade)[:_SHOWN]!r} is not a number")
     if not LOWEST <= grade <= HIGHEST:
-        raise BadReply(f"the judge's grade {grade} is not within {LOWEST} to {HIGHEST}")
+        raise BadReply(f"the judge's grade {grade} is not between {LOWEST} and {HIGHEST}")
     return (grade - LOWEST) / (HIGHEST - LOWEST)
 
 

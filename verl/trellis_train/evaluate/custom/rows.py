@@ -63,7 +63,9 @@ def fill(template: str, row: Row, shown: Mapping[str, str] | None = None) -> str
             return "" if value is None else value if isinstance(value, str) else str(value)
         if _NAME.fullmatch(name) and not name.isdecimal():
             columns = ", ".join(values)
-            raise BenchmarkUnusable(f"the template names '{name}', and {row.place} has the columns {columns}")
+            raise BenchmarkUnusable(
+                f"the template uses '{name}', but {row.place} only has the columns {columns}"
+            )
         return match.group()
 
     return _FIELD.sub(replace, template)
@@ -84,7 +86,7 @@ def _before_answer(reader: RowReader, row: Row) -> tuple[list[Message], str | No
         return messages, None
     last = turns[-1]
     if last == 0:
-        raise BadRow("the conversation begins with the assistant, so there is no prompt")
+        raise BadRow("the conversation starts with an assistant message, so there is no prompt")
     return messages[:last], messages[last]["content"]
 
 

@@ -34,7 +34,7 @@ class FileAnswers(PlainScorer):
     def __init__(self, task: BenchmarkTask) -> None:
         super().__init__(task)
         if task.scorer_path is None:
-            raise BenchmarkUnusable(f"the scorer '{self.settings.file}' was not handed over to this run")
+            raise BenchmarkUnusable(f"the scorer '{self.settings.file}' is missing from this run's spec")
         path = Path(task.scorer_path)
         try:
             self._sha256 = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -50,7 +50,9 @@ class MatchedAnswers(PlainScorer):
         try:
             self._pattern = regex.compile(cast("RegexScorer", self.settings).pattern)
         except regex.error as error:
-            raise BenchmarkUnusable(f"the pattern of '{task.label}' cannot be read: {error}") from error
+            raise BenchmarkUnusable(
+                f"the pattern of '{task.label}' is not a valid regular expression: {error}"
+            ) from error
 
     def score(self, problem: Problem, answer: str) -> Scored:
         """1 or 0; FAILED where the pattern takes too long."""
@@ -59,7 +61,9 @@ class MatchedAnswers(PlainScorer):
             for match in self._pattern.finditer(answer, timeout=PATTERN_TIMEOUT_S):
                 last = match
         except TimeoutError:
-            return failed(self.metrics, f"the pattern took longer than {PATTERN_TIMEOUT_S:g} s on the answer")
+            return failed(
+                self.metrics, f"the pattern took longer than {PATTERN_TIMEOUT_S:g} s on this answer"
+            )
         if last is None:
             return unanswered(self.metrics)
         found = (last.group(1) if self._pattern.groups else last.group(0)) or ""

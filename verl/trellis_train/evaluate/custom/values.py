@@ -27,7 +27,7 @@ class NumericAnswers(PlainScorer):
         """The number that the reference ends in."""
         number = last_number(find_reference_answer(problem.gold)) or last_number(problem.gold)
         if number is None:
-            raise BenchmarkUnusable(f"the answer in {place} holds no number")
+            raise BenchmarkUnusable(f"the answer in {place} contains no number")
         return number
 
     def score(self, problem: Problem, answer: str) -> Scored:
@@ -78,7 +78,7 @@ class JsonAnswers(PlainScorer):
             schema = json.loads(self._schema)
             validator_for(schema).check_schema(schema)
         except (ValueError, SchemaError) as error:
-            raise BenchmarkUnusable(f"the schema of '{task.label}' cannot be used: {error}") from error
+            raise BenchmarkUnusable(f"the schema of '{task.label}' is invalid: {error}") from error
 
     def reference(self, problem: Problem, place: str) -> str:
         """Where answers must equal it, the reference must be JSON."""

@@ -67,7 +67,7 @@ class HarnessMeasurement:
             self._draws[name] = sorted(draw_places(count, self._order.limit, self._seed))
         self.total = sum(len(places) for places in self._draws.values())
         if self.total == 0:
-            raise BenchmarkUnusable(f"{self.label}: the task {self._order.task} has no documents")
+            raise BenchmarkUnusable(f"{self.label}: the task '{self._order.task}' has no documents")
 
     def prepare(self, tokenizer: Any, output_dir: Path, identity: dict[str, Any]) -> None:
         """Take up what earlier attempts have left."""
@@ -211,8 +211,8 @@ def load_task(name: str) -> Any:
     except Exception as error:  # the edge to the loaders of hundreds of tasks
         raise BenchmarkUnusable(
             f"the data of lm-evaluation-harness's task '{name}' could not be loaded "
-            f"({type(error).__name__}: {error}); where there is no way to the hub, its data must lie in the "
-            "hub's cache"
+            f"({type(error).__name__}: {error}); without access to the Hugging Face Hub, put its data in the "
+            "Hub cache first"
         ) from error
     unsafe = [each for each, task in loaded["tasks"].items() if getattr(task, "UNSAFE_CODE", False)]
     if unsafe:

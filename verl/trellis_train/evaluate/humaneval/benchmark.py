@@ -47,7 +47,7 @@ class HumanEval:
                 timeout_s=order.timeout_s, memory_bytes=order.memory_mb * MIB, packages=PACKAGES
             )
         except SandboxUnavailable as error:
-            raise BenchmarkUnusable(f"HumanEval executes what a model writes. {error}") from error
+            raise BenchmarkUnusable(f"HumanEval runs code written by the model. {error}") from error
 
     def problems(self) -> Sequence[Problem]:
         """The functions, in the order of the file."""
@@ -114,11 +114,11 @@ class HumanEval:
 
 def _check(order: HumanEvalOrder) -> None:
     if order.shots:
-        raise BenchmarkUnusable("HumanEval has no solved examples: shots must be 0")
+        raise BenchmarkUnusable("HumanEval has no few-shot examples: shots must be 0")
     if order.samples > 1 and order.decoding.temperature == 0:
         raise BenchmarkUnusable(
-            f"{order.samples} programs for each problem are all the same without a temperature: set "
-            "decoding.temperature above 0 (0.2 to 0.8 is usual)"
+            f"all {order.samples} samples per problem are identical at temperature 0: set "
+            "decoding.temperature above 0 (typically 0.2 to 0.8)"
         )
 
 
@@ -129,9 +129,9 @@ def _read(row: Row) -> Problem:
     try:
         begun = {each.name for each in ast.parse(values["prompt"]).body if isinstance(each, ast.FunctionDef)}
     except (SyntaxError, ValueError) as error:
-        raise BenchmarkUnusable(f"'prompt' in {row.place} is no Python: {error}") from error
+        raise BenchmarkUnusable(f"'prompt' in {row.place} is not valid Python: {error}") from error
     if values["entry_point"] not in begun:
-        raise BenchmarkUnusable(f"'prompt' in {row.place} does not begin {values['entry_point']}")
+        raise BenchmarkUnusable(f"'prompt' in {row.place} does not define {values['entry_point']}")
     if not values["prompt"].endswith("\n"):
         values["prompt"] += "\n"
     return Problem(

@@ -46,7 +46,7 @@ def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
             on_progress=lambda now: tools.tell(_translate(now)),
         )
     if not report.rows:
-        raise PipelineProblem("no_rows_made", f"No row was made: {_say_why(report)}.")
+        raise PipelineProblem("no_rows_made", f"No rows were generated: {_say_why(report)}.")
     record(task, tools, _content(request, settings, report, version, tools))
     return report.model_dump(mode="json")
 
@@ -88,7 +88,7 @@ def _content(
 def _say_why(report: GenerationReport) -> str:
     reasons = {**report.problems, **report.dropped}
     if report.stopped == "cost_bound":
-        return "not one fits into the bound on the cost"
+        return "the cost limit is too low for a single row"
     return ", ".join(f"{reason} {count:,}" for reason, count in reasons.items()) or "there were no seed rows"
 
 

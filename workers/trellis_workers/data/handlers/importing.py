@@ -185,7 +185,7 @@ def _provenance(task: ChildTask, request: contracts.ImportTask, source: Source) 
 def _warnings(report: ImportReport) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if report.quarantined:
-        message = f"{report.quarantined:,} rows could not be read; they are in quarantine."
+        message = f"{report.quarantined:,} rows could not be read and were quarantined."
         found.append({"code": "rows_in_quarantine", "message": message, "row_count": report.quarantined})
     for each in report.warnings:
         place = f"{each['source']}, line {each['line']}" if each["line"] else each["source"]

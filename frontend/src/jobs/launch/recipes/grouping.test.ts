@@ -6,7 +6,7 @@ import { firstSentence, groupRecipes, matchesRecipe } from './grouping'
 function recipeOf(id: string, family: Recipe['family'], part: Partial<Recipe> = {}): Recipe {
   return {
     id, family, engine: 'trl', title: { en: id.toUpperCase(), zh: id }, description: { en: 'Learns. Well.', zh: '学习。很好。' },
-    paper: null, is_experimental: false, trains_on: 'preference', data_formats: ['preference'], headline_metrics: [], fixed: {}, knobs: [], presets: [],
+    paper: null, is_experimental: false, row_format: 'preference', data_formats: ['preference'], headline_metrics: [], fixed: {}, parameters: [], presets: [],
     ...part,
   }
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 
-import type { JobCreate, Knob } from '../../types'
+import type { JobCreate, Parameter } from '../../types'
 import { emptySweep, isSweep, readSeeds, startVary, toSweep, toVariation, unreadableOf, type Vary } from './draft'
 
-const rate = { name: 'learning_rate', type: 'float', default: 1e-5, title: { en: '', zh: '' }, help: { en: '', zh: '' } } as Knob
-const choice = { ...rate, name: 'precision', type: 'choice', choices: ['fp32', 'bf16'] } as Knob
+const rate = { name: 'learning_rate', type: 'float', default: 1e-5, title: { en: '', zh: '' }, help: { en: '', zh: '' } } as Parameter
+const choice = { ...rate, name: 'precision', type: 'choice', choices: ['fp32', 'bf16'] } as Parameter
 const job = { name: 'sft', recipe: 'sft', model: 'mdl_a', dataset: 'ds_a', export_as: { name: 'x' } } as JobCreate
 
 function list(text: string): Vary {

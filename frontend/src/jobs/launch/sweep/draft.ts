@@ -1,7 +1,7 @@
 /** What varies in a launch, and how it becomes a sweep. */
 import type { SweepCreate, Variation } from '@/sweeps/types'
 
-import type { JobCreate, Knob } from '../../types'
+import type { JobCreate, Parameter } from '../../types'
 
 export type VaryKind = 'list' | 'range' | 'log'
 export type Method = 'grid' | 'random' | 'bayesian' | 'asha'
@@ -41,15 +41,15 @@ export function emptySweep(): SweepDraft {
 
 const SPECIAL = new Set(['rewards', 'environment', 'workflow'])
 
-export function canVary(knob: Knob): boolean {
-  return !SPECIAL.has(knob.type)
+export function canVary(parameter: Parameter): boolean {
+  return !SPECIAL.has(parameter.type)
 }
 
-/** What suits a knob to begin with: words and switches take all they can, numbers what stands there. */
-export function startVary(knob: Knob, value: unknown): Vary {
-  const isNumber = knob.type === 'int' || knob.type === 'float'
-  const words = knob.type === 'bool' ? ['true', 'false'] : (knob.choices ?? [])
-  const text = isNumber && typeof value === 'number' ? aroundNumber(value, knob.type === 'int').join(', ') : words.join(', ')
+/** What suits a parameter to begin with: words and switches take all they can, numbers what stands there. */
+export function startVary(parameter: Parameter, value: unknown): Vary {
+  const isNumber = parameter.type === 'int' || parameter.type === 'float'
+  const words = parameter.type === 'bool' ? ['true', 'false'] : (parameter.choices ?? [])
+  const text = isNumber && typeof value === 'number' ? aroundNumber(value, parameter.type === 'int').join(', ') : words.join(', ')
   return { kind: 'list', text, min: '', max: '', count: '' }
 }
 
@@ -66,15 +66,15 @@ function toNumber(text: string): number | null {
   return Number.isFinite(value) ? value : null
 }
 
-/** One value of a list, as the knob's type has it; undefined where it cannot be read. */
-function readItem(item: string, type: Knob['type']): number | boolean | string | undefined {
+/** One value of a list, as the parameter's type has it; undefined where it cannot be read. */
+function readItem(item: string, type: Parameter['type']): number | boolean | string | undefined {
   if (type === 'int' || type === 'float') return toNumber(item) ?? undefined
   if (type !== 'bool') return item
   return item === 'true' ? true : item === 'false' ? false : undefined
 }
 
 /** The variation that was typed; null where it cannot be read. */
-export function toVariation(vary: Vary, type: Knob['type']): Variation | null {
+export function toVariation(vary: Vary, type: Parameter['type']): Variation | null {
   if (vary.kind === 'list') {
     const items = vary.text.split(/[,，\n]/).map((item) => item.trim()).filter((item) => item !== '')
     const values = items.map((item) => readItem(item, type))
@@ -105,30 +105,30 @@ export function isSweep(draft: SweepDraft): boolean {
 }
 
 /** The parameters that cannot be read, and `seeds`. */
-export function unreadableOf(draft: SweepDraft, knobs: readonly Knob[]): string[] {
-  const types = new Map(knobs.map((knob) => [knob.name, knob.type]))
+export function unreadableOf(draft: SweepDraft, parameters: readonly Parameter[]): string[] {
+  const types = new Map(parameters.map((parameter) => [parameter.name, parameter.type]))
   const wrong = Object.entries(draft.vary).filter(([name, vary]) => toVariation(vary, types.get(name) ?? 'str') === null).map(([name]) => name)
   return readSeeds(draft.seeds) === null ? [...wrong, 'seeds'] : wrong
 }
 
 /** The request of a sweep; null while something cannot be read, or nothing varies. */
-export function toSweep(draft: SweepDraft, job: JobCreate, knobs: readonly Knob[]): SweepCreate | null {
-  if (!isSweep(draft) || unreadableOf(draft, knobs).length > 0) return null
-  const types = new Map(knobs.map((knob) => [knob.name, knob.type]))
+export function toSweep(draft: SweepDraft, job: JobCreate, parameters: readonly Parameter[]): SweepCreate | null {
+  if (!isSweep(draft) || unreadableOf(draft, parameters).length > 0) return null
+  const types = new Map(parameters.map((parameter) => [parameter.name, parameter.type]))
   const { name } = job
   // Runs would share the model's name; the best one is exported afterwards.
   const rest = Object.fromEntries(Object.entries(job).filter(([key]) => key !== 'export_as')) as JobCreate
-  const parameters = Object.fromEntries(Object.entries(draft.vary).flatMap(([key, vary]) => {
+  const varied = Object.fromEntries(Object.entries(draft.vary).flatMap(([key, vary]) => {
     const variation = toVariation(vary, types.get(key) ?? 'str')
     return variation === null ? [] : [[key, variation]]
   }))
-  const hasParameters = Object.keys(parameters).length > 0
+  const hasParameters = Object.keys(varied).length > 0
   const method = hasParameters ? draft.method : 'grid'
   const rule = method === 'asha' && draft.rule === 'none' ? 'asha' : draft.rule
   return {
     name: name.slice(0, 120),
     job: rest,
-    parameters,
+    parameters: varied,
     seeds: readSeeds(draft.seeds) ?? [],
     search: { method, seed: 0 },
     objective: { metric: draft.metric.trim() === '' ? null : draft.metric.trim(), mode: draft.mode, take: null },

@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return EXIT_BAD_REQUEST
     except OSError as error:
-        print(f"the data cannot be written to {given.folder}: {error}", file=sys.stderr)
+        print(f"could not write the data to {given.folder}: {error}", file=sys.stderr)
         return EXIT_BAD_REQUEST
     print(json.dumps(manifest, indent=2))
     return 0
@@ -110,10 +110,10 @@ def _read_rows(folder: Path, seed: int) -> dict[str, int]:
         return {}
     except (ValueError, TypeError, KeyError) as error:
         raise OtherSeed(
-            f"{folder / MANIFEST_FILE} cannot be read; make all kinds, or use a new folder"
+            f"{folder / MANIFEST_FILE} cannot be read; generate all kinds, or use a new folder"
         ) from error
     if found != seed:
-        raise OtherSeed(f"{folder} holds data of seed {found}: make all kinds, or use a new folder")
+        raise OtherSeed(f"{folder} contains data for seed {found}: generate all kinds, or use a new folder")
     return {name: count for name, count in rows.items() if (folder / name).is_file()}
 
 

@@ -80,7 +80,7 @@ def simulate(tool: Mapping[str, Any], arguments: Any) -> dict[str, Any]:
     if shape == "confirmed":
         number = arguments.get("id") or numbers.number(known["prefix"])
         return {"success": True, "id": number, "reference": f"R-{100000 + numbers.take(900000)}"}
-    raise ValueError(f"tool {tool['name']!r} returns {shape!r}, which is no shape of results")
+    raise ValueError(f"tool {tool['name']!r} returns {shape!r}, which is not a known result shape")
 
 
 def answer_of(tool: Mapping[str, Any], result: Mapping[str, Any]) -> str:

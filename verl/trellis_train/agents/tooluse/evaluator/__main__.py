@@ -63,9 +63,9 @@ def _metrics(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in METRICS]
     if not names:
-        raise argparse.ArgumentTypeError("no metric is named")
+        raise argparse.ArgumentTypeError("no metric was given")
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no metric {', '.join(unknown)}")
+        raise argparse.ArgumentTypeError(f"unknown metric: {', '.join(unknown)}")
     return names
 
 

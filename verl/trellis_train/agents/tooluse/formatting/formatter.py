@@ -45,7 +45,7 @@ def format_dialog(
     ]
     answers = [message["content"] for message in messages if message["role"] == "assistant"]
     if not answers:
-        raise BadDialog(f"dialog {dialog.get('id')!r} has no turn of the assistant to learn from")
+        raise BadDialog(f"dialog {dialog.get('id')!r} has no assistant turn to train on")
     return {
         "id": dialog["id"],
         "input": messages[1]["content"],
@@ -81,13 +81,13 @@ def offered_tools(
     names, room = [], len(row["tools"]) if distractors is None else distractors
     for name in row["tools"]:
         if name not in tools:
-            raise BadDialog(f"{row.get('id')!r} names the tool {name!r}, which does not exist")
+            raise BadDialog(f"{row.get('id')!r} uses the unknown tool {name!r}")
         if name in called or room > 0:
             names.append(name)
             room -= name not in called
     missing = called - set(names)
     if missing:
-        raise BadDialog(f"{row.get('id')!r} calls {sorted(missing)[0]!r}, which is not offered in it")
+        raise BadDialog(f"{row.get('id')!r} calls {sorted(missing)[0]!r}, which is not among its tools")
     return [tools[name] for name in names]
 
 
@@ -96,7 +96,7 @@ def _turns(dialog: Mapping[str, Any]) -> list[dict[str, str]]:
     results: list[str] = []
     for turn in dialog["turns"]:
         if turn["role"] not in _ROLES:
-            raise BadDialog(f"dialog {dialog.get('id')!r} has a turn of {turn['role']!r}")
+            raise BadDialog(f"dialog {dialog.get('id')!r} has a turn with the unknown role {turn['role']!r}")
         if turn["role"] == "tool":
             results.append(turn["content"])
             continue

@@ -52,7 +52,7 @@ def quotas(
     """
     check_weights(weights)
     if count < 0:
-        raise BadWeights(f"{count} rows cannot be drawn")
+        raise BadWeights(f"cannot sample {count} rows")
     taken = dict.fromkeys(weights, 0)
     left = count
     while left > 0:
@@ -121,8 +121,8 @@ def check_weights(weights: Mapping[TaskType, float]) -> None:
     """Raise ``BadWeights`` for what are no weights of tasks."""
     for name, weight in weights.items():
         if name not in TASK_TYPES:
-            raise BadWeights(f"there is no task {name!r}; tasks: {', '.join(TASK_TYPES)}")
+            raise BadWeights(f"unknown task {name!r}; choose from {', '.join(TASK_TYPES)}")
         if not 0 <= weight < float("inf"):
-            raise BadWeights(f"the weight of {name} is {weight}; weights are numbers from 0 on")
+            raise BadWeights(f"the weight of {name} is {weight}; weights must be 0 or more")
     if not sum(weights.values()) > 0:
         raise BadWeights("at least one task needs a weight above 0")

@@ -36,7 +36,7 @@ def decide_task_type(
     told = (metadata or {}).get("task_type")
     if told is not None:
         if told not in TASK_TYPES:
-            raise BadDialog(f"{told!r} is no task type; there are {', '.join(TASK_TYPES)}")
+            raise BadDialog(f"unknown task type {told!r}; choose from {', '.join(TASK_TYPES)}")
         return cast("TaskType", told)
     if len(set(tools)) >= PLAN_TOOLS or turns >= PLAN_TURNS:
         return "multi_step_planning"

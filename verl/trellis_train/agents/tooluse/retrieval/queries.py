@@ -47,7 +47,7 @@ class Corpus:
         known = self._places.get(name)
         if known is not None:
             if self.cards[known] != card:
-                raise BadQueries(f"{place}: '{name}' is another tool than the one named so before")
+                raise BadQueries(f"{place}: '{name}' differs from an earlier tool of the same name")
             return known
         self._places[name] = len(self.names)
         self.names.append(name)
@@ -87,17 +87,17 @@ def read_queries(rows: Iterable[Mapping[str, Any]], corpus: Corpus, where: str) 
 def _read(row: Mapping[str, Any], corpus: Corpus, place: str) -> Query:
     prompt, info = row.get("prompt"), row.get("extra_info")
     if not isinstance(prompt, list) or not prompt or not str(prompt[-1].get("content") or "").strip():
-        raise BadQueries(f"{place}: the prompt does not end in a query")
+        raise BadQueries(f"{place}: the prompt does not end with a query")
     if not isinstance(info, Mapping) or not isinstance(info.get("tool"), str):
         raise BadQueries(f"{place}: extra_info.tool is missing")
     try:
         tool = json.loads(info["tool"])
         name, card = str(tool["name"]), describe(tool)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadQueries(f"{place}: extra_info.tool is no tool: {error!r}") from error
+        raise BadQueries(f"{place}: extra_info.tool is not a valid tool: {error!r}") from error
     truth = (row.get("reward_model") or {}).get("ground_truth")
     if truth != name:
-        raise BadQueries(f"{place}: the reference is {truth!r}, and extra_info.tool is '{name}'")
+        raise BadQueries(f"{place}: the reference is {truth!r}, but extra_info.tool is '{name}'")
     tool_place = corpus.add(name, card, str(info.get("category") or ""), place)
     misleading = tuple(str(each) for each in info.get("hard_negatives") or ())
     return Query(str(prompt[-1]["content"]), tool_place, misleading)

@@ -45,7 +45,7 @@ class RunSettings:
         schema = load_retrieval_schema()
         unknown = [name for name in values if schema.find(name) is None]
         if unknown:
-            raise ValueError(f"The retrieval engine has no setting {', '.join(sorted(unknown))}.")
+            raise ValueError(f"Unknown retrieval setting: {', '.join(sorted(unknown))}.")
         known = {**schema.tree, **values}
 
         def pick(kind: type[Any]) -> Any:
@@ -80,7 +80,7 @@ class RetrievalRun:
             self._validation = load_queries(settings.validation_file, self._corpus)
         size = settings.training.batch_size
         if len(self._train) < size:
-            raise BadQueries(f"{len(self._train)} rows do not fill a batch of {size} requests")
+            raise BadQueries(f"{len(self._train)} rows are too few for a batch of {size} queries")
         self._trainer = self._load()
         self._saved_at: int | None = self._trainer.step if settings.resume_from else None
 
@@ -110,7 +110,9 @@ class RetrievalRun:
         if settings.resume_from is not None:
             folder = settings.resume_from / MODEL_FOLDER
             if not (folder / "config.json").is_file():
-                raise BadCheckpoint(f"the checkpoint {settings.resume_from} cannot be resumed: no weights")
+                raise BadCheckpoint(
+                    f"the checkpoint {settings.resume_from} cannot be resumed: it has no weights"
+                )
         encoder = Encoder.load(folder, settings.encoder).to(settings.device)
         trainer = RetrievalTrainer(encoder, self._corpus, self._train, settings.training)
         if settings.resume_from is not None:

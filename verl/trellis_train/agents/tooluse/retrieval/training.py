@@ -50,7 +50,7 @@ class RetrievalTrainer:
         self, encoder: Encoder, corpus: Corpus, queries: Sequence[Query], settings: TrainingSettings
     ) -> None:
         if len(queries) < settings.batch_size:
-            raise ValueError(f"{len(queries)} queries do not fill a batch of {settings.batch_size}")
+            raise ValueError(f"{len(queries)} queries are too few for a batch of {settings.batch_size}")
         self.encoder, self.corpus, self.queries, self.settings = encoder, corpus, list(queries), settings
         self._siblings = corpus.siblings()
         self.steps_per_epoch = len(queries) // settings.batch_size

@@ -44,13 +44,13 @@ class RewardSettings:
         costs = {**PENALTIES, **_read(penalties or {}, PENALTIES, "penalty")}
         for name, value in shares.items():
             if value < 0:
-                raise BadRewardSettings(f"the weight of {name} is {value:g}, below 0")
+                raise BadRewardSettings(f"the weight of {name} is {value:g}; it must not be negative")
         for name, value in costs.items():
             if value > 0:
-                raise BadRewardSettings(f"the penalty {name} is {value:g}, above 0")
+                raise BadRewardSettings(f"the penalty {name} is {value:g}; it must not be positive")
         total = math.fsum(shares.values())
         if not total > 0:
-            raise BadRewardSettings("all weights are 0: nothing would be rewarded")
+            raise BadRewardSettings("all weights are 0, so every reward would be 0")
         return cls({name: value / total for name, value in shares.items()}, costs)
 
     @classmethod
@@ -64,9 +64,9 @@ def _read(given: Mapping[str, Any], known: Mapping[str, float], what: str) -> di
     for key, value in given.items():
         name = _ALSO.get(key, key)
         if name not in known:
-            raise BadRewardSettings(f"there is no {what} {key}; there are {', '.join(known)}")
+            raise BadRewardSettings(f"unknown {what} {key}; choose from {', '.join(known)}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise BadRewardSettings(f"the {what} {key} is {value!r}, which is no number")
+            raise BadRewardSettings(f"the {what} {key} is {value!r}, not a number")
         found[name] = float(value)
     return found
 
@@ -75,7 +75,7 @@ def _object(text: str | None, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text) if text else {}
     except ValueError as error:
-        raise BadRewardSettings(f"the {what} are no JSON: {error}") from error
+        raise BadRewardSettings(f"the {what} are not valid JSON: {error}") from error
     if not isinstance(found, dict):
-        raise BadRewardSettings(f"the {what} have to be a JSON object")
+        raise BadRewardSettings(f"the {what} must be a JSON object")
     return found

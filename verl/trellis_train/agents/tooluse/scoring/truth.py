@@ -46,7 +46,7 @@ class GroundTruth(Strict):
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
             reason = f"{place}: {first['msg']}" if place else first["msg"]
-            raise BadTruth(f"the reference is no ground truth of tool use ({reason})") from error
+            raise BadTruth(f"the reference is not a valid tool-use ground truth ({reason})") from error
 
     def to_text(self) -> str:
         """The JSON text of a row; the same object gives the same bytes."""

@@ -44,9 +44,9 @@ def select(items: Sequence[CoresetItem], k: int, strategy: Strategy, *, seed: in
     negative ``k`` or two items with one id.
     """
     if k < 0:
-        raise ValueError(f"{k} items cannot be chosen")
+        raise ValueError(f"cannot select {k} items")
     if strategy not in STRATEGIES:
-        raise ValueError(f"there is no strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
+        raise ValueError(f"unknown strategy {strategy!r}; choose from {', '.join(STRATEGIES)}")
     if len({item.id for item in items}) < len(items):
         raise ValueError("two items have the same id")
     k = min(k, len(items))

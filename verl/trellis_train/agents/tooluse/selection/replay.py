@@ -44,9 +44,9 @@ class ReplayBuffer:
 
     def __init__(self, *, size: int, ratio: float, strategy: Strategy, seed: int) -> None:
         if size < 1:
-            raise ValueError(f"a buffer of {size} rows holds nothing")
+            raise ValueError(f"the buffer size must be at least 1, not {size}")
         if not 0 <= ratio < float("inf"):
-            raise ValueError(f"the replay ratio is {ratio}; it is a number from 0 on")
+            raise ValueError(f"the replay ratio is {ratio}; it must be 0 or more")
         self.size, self.ratio, self.strategy = size, ratio, strategy
         self.rows: dict[str, Row] = {}
         self.metrics = ReplayMetrics()
@@ -129,13 +129,13 @@ def _check(path: Path, text: str) -> dict[str, Any]:
         told = json.loads(head)
         version, wanted = told["format"], told["sha256"]
     except (ValueError, TypeError, KeyError) as error:
-        raise BadBuffer(f"{path} is no replay buffer: its first line does not say what it is") from error
+        raise BadBuffer(f"{path} is not a replay buffer: its header line is invalid") from error
     if version != FORMAT:
-        raise BadBuffer(f"the replay buffer {path} is of format {version!r}; this program reads {FORMAT}")
+        raise BadBuffer(f"the replay buffer {path} has format {version!r}; this version reads {FORMAT}")
     if _hash(body.removesuffix("\n")) != wanted or not body.endswith("\n"):
         raise BadBuffer(
-            f"the replay buffer {path} is cut off or was changed: its {len(body)} characters do not "
-            "match its checksum. Restore it from a copy, or remove it to begin with an empty buffer."
+            f"the replay buffer {path} is truncated or corrupted: its {len(body)} characters do not "
+            "match its checksum. Restore it from a backup, or delete it to start with an empty buffer."
         )
     state: dict[str, Any] = json.loads(body)
     return state

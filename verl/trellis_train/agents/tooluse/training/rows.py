@@ -1,4 +1,4 @@
-"""Which rows an agent's supervised training learns, as its recipe's knobs say.
+"""Which rows an agent's supervised training learns, as its recipe's parameters say.
 
 In this order: only some kinds of tasks (``focus_tags``), a mix by kind (``weight_*``), drawn by chance or
 the most useful ones of each kind (coreset), and rows of earlier runs beside them (replay).
@@ -74,16 +74,20 @@ def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]
 
 def choose_rows(rows: Sequence[Row], spec: JobSpec) -> list[Row]:
     """The rows to train on, in the order drawn by the seed. Raises ``BadSelection``."""
-    knobs, seed = spec.params, int(spec.params.get("seed") or spec.seed)
+    parameters, seed = spec.params, int(spec.params.get("seed") or spec.seed)
     try:
-        focused = _focus(_with_own_ids(rows), knobs)
-        chosen = _mix(focused, knobs, seed) if knobs.get("mix_tasks", True) else _draw(focused, knobs, seed)
-        if knobs.get("use_online_continual"):
+        focused = _focus(_with_own_ids(rows), parameters)
+        chosen = (
+            _mix(focused, parameters, seed)
+            if parameters.get("mix_tasks", True)
+            else _draw(focused, parameters, seed)
+        )
+        if parameters.get("use_online_continual"):
             chosen = chosen + _replay(chosen, spec, seed)
     except (BadWeights, BadBuffer, ValueError) as error:
         raise BadSelection(str(error)) from error
     if not chosen:
-        raise BadSelection("no row is left to train on: none is of the kinds that are asked for")
+        raise BadSelection("no rows left to train on: no row has one of the selected task types")
     return chosen
 
 
@@ -103,47 +107,48 @@ def _with_own_ids(rows: Sequence[Row]) -> list[Row]:
     return named
 
 
-def _focus(rows: Sequence[Row], knobs: Mapping[str, Any]) -> list[Row]:
-    tags = [tag.strip() for tag in str(knobs.get("focus_tags") or "").split(",") if tag.strip()]
+def _focus(rows: Sequence[Row], parameters: Mapping[str, Any]) -> list[Row]:
+    tags = [tag.strip() for tag in str(parameters.get("focus_tags") or "").split(",") if tag.strip()]
     unknown = [tag for tag in tags if tag not in TASK_TYPES]
     if unknown:
-        raise BadSelection(f"there is no kind of task '{unknown[0]}'; there are {', '.join(TASK_TYPES)}")
+        raise BadSelection(f"unknown task type '{unknown[0]}'; choose from {', '.join(TASK_TYPES)}")
     return [row for row in rows if not tags or row["task_type"] in tags]
 
 
-def _mix(rows: list[Row], knobs: Mapping[str, Any], seed: int) -> list[Row]:
+def _mix(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]:
     """Rows in the shares of the weights; the share of a kind that the dataset lacks goes to the others."""
-    limit = knobs.get("max_samples")
+    limit = parameters.get("max_samples")
     available = Counter(cast("TaskType", row["task_type"]) for row in rows)
-    weights = {name: float(knobs[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
+    weights = {name: float(parameters[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
     if not any(weights.values()):
-        raise BadSelection("the weights leave no kind of task that the dataset has")
-    if not knobs.get("use_coreset_selection"):
+        raise BadSelection("the weights select no task type that is in the dataset")
+    if not parameters.get("use_coreset_selection"):
         count = largest_exact_count(weights, available) if limit is None else int(limit)
         return sample_by_weights(rows, weights, count=count, seed=seed)
     # Kind by kind: the hardest rows are of a few kinds, and would leave nothing of the mix.
-    wanted = quotas(weights, available, _coreset_size(knobs))
+    wanted = quotas(weights, available, _coreset_size(parameters))
     chosen = []
     for kind in sorted(wanted):
         of_kind = [row for row in rows if row["task_type"] == kind]
-        chosen += select_rows(of_kind, wanted[kind], knobs["coreset_strategy"], seed=seed)
+        chosen += select_rows(of_kind, wanted[kind], parameters["coreset_strategy"], seed=seed)
     random.Random(f"{seed}:order").shuffle(chosen)  # noqa: S311 - no secret
     return cast("list[Row]", chosen)
 
 
-def _draw(rows: list[Row], knobs: Mapping[str, Any], seed: int) -> list[Row]:
+def _draw(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]:
     """Rows whatever their kind."""
-    if knobs.get("use_coreset_selection"):
+    if parameters.get("use_coreset_selection"):
         return cast(
-            "list[Row]", select_rows(rows, _coreset_size(knobs), knobs["coreset_strategy"], seed=seed)
+            "list[Row]",
+            select_rows(rows, _coreset_size(parameters), parameters["coreset_strategy"], seed=seed),
         )
-    limit = knobs.get("max_samples")
+    limit = parameters.get("max_samples")
     return rows if limit is None else rows[: int(limit)]
 
 
-def _coreset_size(knobs: Mapping[str, Any]) -> int:
-    limit = knobs.get("max_samples")
-    size = int(knobs["coreset_target_size"])
+def _coreset_size(parameters: Mapping[str, Any]) -> int:
+    limit = parameters.get("max_samples")
+    size = int(parameters["coreset_target_size"])
     return size if limit is None else min(size, int(limit))
 
 
@@ -156,7 +161,7 @@ def _replay(new: list[Row], spec: JobSpec, seed: int) -> list[Row]:
         return kept
     name = str(spec.params["continual_buffer"])
     if not _BUFFER_NAME.fullmatch(name):
-        raise BadSelection(f"'{name}' names no buffer: letters, digits, - and _, at most 64")
+        raise BadSelection(f"invalid buffer name '{name}': use up to 64 letters, digits, - and _")
     path = job_folder.parent / REPLAY_FOLDER / f"{name}.json"
     buffer = ReplayBuffer.open(
         path,

@@ -38,11 +38,11 @@ def name_to_ids(client: ApiClient, request: dict[str, Any]) -> dict[str, Any]:
     }
     params = request.get("params")
     if isinstance(params, dict):
-        knobs = {"environment": find_environment, "workflow": find_workflow}
+        parameters = {"environment": find_environment, "workflow": find_workflow}
         named = {
-            knob: finder(client, params[knob])
-            for knob, finder in knobs.items()
-            if isinstance(params.get(knob), str)
+            parameter: finder(client, params[parameter])
+            for parameter, finder in parameters.items()
+            if isinstance(params.get(parameter), str)
         }
         found |= {"params": {**params, **named}} if named else {}
     return {**request, **found}

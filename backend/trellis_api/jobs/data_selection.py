@@ -19,7 +19,7 @@ from trellis_api.jobs.errors import UnknownDataset, UnknownVersion
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DataSelection:
     """Rows that are asked for; ``side`` begins the names of the fields that say so."""
 
     side: str
@@ -33,7 +33,7 @@ class Wanted:
         return "validation_dataset" if self.side == "validation" else "dataset"
 
 
-def require_rows(session: Session, settings: Settings, wanted: Wanted) -> DatasetView:
+def require_rows(session: Session, settings: Settings, wanted: DataSelection) -> DatasetView:
     """The rows; raises ``UnknownDataset`` or ``UnknownVersion`` with the field that is wrong."""
     try:
         return view(

@@ -1,20 +1,20 @@
-"""Every knob of every recipe is turned: what a job is told must change, or a person would turn it in vain."""
+"""Every parameter of every recipe is changed: the job must change too, or setting it would have no effect."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_contracts.recipe import Knob, Recipe
+from trellis_contracts.recipe import Parameter, Recipe
 from trellis_recipes.agents import RESOURCES, make_agent_task
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.compose import ComposeRequest, compose
-from trellis_recipes.knobs import Value, check_value
+from trellis_recipes.recipe_parameters import Value, check_value
 
 Build = Callable[..., ComposeRequest]
 REPOSITORY = Path(__file__).parents[2]
-#: What has to be set besides for a knob to mean anything, as its help says.
-SETTINGS_THAT_A_KNOB_NEEDS: dict[str, dict[str, Any]] = {
+#: What has to be set besides for a parameter to mean anything, as its help says.
+SETTINGS_THAT_A_PARAMETER_NEEDS: dict[str, dict[str, Any]] = {
     "epochs": {"total_steps": None},
     "reward_pattern": {"reward": "regex"},
     "length_penalty_from": {"length_penalty": 0.5},
@@ -24,7 +24,7 @@ SETTINGS_THAT_A_KNOB_NEEDS: dict[str, dict[str, Any]] = {
 }
 _ROWS = "verl/trellis_train/agents/tooluse/training/rows.py"
 _PAIRS = "verl/trellis_train/agents/tooluse/training/sampled_pairs.py"
-#: Knobs that reach no engine: the platform reads them in these files, by these words.
+#: Parameters that reach no engine: the platform reads them in these files, by these words.
 READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "keep_checkpoints": ("backend/trellis_api/jobs/checkpoints.py", '"keep_checkpoints"'),
     "validation_rows": ("verl/trellis_train/data/prepare.py", '.get("validation_rows")'),
@@ -52,65 +52,69 @@ READ_ELSEWHERE: dict[str, tuple[str, str]] = {
 
 
 def told(recipe: Recipe, request: ComposeRequest) -> tuple[Any, ...]:
-    """All that a job is told, but for the list of its knobs."""
+    """All that a job is told, but for the list of its parameters."""
     composition = compose(request)
-    wrong = [issue for issue in composition.errors if issue.code in ("invalid_value", "unknown_knob")]
+    wrong = [issue for issue in composition.errors if issue.code in ("invalid_value", "unknown_parameter")]
     assert wrong == []
     task = make_agent_task(recipe, composition.params)
     return composition.config, composition.engine_overrides, composition.env, task
 
 
-def another_value(knob: Knob, value: Value) -> Value:
-    """A value that the knob accepts, other than the present one."""
+def another_value(parameter: Parameter, value: Value) -> Value:
+    """A value that the parameter accepts, other than the present one."""
     number = value if isinstance(value, int | float) else 0
     candidates: dict[str, list[Any]] = {
         "bool": [not value],
-        "choice": list(knob.choices),
+        "choice": list(parameter.choices),
         "str": ["q_proj"],
         "int": [2 * int(number), int(number) + 1, int(number) - 1],
         "float": [number / 2, number + 0.125, number + 1.5],
         "rewards": [[{"name": "contains"}]],
     }
-    accepted = (check_value(knob, each) for each in candidates[knob.type] if each != value)
+    accepted = (check_value(parameter, each) for each in candidates[parameter.type] if each != value)
     return next(accepted_value for accepted_value, problem in accepted if problem is None)
 
 
-def is_told_to_the_job(knob: Knob) -> bool:
-    """Whether turning it must change the job; a choice of one cannot be turned."""
-    return knob.name not in READ_ELSEWHERE and knob.type not in RESOURCES and len(knob.choices) != 1
+def is_told_to_the_job(parameter: Parameter) -> bool:
+    """Whether changing it must change the job; a choice of one cannot be changed."""
+    return (
+        parameter.name not in READ_ELSEWHERE
+        and parameter.type not in RESOURCES
+        and len(parameter.choices) != 1
+    )
 
 
 @pytest.mark.parametrize("recipe", list_recipes(), ids=lambda recipe: recipe.id)
-def test_no_knob_is_turned_in_vain(recipe: Recipe, request_for: Build) -> None:
+def test_every_changed_parameter_changes_the_job(recipe: Recipe, request_for: Build) -> None:
     ignored = []
 
-    for knob in filter(is_told_to_the_job, recipe.knobs):
-        needed = SETTINGS_THAT_A_KNOB_NEEDS.get(knob.name, {})
+    for parameter in filter(is_told_to_the_job, recipe.parameters):
+        needed = SETTINGS_THAT_A_PARAMETER_NEEDS.get(parameter.name, {})
         before = request_for(recipe=recipe.id, preset="cpu-tiny", params=needed)
-        value = another_value(knob, compose(before).params[knob.name])
-        after = request_for(recipe=recipe.id, preset="cpu-tiny", params={**needed, knob.name: value})
+        value = another_value(parameter, compose(before).params[parameter.name])
+        after = request_for(recipe=recipe.id, preset="cpu-tiny", params={**needed, parameter.name: value})
         if told(recipe, before) == told(recipe, after):
-            ignored.append(f"{knob.name}={value}")
+            ignored.append(f"{parameter.name}={value}")
 
     assert ignored == []
 
 
 def test_what_no_engine_is_told_is_read_by_the_platform() -> None:
-    for knob, (file, words) in READ_ELSEWHERE.items():
-        assert words in (REPOSITORY / file).read_text(), knob
+    for parameter, (file, words) in READ_ELSEWHERE.items():
+        assert words in (REPOSITORY / file).read_text(), parameter
 
 
-def test_the_exceptions_are_knobs_that_reach_no_engine() -> None:
-    """Else a knob could lose what reads it unnoticed."""
-    knobs = {knob.name: knob for recipe in list_recipes() for knob in recipe.knobs}
+def test_the_exceptions_are_parameters_that_reach_no_engine() -> None:
+    """Else a parameter could lose what reads it unnoticed."""
+    parameters = {parameter.name: parameter for recipe in list_recipes() for parameter in recipe.parameters}
 
-    assert READ_ELSEWHERE.keys() | SETTINGS_THAT_A_KNOB_NEEDS.keys() <= knobs.keys()
-    assert not any(knobs[name].engine_keys for name in READ_ELSEWHERE)
+    assert READ_ELSEWHERE.keys() | SETTINGS_THAT_A_PARAMETER_NEEDS.keys() <= parameters.keys()
+    assert not any(parameters[name].engine_keys for name in READ_ELSEWHERE)
 
 
 def test_an_environment_and_a_workflow_reach_the_agent() -> None:
     recipe = get_recipe("tune")
-    params = {knob.name: knob.default for knob in recipe.knobs}
+    params = {parameter.name: parameter.default for parameter in recipe.parameters}
 
     task = make_agent_task(recipe, params, environment_path="/e", workflow_path="/w.py")
 

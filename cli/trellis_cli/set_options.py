@@ -10,15 +10,15 @@ import yaml
 from trellis_cli.errors import ExitCode, Problem
 
 
-def read_knobs(settings: Sequence[str]) -> dict[str, Any]:
+def read_parameters(settings: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` by name. Values are JSON or YAML: numbers (also ``1e-4``), true, null, lists, texts."""
-    knobs = {}
+    parameters = {}
     for each in settings:
         name, sign, value = each.partition("=")
         if not sign or not name.strip():
             raise Problem(f"--set takes NAME=VALUE, not '{each}'", exit_code=ExitCode.USAGE)
-        knobs[name.strip()] = read_value(value, f"--set {each}")
-    return knobs
+        parameters[name.strip()] = read_value(value, f"--set {each}")
+    return parameters
 
 
 def read_value(text: str, what: str) -> Any:

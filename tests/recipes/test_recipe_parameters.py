@@ -1,4 +1,4 @@
-"""Properties of knob validation and of the text handed to Hydra."""
+"""Properties of parameter validation and of the text handed to Hydra."""
 
 import re
 from typing import Any
@@ -7,17 +7,17 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis_contracts.recipe import Knob, Text
+from trellis_contracts.recipe import Parameter, Text
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.hydra_text import NotExpressible, text
-from trellis_recipes.knobs import check_value, resolve_knobs
+from trellis_recipes.recipe_parameters import check_value, resolve_parameters
 
 JSON_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 JSON = st.recursive(
     JSON_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
 )
-KNOBS = [knob for recipe in list_recipes() for knob in recipe.knobs]
+PARAMETERS = [parameter for recipe in list_recipes() for parameter in recipe.parameters]
 #: Texts of several lines among them.
 PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\r\t")).filter(
     lambda value: "${" not in value
@@ -25,27 +25,27 @@ PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc"), include_chara
 PARSER = OverridesParser.create()
 
 
-def knob_of(type_: Any, **limits: Any) -> Knob:
+def parameter_of(type_: Any, **limits: Any) -> Parameter:
     words = Text(en="x", zh="x")
-    return Knob(name="k", type=type_, default=None, title=words, help=words, **limits)
+    return Parameter(name="k", type=type_, default=None, title=words, help=words, **limits)
 
 
 @settings(deadline=None)
-@given(knob=st.sampled_from(KNOBS), value=JSON)
-def test_a_value_is_either_accepted_within_its_limits_or_explained(knob: Knob, value: Any) -> None:
-    accepted, problem = check_value(knob, value)
+@given(parameter=st.sampled_from(PARAMETERS), value=JSON)
+def test_a_value_is_either_accepted_within_its_limits_or_explained(parameter: Parameter, value: Any) -> None:
+    accepted, problem = check_value(parameter, value)
 
     if problem is not None:
-        assert knob.name in problem
+        assert parameter.name in problem
     elif accepted is not None and not isinstance(accepted, bool | str):
-        assert knob.minimum is None or accepted >= knob.minimum
-        assert knob.maximum is None or accepted <= knob.maximum
-        assert knob.exclusive_minimum is None or accepted > knob.exclusive_minimum
+        assert parameter.minimum is None or accepted >= parameter.minimum
+        assert parameter.maximum is None or accepted <= parameter.maximum
+        assert parameter.exclusive_minimum is None or accepted > parameter.exclusive_minimum
 
 
 @given(value=st.integers(), low=st.integers(-100, 100))
 def test_integers_keep_their_value(value: int, low: int) -> None:
-    accepted, problem = check_value(knob_of("int", minimum=low), value)
+    accepted, problem = check_value(parameter_of("int", minimum=low), value)
 
     assert (problem is None) == (value >= low)
     assert accepted == value
@@ -53,35 +53,45 @@ def test_integers_keep_their_value(value: int, low: int) -> None:
 
 @given(value=st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: not value.is_integer()))
 def test_a_fraction_is_not_an_integer(value: float) -> None:
-    assert check_value(knob_of("int"), value)[1] is not None
+    assert check_value(parameter_of("int"), value)[1] is not None
 
 
 @given(value=st.booleans())
 def test_a_boolean_is_not_a_number(value: bool) -> None:
-    assert check_value(knob_of("int"), value)[1] is not None
-    assert check_value(knob_of("float"), value)[1] is not None
+    assert check_value(parameter_of("int"), value)[1] is not None
+    assert check_value(parameter_of("float"), value)[1] is not None
 
 
 @pytest.mark.parametrize(
-    "knob",
-    [knob for knob in KNOBS if re.search("(If|Leave) empty", knob.help.en)],
-    ids=lambda knob: knob.name,
+    "parameter",
+    [parameter for parameter in PARAMETERS if re.search("(If|Leave) empty", parameter.help.en)],
+    ids=lambda parameter: parameter.name,
 )
-def test_what_may_be_left_empty_as_its_help_says_takes_nothing(knob: Knob) -> None:
-    accepted, problem = check_value(knob, "" if knob.type == "str" and knob.default == "" else None)
+def test_what_may_be_left_empty_as_its_help_says_takes_nothing(parameter: Parameter) -> None:
+    accepted, problem = check_value(
+        parameter, "" if parameter.type == "str" and parameter.default == "" else None
+    )
 
     assert not accepted
     assert problem is None
 
 
-def test_an_unknown_knob_is_named_with_the_nearest_one() -> None:
-    _, (issue,) = resolve_knobs(get_recipe("grpo"), None, {"group_sise": 4})
+def test_an_unknown_parameter_is_named_with_the_nearest_one() -> None:
+    _, (issue,) = resolve_parameters(get_recipe("grpo"), None, {"group_sise": 4})
 
-    assert (issue.code, issue.field, issue.suggestion) == ("unknown_knob", "params.group_sise", "group_size")
+    assert (issue.code, issue.field, issue.suggestion) == (
+        "unknown_parameter",
+        "params.group_sise",
+        "group_size",
+    )
 
 
 @settings(deadline=None)  # the first example reads the engine's files
-@given(params=st.dictionaries(st.sampled_from([knob.name for knob in KNOBS]) | st.text(), JSON, max_size=4))
+@given(
+    params=st.dictionaries(
+        st.sampled_from([parameter.name for parameter in PARAMETERS]) | st.text(), JSON, max_size=4
+    )
+)
 def test_composing_never_raises_for_a_persons_mistakes(params: dict[str, Any]) -> None:
     request = ComposeRequest(
         recipe="grpo",
@@ -142,9 +152,9 @@ def _plain(value: Any) -> Any:
 
 def test_qlora_where_the_trainer_has_none_says_what_works() -> None:
     for recipe in (get_recipe("sft"), get_recipe("grpo")):
-        _, (issue,) = resolve_knobs(recipe, None, {"quantize_base": True})
+        _, (issue,) = resolve_parameters(recipe, None, {"quantize_base": True})
 
         assert (issue.code, issue.field) == ("qlora_unsupported", "params.quantize_base")
         assert "lora_rank" in issue.message
-        able = [other.id for other in list_recipes() if other.knob("quantize_base")]
+        able = [other.id for other in list_recipes() if other.parameter("quantize_base")]
         assert all(name in issue.message for name in able)

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Job } from '../types'
+import { compareWith } from './baseline'
+
+function job(id: string, last: number | null, best: number | null, mode = 'min', key = 'val/loss'): Job {
+  return { id, metric: { key, mode, last, last_step: 9, best, best_step: 3 } } as unknown as Job
+}
+
+describe('the difference to the baseline', () => {
+  it('is in percent of its value, and better in the direction of the metric', () => {
+    expect(compareWith(job('a', 2, 2), job('b', 1, 3), 'metricLast')).toEqual({ amount: -50, isPercent: true, isBetter: true })
+    expect(compareWith(job('a', 2, 2), job('b', 1, 3), 'metricBest')).toEqual({ amount: 50, isPercent: true, isBetter: false })
+    expect(compareWith(job('a', -2, -2, 'max'), job('b', -1, -1, 'max'), 'metricLast')).toEqual({ amount: 50, isPercent: true, isBetter: true })
+  })
+
+  it('is plain where the baseline is 0', () => {
+    expect(compareWith(job('a', 0, 0, 'max'), job('b', 0.3, 0, 'max'), 'metricLast')).toEqual({ amount: 0.3, isPercent: false, isBetter: true })
+  })
+
+  it('is none for the baseline itself, another metric, no value and the same value', () => {
+    const base = job('a', 2, 2)
+
+    expect(compareWith(null, job('b', 1, 1), 'metricLast')).toBeNull()
+    expect(compareWith(base, base, 'metricLast')).toBeNull()
+    expect(compareWith(base, job('b', 1, 1, 'min', 'train/loss'), 'metricLast')).toBeNull()
+    expect(compareWith(base, job('b', null, 1), 'metricLast')).toBeNull()
+    expect(compareWith(base, job('b', 2, 1), 'metricLast')).toBeNull()
+    expect(compareWith(base, { id: 'b', metric: null } as unknown as Job, 'metricLast')).toBeNull()
+  })
+})

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Job } from '../types'
+import { groupJobs, isGroup } from './grouping'
+
+function job(id: string, more: object = {}): Job {
+  return { id, recipe: 'sft', model: { id: 'm', name: 'tiny' }, dataset: null, tags: [], state: 'running', ...more } as unknown as Job
+}
+
+describe('groups of the list', () => {
+  it('hold jobs that follow each other with the same value', () => {
+    const jobs = [job('a', { recipe: 'dpo' }), job('b'), job('c')]
+
+    expect(groupJobs(jobs, 'recipe').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([['dpo', ['a']], ['sft', ['b', 'c']]])
+  })
+
+  it('have the empty text for jobs without a value', () => {
+    expect(groupJobs([job('a')], 'dataset')[0]?.value).toBe('')
+    expect(groupJobs([job('a')], 'tags')[0]?.value).toBe('')
+    expect(groupJobs([job('a', { model: { id: 'm', name: null } })], 'model')[0]?.value).toBe('')
+    expect(groupJobs([job('a', { tags: ['x', 'y'] })], 'tags')[0]?.value).toBe('x, y')
+  })
+
+  it('are only those of which many jobs have the same', () => {
+    expect([isGroup('recipe'), isGroup('state'), isGroup('created'), isGroup('metric_best')]).toEqual([true, true, false, false])
+  })
+})

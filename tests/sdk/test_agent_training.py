@@ -52,7 +52,7 @@ def test_the_reward_is_the_one_that_trains() -> None:
     assert bad["signed"] < 0 == bad["total"]
     assert "timeout" in failed["penalties"]
     assert bad["feedback"]
-    with pytest.raises(ValueError, match="no weight speed"):
+    with pytest.raises(ValueError, match="unknown weight speed"):
         trellis.AgentRewardModel(trellis.AgentRewardConfig(weights={"speed": 1}))
 
 

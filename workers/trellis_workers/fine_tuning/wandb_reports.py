@@ -13,7 +13,8 @@ import sys
 from trellis_api.fine_tuning import reporting
 from trellis_api.fine_tuning.reporting import Report
 
-from trellis_workers.core.transaction import get_settings, read, write
+from trellis_workers.core.settings import get_settings
+from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 

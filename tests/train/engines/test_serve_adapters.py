@@ -14,6 +14,7 @@ from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import JobSpec, ModelSource
 from trellis_testing.model_folders import write_safetensors
 from trellis_train.engines.serve_adapters import AdapterLoader
+from trellis_train.export import adapters as _adapters  # noqa: F401 - slow to import: not within a test
 from trellis_train.hooks.event_spool import Spool
 
 KEY = "secret"
@@ -141,4 +142,4 @@ def test_a_checkpoint_that_is_gone_does_not_keep_the_next_from_loading(
     (first, reason), second = read_events(tmp_path)
     assert (first, second) == ("ep_1", ("ep_2", None))
     assert reason is not None
-    assert "no folder" in reason
+    assert "not found" in reason

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from trellis_contracts.attempt import ADAPTERS_FILE, BEAT_FILE
 from trellis_contracts.evaluation import AdapterList
+from trellis_contracts.recipe import Engine
 from trellis_testing.waiting import wait_until
 from trellis_train.supervise.heartbeat import HeartbeatSender
 from trellis_train.supervise.platform_client import PlatformClient
@@ -55,7 +56,7 @@ def test_nothing_is_posted_while_the_file_system_hangs(
 
 def test_adapters_that_the_reply_names_are_written_where_the_engine_reads_them(tmp_path: Path) -> None:
     sender = make_sender("http://127.0.0.1:1", tmp_path)
-    source = {"job_id": "job_b", "engine": "verl_sft", "step": 3, "path": "/checkpoints/3"}
+    source = {"job_id": "job_b", "engine": Engine.VERL_SFT.value, "step": 3, "path": "/checkpoints/3"}
     adapter = {"endpoint_id": "ep_a", "served_name": "job_b:3", "checkpoint": source}
     path = tmp_path / ADAPTERS_FILE
 

@@ -115,7 +115,7 @@ def test_what_is_no_request_for_vectors_is_refused_by_name(
 def test_an_encoder_is_measured_by_no_benchmark(client: TestClient, encoder: dict[str, Any]) -> None:
     order = {
         "targets": [{"kind": "model", "model": encoder["model"]["id"]}],
-        "benchmarks": [{"name": "gsm8k"}],
+        "benchmarks": [{"benchmark": "gsm8k"}],
     }
 
     answer = client.post("/api/v1/evaluations", json=order)

@@ -59,7 +59,7 @@ def test_a_heartbeat_makes_a_job_running_too(client: TestClient, make_launched: 
         headers=launched.headers,
     )
 
-    assert reply.json() == {"stop_requested": False}
+    assert reply.json()["stop_requested"] is False
     assert client.get(f"/api/v1/jobs/{launched.job_id}").json()["state"] == "running"
 
 

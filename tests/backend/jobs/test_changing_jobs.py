@@ -69,7 +69,7 @@ def test_a_running_job_is_asked_to_stop(client: TestClient, make_launched: Calla
         json={"attempt": 1, "step": 1},
         headers=launched.headers,
     )
-    assert beat.json() == {"stop_requested": True}
+    assert beat.json()["stop_requested"] is True
 
 
 def test_stopping_a_finished_job_is_rejected(

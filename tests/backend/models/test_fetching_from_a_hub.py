@@ -121,7 +121,7 @@ def test_a_private_model_needs_the_token_which_is_stored_nowhere(
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ({"repo_id": "team/other"}, "has no 'team/other'"),
+        ({"repo_id": "team/other"}, "'team/other' was not found"),
         ({"revision": "v9"}, "'team/tiny' has no revision 'v9'."),
     ],
 )

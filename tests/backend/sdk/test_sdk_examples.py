@@ -75,6 +75,9 @@ def test_the_stages_of_tool_use_are_the_commands_as_the_page_says(
         seen.append(arguments[:2])
         if arguments[0] == "evaluate":
             return {"overall": {"mean": 0.5, "std": 0.1, "count": 3}}
+        if arguments[0] == "pairs":
+            target = Path(arguments[arguments.index("--output") + 1])
+            target.write_text('{"chosen": "a", "rejected": "b"}\n')
         return {"outcome": "succeeded", "folder": "runs"}
 
     monkeypatch.setattr("trellis.agent_trainers._run", run)
@@ -85,7 +88,8 @@ def test_the_stages_of_tool_use_are_the_commands_as_the_page_says(
     exec(compile(settings, "sdk.md", "exec"), names)
     exec(compile(stages, "sdk.md", "exec"), names)
 
-    assert seen == [["train", "sft"], ["train", "grpo"], ["evaluate", "--model"]]
+    assert seen == [["train", "sft"], ["train", "grpo"], ["pairs", "--model"], ["evaluate", "--model"]]
+    assert names["pairs"] == [{"chosen": "a", "rejected": "b"}]
     assert "{'mean': 0.5" in capsys.readouterr().out
 
 

@@ -139,7 +139,7 @@ def test_leaving_early_is_no_clean_end_of_a_program_without_its_output() -> None
 
 def test_more_tests_than_can_be_run_are_an_error_of_the_row() -> None:
     assert len(parse_tests(json.dumps(["assert True"] * MAX_TESTS)).asserts) == MAX_TESTS
-    with pytest.raises(ValueError, match=f"holds {MAX_TESTS + 1} tests"):
+    with pytest.raises(ValueError, match=f"contains {MAX_TESTS + 1} tests"):
         score(block(DOUBLE), ["assert True"] * (MAX_TESTS + 1))
 
 

@@ -31,7 +31,7 @@ def check_parameters(
     if kind is None:
         suggestion = nearest(name, environment_kinds())
         message = (
-            f"There is no kind of environment '{name[:80]}'. Kinds: {', '.join(sorted(environment_kinds()))}."
+            f"Unknown environment kind '{name[:80]}'. Choose from {', '.join(sorted(environment_kinds()))}."
         )
         return {}, [
             Issue(code="unknown_environment_kind", field="kind", message=message, suggestion=suggestion)

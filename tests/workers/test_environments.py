@@ -340,7 +340,7 @@ def test_an_unknown_tool_and_one_that_is_not_ready_are_refused_at_once(
     ("script", "cause", "said"),
     [
         ("import time; time.sleep(600)", "time_limit", "Timed out after 1 s"),
-        ("import os; os.kill(os.getpid(), 9)", "crashed", "exit code -9"),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", "exited with code -9"),
         ("print('no answer')", "no_result", "cannot be read"),
     ],
 )

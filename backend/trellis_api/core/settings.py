@@ -87,11 +87,11 @@ class Settings(BaseSettings):
         64, ge=1, description="Max concurrent endpoint requests; more get a 429."
     )
     endpoint_max_adapters: int = Field(
-        4,
+        0,
         ge=0,
         le=64,
-        description="Max adapters of one base model that an engine computes at once; 0 gives each adapter an "
-        "engine of its own, merged into its base.",
+        description="Experimental. Max adapters of one base model that an engine computes at once; 0 gives "
+        "each adapter an engine of its own, merged into its base.",
     )
     wandb_api_key: SecretStr | None = Field(
         None,

@@ -44,6 +44,12 @@ def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
     return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
+def present_measured(session: Session, *, job: Job, metric: str | None) -> JobRead:
+    """One job in detail, with a metric as in a list of jobs: ``metric``, or its headline."""
+    metrics = headline.summarise(session, jobs=[job], metric=metric)
+    return present_all(session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics)[0]
+
+
 def list_page(
     session: Session, *, wanted: JobFilter, order: JobOrder, cursor: str | None, limit: int
 ) -> Page[JobRead]:

@@ -113,9 +113,22 @@ def list_jobs(
 
 
 @router.get("/{job_id}", summary="Read a job", responses=JOB_RESPONSES)
-def read_job(job_id: JobId, session: ReadSession) -> JobRead:
+def read_job(
+    job_id: JobId,
+    session: ReadSession,
+    metric: Annotated[
+        str | None,
+        Query(
+            description="Key of the metric to show; default the job's headline metric.",
+            min_length=1,
+            max_length=256,
+            pattern=NO_NUL,
+        ),
+    ] = None,
+) -> JobRead:
     """With the last lines of output where it failed."""
-    return presentation.present(session, job=service.get_job(session, job_id=job_id), has_detail=True)
+    job = service.get_job(session, job_id=job_id)
+    return presentation.present_measured(session, job=job, metric=metric)
 
 
 @router.patch(

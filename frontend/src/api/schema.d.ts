@@ -21017,7 +21017,10 @@ export interface operations {
     };
     read_job_api_v1_jobs__job_id__get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Key of the metric to show; default the job's headline metric. */
+                metric?: string | null;
+            };
             header?: never;
             path: {
                 /** @description Id of the job. */

@@ -44,7 +44,7 @@ export function chartsOf(node: Pick<NodeSamples, 'figures'>): FigureChart[] {
     { name: 'cpu', unit: '%', scale: 1, lines: [own('cpu_percent', 'cpu')], most: 100 },
     { name: 'memory', unit: 'GiB', scale: GIB, lines: [own('memory_used_bytes', 'memory')], total: 'memory_total_bytes' },
     { name: 'gpuUse', unit: '%', scale: 1, lines: ofGpus('utilization_percent'), most: 100 },
-    { name: 'gpuMemory', unit: 'GiB', scale: GIB, lines: ofGpus('memory_used_bytes'), total: 'gpu0_memory_total_bytes' },
+    { name: 'gpuMemory', unit: 'GiB', scale: GIB, lines: ofGpus('memory_used_bytes'), total: `gpu${gpus[0] ?? 0}_memory_total_bytes` },
     { name: 'gpuPower', unit: 'W', scale: 1, lines: ofGpus('power_watts') },
     { name: 'disk', unit: 'GiB', scale: GIB, lines: [own('disk_used_bytes', 'used')], total: 'disk_total_bytes' },
     { name: 'diskIo', unit: 'MiB/s', scale: MIB, lines: [own('disk_read_bytes_per_s', 'read'), own('disk_written_bytes_per_s', 'written')] },

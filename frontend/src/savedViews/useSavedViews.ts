@@ -1,6 +1,6 @@
 /** The saved views of a page, and what can be done with them. */
 import { computed, ref, watch } from 'vue'
-import { useRoute, useRouter } from 'vue-router'
+import { type LocationQuery, useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import type { components } from '@/api/schema'
@@ -20,6 +20,10 @@ export interface ViewsOf {
   keys: readonly string[]
   /** Show the view that was chosen last when the page opens without one. */
   isRemembered: boolean
+  /** Of the keys, those that alone make no view: how things are drawn, which a browser remembers anyway. */
+  minor: readonly string[]
+  /** Keys of the address that go when another view is shown. */
+  dropped: readonly string[]
 }
 
 export function useSavedViews(of: ViewsOf) {
@@ -31,16 +35,19 @@ export function useSavedViews(of: ViewsOf) {
 
   const listed = useResource((signal) => unwrap(api.GET('/api/v1/saved-views', { params: { query: { page: of.page, scope: of.scope } }, signal })))
   const views = computed(() => listed.data.value?.items ?? [])
-  const current = computed(() => pickQuery(route.query, of.keys))
+  const major = of.keys.filter((key) => !of.minor.includes(key))
+  /** Empty where the page shows what it shows by itself. */
+  const current = computed(() => (pickQuery(route.query, major) === '' ? '' : pickQuery(route.query, of.keys)))
   const chosen = computed(() => views.value.find((view) => isSame(view)) ?? null)
 
   function isSame(view: SavedView): boolean {
-    return pickQuery(applyQuery({}, of.keys, view.query) as never, of.keys) === current.value
+    return pickQuery(applyQuery({}, major, view.query) as LocationQuery, major) === pickQuery(route.query, major)
   }
 
   function show(view: SavedView | null): void {
     if (of.isRemembered) writeChoice(storedKey, view?.id ?? '')
-    void router.replace({ query: applyQuery(route.query, of.keys, view?.query ?? '') })
+    const keys = view === null ? major : of.keys
+    void router.replace({ query: applyQuery(route.query, [...keys, ...of.dropped], view?.query ?? '') })
   }
 
   watch(views, (found, before) => {

@@ -20,6 +20,12 @@ from trellis_testing.engine_server import EngineServer
 MakeCheckpoint = Callable[..., str]
 
 
+@pytest.fixture(autouse=True)
+def sharing(settings: Settings) -> None:
+    """Off by default."""
+    settings.endpoint_max_adapters = 4
+
+
 @pytest.fixture
 def make_checkpoint(
     database: Database, settings: Settings, model: Model, make_job: Callable[..., str]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trellis_cli.ci import features, results, runs, suites
+from trellis_cli.ci import features, results, runner, runs
 from trellis_cli.ci.commands import Command
 
 Checkout = Callable[..., None]
@@ -15,7 +15,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     """A checkout with the parts ``one`` and ``two``; each is a file of tests with this content."""
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib -p no:schemathesis\n")
     (tmp_path / "features.json").write_text("[]")
-    parts = {name: suites.Part(name, (f"tests/{name}/test_{name}.py",), 120) for name in ("one", "two")}
+    parts = {name: runner.Part(name, (f"tests/{name}/test_{name}.py",), 120) for name in ("one", "two")}
     monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
     monkeypatch.setattr(results, "COMPLETE_FOLDER", tmp_path / "results" / "all")
     monkeypatch.setattr(results, "PASSED", tmp_path / "results" / "passed.json")

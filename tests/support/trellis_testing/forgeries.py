@@ -199,7 +199,7 @@ PATCHING = [
         ),
         f"{WRONG}|{ENDED}",
     ),
-    Forgery("no_function", "x = 1", "no function add"),
+    Forgery("no_function", "x = 1", "not define the function add"),
     Forgery("no_python", "def add(a, b:", "SyntaxError"),
 ]
 

@@ -171,7 +171,7 @@ def test_a_judge_that_refuses_is_told_and_asked_once(endpoint: ChatEndpoint, att
     found = [score(benchmark, output) for output in ("1", "2", "3")]
 
     assert {each.verdict for each in found} == {Verdict.FAILED}
-    assert all("check its API key" in (each.error or "") for each in found)
+    assert all("check its key" in (each.error or "") for each in found)
     assert len(endpoint.requests) == 1
 
 

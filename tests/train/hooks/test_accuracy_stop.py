@@ -143,7 +143,7 @@ def test_a_truncated_checkpoint_is_refused_with_what_to_do(tmp_path: Path, part:
     file = checkpoint / part
     file.write_bytes(file.read_bytes()[:3000])
 
-    with pytest.raises(BrokenCheckpoint, match=r"cut off\. Resume from another checkpoint"):
+    with pytest.raises(BrokenCheckpoint, match=r"is truncated\. Resume from another checkpoint"):
         check_resumable(checkpoint)
 
 
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_was_not_finished_is_refused(tmp_path: Path, part: str
     checkpoint = make_checkpoint(tmp_path)
     (checkpoint / part).unlink()
 
-    with pytest.raises(BrokenCheckpoint, match=f"lacks .*{said}"):
+    with pytest.raises(BrokenCheckpoint, match=f"no {said}"):
         check_resumable(checkpoint)
 
 

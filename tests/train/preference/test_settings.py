@@ -64,5 +64,5 @@ def test_the_defaults_read_from_the_source_are_those_of_the_class(recipe: str) -
 def test_a_setting_that_is_not_known_is_refused() -> None:
     from trellis_train.preference.settings import make_settings
 
-    with pytest.raises(ValueError, match="has no setting betta"):
+    with pytest.raises(ValueError, match="Unknown TRL setting betta"):
         make_settings("dpo", {"betta": 1, "train_file": "x", "output_dir": "y"})

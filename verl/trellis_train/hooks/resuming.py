@@ -23,12 +23,12 @@ def check_resumable(folder: Path) -> None:
     if not folder.is_dir() or not find_step(folder.name):
         raise BrokenCheckpoint(f"Checkpoint not found: {folder}. {_ADVICE}")
     files = sorted((folder / "actor").glob("*_world_size_*_rank_*.pt"))
-    missing = [] if any(file.name.startswith("model_") for file in files) else ["the weights"]
+    missing = [] if any(file.name.startswith("model_") for file in files) else ["weights"]
     if not (folder / "data.pt").is_file():
         missing.append("data.pt")
     if missing:
-        what = " and ".join(missing)
-        raise BrokenCheckpoint(f"The checkpoint {folder} is incomplete: {what} is missing. {_ADVICE}")
+        what = " and no ".join(missing)
+        raise BrokenCheckpoint(f"The checkpoint {folder} is incomplete: no {what}. {_ADVICE}")
     for file in (*files, folder / "data.pt"):
         if not zipfile.is_zipfile(file):
             raise BrokenCheckpoint(

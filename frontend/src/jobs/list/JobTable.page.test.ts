@@ -11,7 +11,7 @@ const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', r
 
 function show(jobs: object[], more: object = {}) {
   const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
-  const props = { jobs: jobs as Job[], columns: COLUMNS, sort: 'created', isRising: false, selected: new Set(), sparks: new Map(), busyId: null, titleOf: () => 'SFT', ...more }
+  const props = { jobs: jobs as Job[], columns: COLUMNS, sort: 'created', isRising: false, selected: new Set(), sparks: new Map(), busyId: null, titleOf: () => 'SFT', recipeTitle: (id: string) => id.toUpperCase(), ...more }
   return mount(JobTable, props, (app) => app.use(router))
 }
 
@@ -33,7 +33,7 @@ describe('the table of jobs', () => {
 
   it('has a heading with a count for each recipe where it is grouped, and none otherwise', () => {
     const jobs = [EMPTY, { ...EMPTY, id: 'job_b' }, { ...EMPTY, id: 'job_c', recipe: 'dpo' }]
-    const grouped = show(jobs, { sort: 'recipe', isGrouped: true, titleOf: (job: Job) => job.recipe.toUpperCase() })
+    const grouped = show(jobs, { sort: 'recipe', isGrouped: true })
 
     expect([...grouped.root.querySelectorAll('[data-test=group-heading]')].map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['SFT 2 jobs', 'DPO 1 job'])
     expect(grouped.root.querySelectorAll('[data-job]')).toHaveLength(3)

@@ -8,7 +8,13 @@ function job(id: string, more: object = {}): Job {
 }
 
 describe('groups of the list', () => {
-  it('hold jobs that follow each other with the same value', () => {
+  it('hold all jobs with the same value, also where others lie between them', () => {
+    const jobs = [job('a', { tags: ['x', 'y'] }), job('b', { tags: ['x', 'z'] }), job('c', { tags: ['y', 'x'] })]
+
+    expect(groupJobs(jobs, 'tags').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([['x, y', ['a', 'c']], ['x, z', ['b']]])
+  })
+
+  it('come in the order of the list', () => {
     const jobs = [job('a', { recipe: 'dpo' }), job('b'), job('c')]
 
     expect(groupJobs(jobs, 'recipe').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([['dpo', ['a']], ['sft', ['b', 'c']]])

@@ -15,16 +15,16 @@ export function isGroup(sort: JobSort): sort is GroupSort {
   return (GROUPS as readonly string[]).includes(sort)
 }
 
-/** Jobs that follow each other with the same value: the list is sorted by it, so none comes twice. */
+/** In the order in which the values come first; pages that were loaded at different times may repeat one. */
 export function groupJobs(jobs: readonly Job[], by: GroupSort): JobGroup[] {
-  const groups: JobGroup[] = []
+  const groups = new Map<string, JobGroup>()
   for (const job of jobs) {
     const value = valueOf(job, by)
-    const last = groups.at(-1)
-    if (last !== undefined && last.value === value) last.jobs.push(job)
-    else groups.push({ value, jobs: [job] })
+    const group = groups.get(value)
+    if (group === undefined) groups.set(value, { value, jobs: [job] })
+    else group.jobs.push(job)
   }
-  return groups
+  return [...groups.values()]
 }
 
 function valueOf(job: Job, by: GroupSort): string {
@@ -36,7 +36,7 @@ function valueOf(job: Job, by: GroupSort): string {
     case 'dataset':
       return job.dataset?.name ?? ''
     case 'tags':
-      return [...job.tags].join(', ')
+      return [...job.tags].sort().join(', ')
     case 'state':
       return job.state
   }

@@ -90,13 +90,15 @@ export function useJobList() {
 
   /** From the list where it is in there; a job that is not is read for itself. */
   const fetched = useResource(
-    async (signal) => (view.value.baseline === null ? null : unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: view.value.baseline } }, signal }))),
-    { watch: () => view.value.baseline },
+    async (signal) => (view.value.baseline === null ? null : unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: view.value.baseline }, query: { metric: view.value.metric ?? undefined } }, signal }))),
+    { watch: () => [view.value.baseline, view.value.metric].join(' ') },
   )
   const baseline = computed(() => {
     const id = view.value.baseline
     return id === null ? null : (jobs.value.find((job) => job.id === id) ?? (fetched.data.value?.id === id ? fetched.data.value : null))
   })
+
+  const baselineError = computed(() => (view.value.baseline === null || baseline.value !== null ? null : fetched.error.value))
 
   const selected = computed(() => new Set(view.value.selected))
 
@@ -105,5 +107,5 @@ export function useJobList() {
     setView({ selected: next.slice(0, MOST_SELECTED) })
   }
 
-  return { view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, metricKeys, selected, select }
+  return { view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, baselineError, metricKeys, selected, select }
 }

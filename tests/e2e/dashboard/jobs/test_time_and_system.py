@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from sqlalchemy import delete
+from sqlmodel import col
 from trellis_api.core.database import Database
 from trellis_api.jobs.models import Attempt
 from trellis_api.monitoring.models import MachineSample
@@ -28,6 +30,8 @@ def _sample_machine(database: Database, job_id: str, until: datetime) -> None:
     draw = random.Random(7)
     begins = _grid(until) - timedelta(minutes=MINUTES + 10)
     with database.write() as session:
+        # The test before this one had the same node.
+        session.exec(delete(MachineSample).where(col(MachineSample.node) == NODE))
         for number in range(6 * (MINUTES + 10)):
             at = begins + timedelta(seconds=10 * number)
             process = {

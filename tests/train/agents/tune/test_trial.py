@@ -71,7 +71,7 @@ def test_a_module_beside_the_file_is_named_as_what_the_sandbox_lacks(tmp_path: P
 
     assert code == "NOT_LOADABLE"
     assert "No module named 'prompts'" in got
-    assert "prompts lies beside the file" in got
+    assert "prompts is next to the file" in got
 
 
 def test_a_workflow_that_never_asks_the_model_teaches_nothing(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from trellis_train.evaluate.benchmark import Problem, Scored
 _HERE = "trellis_train.evaluate.custom"
 #: Where each kind lives: a class that is made with the task, imported when it is ordered.
 _SCORERS = {
-    "exact": (f"{_HERE}.texts", "ExactAnswers"),
-    "contains": (f"{_HERE}.texts", "ContainedAnswers"),
-    "regex": (f"{_HERE}.texts", "MatchedAnswers"),
+    "exact": (f"{_HERE}.text_scorers", "ExactAnswers"),
+    "contains": (f"{_HERE}.text_scorers", "ContainedAnswers"),
+    "regex": (f"{_HERE}.text_scorers", "MatchedAnswers"),
     "numeric": (f"{_HERE}.values", "NumericAnswers"),
     "math": (f"{_HERE}.values", "MathAnswers"),
     "json": (f"{_HERE}.values", "JsonAnswers"),

@@ -44,6 +44,7 @@ export default {
     setBaseline: 'Set as baseline',
     clearBaseline: 'Clear baseline',
     baseline: 'Baseline',
+    baselineIs: 'Baseline: {name}',
     better: 'better than {name}',
     worse: 'worse than {name}',
     views: 'Views',

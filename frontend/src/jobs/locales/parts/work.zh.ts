@@ -44,6 +44,7 @@ export default {
     setBaseline: '设为基线',
     clearBaseline: '取消基线',
     baseline: '基线',
+    baselineIs: '基线：{name}',
     better: '优于 {name}',
     worse: '差于 {name}',
     views: '视图',

@@ -50,6 +50,18 @@ describe("a reader's own charts", () => {
     }
   })
 
+  it('keep charts of metrics that the run has not reported yet', async () => {
+    const { router, dashboard, end } = await page('/?only=a&only=later&only=b', ['a', 'b', 'c'], ['a', 'b'])
+    expect(dashboard.chosen.value).toEqual(['a', 'b'])
+    dashboard.move('b', -1)
+    await settle()
+    expect(router.currentRoute.value.query.only).toEqual(['b', 'a', 'later'])
+    dashboard.add(['c'])
+    await settle()
+    expect(router.currentRoute.value.query.only).toEqual(['a', 'later', 'b', 'c'])
+    end()
+  })
+
   it('are the usual ones again when the last is removed, and bounded', async () => {
     const { router, dashboard, end } = await page('/?only=a', ['a'], ['a'])
     dashboard.remove('a')

@@ -3,6 +3,8 @@ import { computed, type Ref } from 'vue'
 import { useRoute, useRouter } from 'vue-router'
 
 /** Parts of the address that a saved dashboard holds. */
+/** Of them, how curves are drawn, and not which. */
+export const DRAWN_KEYS = ['smoothing', 'axis'] as const
 export const DASHBOARD_KEYS = ['only', 'chart', 'match', 'smoothing', 'axis'] as const
 /** An address with more would not pass through every proxy. */
 export const MAX_CHARTS = 60
@@ -16,18 +18,30 @@ export function moveKey(keys: readonly string[], key: string, by: number): strin
   return [...rest.slice(0, to), key, ...rest.slice(to)]
 }
 
-/** `shown`: what is charted now, in order: the first change begins with that. */
+/** `shown`: what is charted now, in the order of the page: the first change begins with that. */
 export function useDashboard(reported: Ref<readonly string[]>, shown: Ref<readonly string[]>) {
   const route = useRoute()
   const router = useRouter()
 
-  /** In the reader's order; keys that the run does not report are passed over. */
-  const chosen = computed(() => [...new Set([route.query.only].flat())].filter((key) => typeof key === 'string').filter((key) => reported.value.includes(key)))
-  const isOwn = computed(() => chosen.value.length > 0)
+  /** All of the dashboard's keys in the reader's order, also those that the run has not reported yet. */
+  const wanted = computed(() => [...new Set([route.query.only].flat())].filter((key) => typeof key === 'string'))
+  const chosen = computed(() => wanted.value.filter((key) => reported.value.includes(key)))
+  const isOwn = computed(() => wanted.value.length > 0)
 
   function set(keys: readonly string[]): void {
-    const only = keys.slice(0, MAX_CHARTS)
+    // Charts that wait for their first value keep their place behind the one that they follow.
+    const only = (isOwn.value ? keepUnreported(keys) : [...keys]).slice(0, MAX_CHARTS)
     void router.replace({ query: { ...route.query, chart: undefined, match: undefined, only: only.length > 0 ? only : undefined } })
+  }
+
+  function keepUnreported(keys: readonly string[]): string[] {
+    const kept = [...keys]
+    wanted.value.forEach((key, index) => {
+      if (reported.value.includes(key)) return
+      const before = wanted.value.slice(0, index).findLast((one) => kept.includes(one))
+      kept.splice(before === undefined ? 0 : kept.indexOf(before) + 1, 0, key)
+    })
+    return kept
   }
 
   function move(key: string, by: number): void {

@@ -7,7 +7,7 @@ export type Timeline = Schemas['TimelineRead']
 export type PhaseColumn = Schemas['PhaseColumn']
 
 /** Groups of phases in the order of their colours: a group has the same one in every run. */
-export const GROUPS = ['generation', 'update', 'log_probs', 'scoring', 'weight_sync', 'data', 'checkpoint', 'validation', 'waiting', 'other'] as const
+export const GROUPS = ['generation', 'update', 'log_probs', 'scoring', 'weight_sync', 'waiting', 'data', 'validation', 'checkpoint', 'other'] as const
 
 /** Colour of a phase: that of its group, paler for each further phase of the group. */
 export function phaseColors(phases: readonly Pick<PhaseColumn, 'phase' | 'group'>[], series: readonly string[], plain: string): Map<string, string> {

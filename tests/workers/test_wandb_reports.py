@@ -5,18 +5,24 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
-from trellis_api.fine_tuning import events, repository
+from trellis_api.fine_tuning import events, reporting, repository
 from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.reporting import Report
-from trellis_api.jobs import metric_store
-from trellis_api.jobs.models import Job
+from trellis_api.fine_tuning.requests import WandbSettings
+from trellis_api.jobs import metric_store, service
+from trellis_api.jobs.models import Checkpoint, Job
 from trellis_contracts.states import JobState
-from trellis_workers.fine_tuning import wandb_reports
+from trellis_testing.waiting import wait_until
+from trellis_workers.core.lock import try_lock
+from trellis_workers.fine_tuning import tasks, wandb_reports
 from trellis_workers.fine_tuning.wandb_run import log_steps
 
 from .conftest import Installation
@@ -34,7 +40,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
     """What reaches W&B."""
     reports: list[Report] = []
 
-    def note(_job_id: str, report: Report, key: str) -> None:
+    def note(_job_id: str, report: Report, key: str, _timeout_s: float) -> None:
         assert key == KEY
         reports.append(report)
 
@@ -72,10 +78,19 @@ def measure(installation: Installation, job: Job, *steps: int) -> None:
         )
 
 
+def change(installation: Installation, job_id: str, **values: Any) -> None:
+    with installation.write() as session:
+        row = repository.find_job(session, job_id=job_id)
+        assert row is not None
+        for name, value in values.items():
+            setattr(row, name, value)
+        session.add(row)
+
+
 def finish(installation: Installation, job: Job) -> None:
     with installation.write() as session:
         row = session.get(Job, job.id)
-        row.state = JobState.SUCCEEDED
+        row.state, row.finished_at = JobState.SUCCEEDED, utc_now()
         session.add(row)
 
 
@@ -123,6 +138,7 @@ def test_a_failure_is_told_in_the_jobs_events_without_the_key_and_tried_again(
     assert warned == ["Metrics can't be sent to Weights & Biases: *** is not valid"]
     assert len({event.id for event in told}) == len(told)
     monkeypatch.setattr(wandb_reports, "run_wandb", works)
+    change(installation, job_id, report_due_at=utc_now())
     wandb_reports.send_reports()
     assert (len(sent), read(installation, job_id).report_error) == (1, None)
 
@@ -135,6 +151,194 @@ def test_without_a_key_nothing_is_sent(install: Callable[..., Installation], sen
     wandb_reports.send_reports()
 
     assert sent == []
+
+
+def test_one_worker_at_a_time_sends_reports(installation: Installation, sent: list[Report]) -> None:
+    _, job = add_job(installation, JobState.SUCCEEDED)
+    measure(installation, job, 1)
+
+    with try_lock(installation.settings.data_root / "run" / "wandb.lock"):
+        tasks.send_reports()
+
+    assert sent == []
+    tasks.send_reports()
+    assert len(sent) == 1
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Jobs whose metrics were refused."""
+    tried: list[str] = []
+
+    def refuse(job_id: str, *_: Any) -> str:
+        tried.append(job_id)
+        return "no route to host"
+
+    monkeypatch.setattr(wandb_reports, "run_wandb", refuse)
+    return tried
+
+
+def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_most(
+    installation: Installation, fails: list[str]
+) -> None:
+    job_id, job = add_job(installation, JobState.SUCCEEDED)
+    measure(installation, job, 1)
+    waits: list[int] = []
+
+    for _ in range(8):
+        change(installation, job_id, report_due_at=utc_now())
+        wandb_reports.send_reports()
+        wandb_reports.send_reports()
+        due_at = read(installation, job_id).report_due_at
+        assert due_at is not None
+        waits.append(round((due_at - utc_now()) / timedelta(minutes=1)))
+
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert fails == [job_id] * 8
+
+
+@pytest.mark.parametrize(("hours", "tries"), [(5, 2), (7, 1)])
+def test_sending_is_given_up_six_hours_after_the_jobs_end(
+    installation: Installation, fails: list[str], hours: int, tries: int
+) -> None:
+    job_id, job = add_job(installation)
+    measure(installation, job, 1)
+    finish(installation, job)
+    with installation.write() as session:
+        session.get(Job, job.id).finished_at = utc_now() - timedelta(hours=hours)
+
+    wandb_reports.send_reports()
+    change(installation, job_id, report_due_at=utc_now())
+    wandb_reports.send_reports()
+
+    assert len(fails) == tries
+    assert read(installation, job_id).report_error == "no route to host"
+
+
+def test_a_sweep_that_has_used_its_time_leaves_the_other_jobs_to_the_next(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [add_job(installation) for _ in range(2)]
+    for _, job in jobs:
+        measure(installation, job, 1, 2)
+    now_s, tried = [1000.0], list[tuple[str, float]]()
+
+    def take_long(job_id: str, _report: Report, _key: str, timeout_s: float) -> None:
+        tried.append((job_id, timeout_s))
+        now_s[0] += 40
+
+    monkeypatch.setattr(wandb_reports, "run_wandb", take_long)
+    monkeypatch.setattr(wandb_reports, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    first, second = (job_id for job_id, _ in jobs)
+
+    wandb_reports.send_reports()
+    assert tried == [(first, 60.0)]
+    measure(installation, jobs[0][1], 3)
+    wandb_reports.send_reports()
+    assert tried == [(first, 60.0), (second, 60.0)]
+
+
+def test_steps_that_run_again_after_a_resume_are_sent_again_to_a_run_of_their_own(
+    installation: Installation, sent: list[Report]
+) -> None:
+    job_id, job = add_job(installation, JobState.STOPPED)
+    measure(installation, job, 1, 2, 3, 4)
+    folder = installation.settings.checkpoint_dir(job.id) / "global_step_2"
+    folder.mkdir(parents=True)
+    with installation.write() as session:
+        session.add(
+            Checkpoint(job_id=job.id, step=2, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
+        )
+    wandb_reports.send_reports()
+    assert read(installation, job_id).reported_at is not None
+
+    with installation.write() as session:
+        service.resume(session, job_id=job.id, data_root=installation.settings.data_root)
+    with installation.write() as session:  # a worker that was still sending the first attempt
+        reporting.note_sent(session, job_id=job_id, report=sent[0])
+    measure(installation, job, 3, 4, 5)
+    finish(installation, job)
+    wandb_reports.send_reports()
+
+    sent_steps = [(report.attempt, [step for step, _ in report.steps]) for report in sent]
+    assert sent_steps == [(1, [1, 2, 3, 4]), (2, [3, 4, 5])]
+
+
+REPORT = Report(WandbSettings(project="sums"), 2, {}, [(1, {"train/loss": 0.5})], is_last=False)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: str) -> None:
+    """Another module in the place of the one that calls the package; it starts in ``folder``."""
+    code = [
+        "import json, os, pathlib, subprocess, sys, time",
+        f"here = pathlib.Path({str(folder)!r})",
+        *lines,
+    ]
+    (folder / "wandb_stand_in.py").write_text("\n".join(code))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setattr(wandb_reports, "_MODULE", "wandb_stand_in")
+
+
+def test_the_process_that_sends_has_no_other_secret_and_leaves_no_folder(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("WANDB_BASE_URL", "http://wandb.local")
+    stand_in(
+        monkeypatch,
+        tmp_path,
+        "order = json.load(sys.stdin)",
+        "(pathlib.Path(order['folder']) / 'run-1').mkdir()",
+        "(here / 'found.json').write_text(json.dumps([order, dict(os.environ)]))",
+        "sys.exit('it is full')",
+    )
+
+    problem = wandb_reports.run_wandb("ftjob-a", REPORT, KEY, 60)
+
+    order, environment = json.loads((tmp_path / "found.json").read_text())
+    assert problem == "it is full"
+    assert (order["run"]["id"], order["run"]["group"]) == ("ftjob-a-2", "ftjob-a")
+    assert order["steps"] == [[1, {"train/loss": 0.5}]]
+    assert (environment["WANDB_API_KEY"], environment["WANDB_BASE_URL"]) == (KEY, "http://wandb.local")
+    assert not {"HF_TOKEN", "TRELLIS_WANDB_API_KEY"} & environment.keys()
+    assert list((installation.settings.data_root / "run" / "wandb").iterdir()) == []
+
+
+@pytest.mark.faults
+@pytest.mark.usefixtures("installation")
+def test_a_process_that_takes_too_long_is_ended_with_all_that_it_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in(
+        monkeypatch,
+        tmp_path,
+        "child = subprocess.Popen(['sleep', '600'])",
+        "(here / 'pid').write_text(str(child.pid))",
+        "time.sleep(600)",
+    )
+
+    problem = wandb_reports.run_wandb("ftjob-a", REPORT, KEY, 5)
+
+    assert problem == "no answer within 5 s"
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not is_running(pid), 10, "what it started has ended")
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process, and it is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_killed_worker_left_is_removed(installation: Installation, sent: list[Report]) -> None:
+    leftover = installation.settings.data_root / "run" / "wandb" / "left" / "wandb"
+    leftover.mkdir(parents=True)
+
+    wandb_reports.send_reports()
+
+    assert (leftover.exists(), sent) == (False, [])
 
 
 class Run:

@@ -5,10 +5,11 @@ A worker sends them (``trellis_workers/fine_tuning/wandb_reports.py``). The key 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlmodel import Session, col
 from sqlmodel import select as select_rows
 from trellis_contracts.states import FINISHED
@@ -26,6 +27,10 @@ from trellis_api.jobs.repository import find_job
 WANDB = "wandb"
 #: Points that are sent at once.
 _MAX_POINTS = 20_000
+#: Between attempts that fail: doubled each time, up to the longest.
+_FIRST_WAIT, _LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
+#: After the job's end.
+GIVE_UP_AFTER = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Report:
     """What is to be sent of one job."""
 
     settings: WandbSettings
+    #: Of the job. W&B refuses older steps, so what ran again after a resume needs a run of its own.
+    attempt: int
     config: dict[str, Any]
     #: By step, under the engine's own names.
     steps: list[tuple[int, dict[str, float]]]
@@ -67,14 +74,16 @@ def refuse_unsupported(request: FineTuningCreate, settings: Settings) -> None:
             )
 
 
-def list_unreported(session: Session) -> Sequence[str]:
-    """Ids of jobs with metrics to send, now or later."""
+def list_unreported(session: Session, *, now: datetime) -> Sequence[str]:
+    """Ids of jobs with metrics to send, now or later: those first that have waited longest."""
+    due_at = col(FineTuningJob.report_due_at)
     query = select_rows(FineTuningJob.id).where(
         col(FineTuningJob.reports_to).is_not(None),
         col(FineTuningJob.reported_at).is_(None),
         col(FineTuningJob.job_id).is_not(None),
+        or_(due_at.is_(None), due_at <= now),
     )
-    return session.exec(query.order_by(col(FineTuningJob.created_at))).all()
+    return session.exec(query.order_by(due_at.asc().nulls_first(), col(FineTuningJob.created_at))).all()
 
 
 def read_report(session: Session, *, job_id: str) -> Report | None:
@@ -92,26 +101,35 @@ def read_report(session: Session, *, job_id: str) -> Report | None:
     if not steps and not is_last:
         return None
     config = {"recipe": job.recipe, "model": request.model, "seed": row.seed, **job.params}
-    return Report(wandb, config, steps, is_last)
+    return Report(wandb, job.attempt, config, steps, is_last)
 
 
 def note_sent(session: Session, *, job_id: str, report: Report) -> None:
-    """It is there."""
+    """It is there; nothing is noted where the job was resumed meanwhile, which may send steps twice."""
     row = repository.lock_job(session, job_id=job_id)
-    if row is None:
+    job = find_job(session, job_id=row.job_id) if row is not None and row.job_id else None
+    if row is None or job is None or job.attempt != report.attempt:
         return
     if report.steps:
-        row.reported_step = max(report.steps[-1][0], row.reported_step or 0)
+        row.reported_step = report.steps[-1][0]
     row.reported_at, row.report_error = utc_now() if report.is_last else None, None
+    row.report_failures, row.report_due_at = 0, utc_now()
     repository.add(session, row)
 
 
 def note_failure(session: Session, *, job_id: str, reason: str) -> None:
-    """It could not be sent; it is tried again."""
+    """It could not be sent; it is tried again, ever later, until ``GIVE_UP_AFTER`` the job's end."""
     row = repository.lock_job(session, job_id=job_id)
-    if row is not None:
-        row.report_error = reason[:500]
-        repository.add(session, row)
+    if row is None:
+        return
+    now = utc_now()
+    job = find_job(session, job_id=row.job_id) if row.job_id else None
+    wait = min(_FIRST_WAIT * 2 ** min(row.report_failures, 10), _LONGEST_WAIT)
+    row.report_error, row.report_due_at = reason[:500], now + wait
+    row.report_failures += 1
+    if job is not None and job.finished_at is not None and now - job.finished_at >= GIVE_UP_AFTER:
+        row.reported_at = now
+    repository.add(session, row)
 
 
 def _read_steps(

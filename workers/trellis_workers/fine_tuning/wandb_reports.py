@@ -6,43 +6,58 @@ behind it, so a worker that dies in between sends a step twice: W&B ignores step
 
 import json
 import logging
-import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 
+from trellis_api.core.columns import utc_now
 from trellis_api.fine_tuning import reporting
 from trellis_api.fine_tuning.reporting import Report
 
+from trellis_workers.core.child_environment import plain_environment
+from trellis_workers.core.last_lines import last_lines
+from trellis_workers.core.processes import end_group
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
 
 logger = logging.getLogger(__name__)
 
-_TIMEOUT_S = 120.0
+#: For all jobs of a sweep, and what has to be left of it to begin with another one.
+_BUDGET_S, _LEAST_S = 60.0, 30.0
 _MODULE = "trellis_workers.fine_tuning.wandb_run"
 _KEY_VARIABLE = "WANDB_API_KEY"
+_FOLDER, _LOG_FILE = "run/wandb", "log"
 
 
 def send_reports() -> None:
-    """Send what is new of each job; a failure is noted at the job and tried again."""
-    key = get_settings().wandb_api_key
-    if key is None:
+    """Send what is new of each job; a failure is noted at it and tried again. The caller holds the lock."""
+    settings = get_settings()
+    if settings.wandb_api_key is None:
         return
+    deadline = time.monotonic() + _BUDGET_S
+    # What a worker that was killed has left.
+    shutil.rmtree(settings.data_root / _FOLDER, ignore_errors=True)
     with read() as session:
-        waiting = reporting.list_unreported(session)
+        waiting = reporting.list_unreported(session, now=utc_now())
     for job_id in waiting:
+        timeout_s = deadline - time.monotonic()
+        if timeout_s < _LEAST_S:
+            return  # the others come first in the next sweep
         try:
-            _send(job_id, key.get_secret_value())
+            _send(job_id, settings.wandb_api_key.get_secret_value(), timeout_s)
         except Exception:  # the edge of the process: one job must not hold up the others
             logger.exception("the metrics of fine-tuning job %s could not be sent", job_id)
 
 
-def _send(job_id: str, key: str) -> None:
+def _send(job_id: str, key: str, timeout_s: float) -> None:
     with read() as session:
         report = reporting.read_report(session, job_id=job_id)
     if report is None:
         return
-    problem = run_wandb(job_id, report, key)
+    problem = run_wandb(job_id, report, key, timeout_s)
     with write() as session:
         if problem is None:
             reporting.note_sent(session, job_id=job_id, report=report)
@@ -52,29 +67,43 @@ def _send(job_id: str, key: str) -> None:
         logger.warning("the metrics of fine-tuning job %s could not be sent", job_id)
 
 
-def run_wandb(job_id: str, report: Report, key: str) -> str | None:
+def run_wandb(job_id: str, report: Report, key: str, timeout_s: float) -> str | None:
     """Send one report; the reason where that failed."""
-    folder = get_settings().data_root / "run" / "wandb"
-    folder.mkdir(parents=True, exist_ok=True)
-    order = {
-        "run": {**report.settings.model_dump(exclude_none=True), "id": job_id},
-        "config": report.config,
-        "steps": report.steps,
-        "folder": str(folder),
-    }
-    try:
-        done = subprocess.run(  # noqa: S603 - our own module
+    parent = get_settings().data_root / _FOLDER
+    parent.mkdir(parents=True, exist_ok=True)
+    # What the package started may still write there.
+    with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder:
+        order = {
+            "run": {
+                **report.settings.model_dump(exclude_none=True),
+                "id": f"{job_id}-{report.attempt}",
+                "group": job_id,
+            },
+            "config": report.config,
+            "steps": report.steps,
+            "folder": folder,
+        }
+        return _run(json.dumps(order), Path(folder) / _LOG_FILE, key, timeout_s)
+
+
+def _run(order: str, log: Path, key: str, timeout_s: float) -> str | None:
+    # The errors go to a file: a pipe stays open for as long as anything that the package started lives.
+    with log.open("wb") as errors:
+        child = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", _MODULE],
-            input=json.dumps(order),
-            env={**os.environ, _KEY_VARIABLE: key},
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**plain_environment(), _KEY_VARIABLE: key},
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        return f"no answer within {_TIMEOUT_S:g} s"
-    if done.returncode == 0:
+        try:
+            child.communicate(order.encode(), timeout_s)
+        except subprocess.TimeoutExpired:
+            return f"no answer within {timeout_s:.0f} s"
+        finally:
+            end_group(child)  # the package's own service leaves when its parent is gone
+    if child.returncode == 0:
         return None
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else f"exit code {done.returncode}"
+    lines = last_lines(log, 1)
+    return lines[0] if lines else f"exit code {child.returncode}"

@@ -1,6 +1,6 @@
 """Logs the steps of one job to its W&B run: reads an order as JSON from the input; the key is WANDB_API_KEY.
 
-The run has the job's id and is resumed by every order, so all of them are one run.
+The run has the id of the attempt and is resumed by every order, so all orders of an attempt are one run.
 """
 
 import json

@@ -27,10 +27,11 @@ if os.environ["DOES"] == "wait":
     time.sleep(60)
 if os.environ["DOES"] == "fail":
     sys.exit("the tokenizer has no chat template")
-with open(given["--output"], "w") as file:
+with open(given["--output"], "w", encoding="utf-8") as file:
     for row in pq.read_table(given["--data"]).to_pylist() if os.environ["DOES"] == "pairs" else []:
         sides = {side: [{"role": "assistant", "content": side}] for side in ("chosen", "rejected")}
-        file.write(json.dumps({"prompt": row["prompt"], **sides, "margin": 1.0}) + "\\n")
+        pair = {"prompt": row["prompt"], **sides, "margin": 1.0}
+        file.write(json.dumps(pair, ensure_ascii=False) + "\\n")
 """
 
 
@@ -45,11 +46,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "asked"
 
 
-def make_spec(tmp_path: Path, attempt: int = 1, **changes: Any) -> JobSpec:
+def make_spec(tmp_path: Path, attempt: int = 1, *, asks: str = "Question", **changes: Any) -> JobSpec:
     rows = [
         {
             "data_source": "tools",
-            "prompt": [{"role": "user", "content": f"Question {number}"}],
+            "prompt": [{"role": "user", "content": f"{asks} {number}"}],
             "reward_model": {"style": "rule", "ground_truth": json.dumps({"steps": [{"name": "find"}]})},
         }
         for number in range(5)
@@ -97,6 +98,15 @@ def test_the_model_is_sampled_for_pairs_of_both_splits(asked: Path, tmp_path: Pa
     given = json.loads(asked.read_text().splitlines()[0])
     wanted = {"--model": "/m", "--samples": "3", "--max-tokens": "16", "--seed": "7", "--platform": "cpu"}
     assert wanted.items() <= given.items()
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_a_prompt_may_hold_what_unicode_calls_the_end_of_a_line(
+    mark: str, asked: Path, tmp_path: Path
+) -> None:
+    found = prepare(make_spec(tmp_path, asks=f"One{mark}two"))
+
+    assert questions(found.train_path) == [f"One{mark}two {number}" for number in range(3)]
 
 
 def test_a_later_attempt_trains_on_the_pairs_of_the_first(asked: Path, tmp_path: Path) -> None:

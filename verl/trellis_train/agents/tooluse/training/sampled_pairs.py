@@ -45,7 +45,9 @@ def sample_pairs(spec: JobSpec, prompts: Path, split: str, is_stopped: Callable[
     if not pairs.is_file():
         with (folder / f"{split}.log").open("w+b") as log:
             _sample(spec, prompts, pairs, log, is_stopped)
-    found: list[Pair] = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
+    # Line by line: ``splitlines`` would also cut at U+2028 and its like within the texts.
+    with pairs.open(encoding="utf-8") as lines:
+        found: list[Pair] = [json.loads(line) for line in lines]
     if not found:
         raise BadSampling(
             "no prompt has two responses with different rewards: train with agent_sft first, or raise"

@@ -184,5 +184,5 @@ def test_reinforcement_needs_a_model_to_begin_with(commands: list[list[str]]) ->
 @pytest.mark.slow
 def test_what_the_command_refuses_is_raised_in_its_words(tmp_path: Path) -> None:
     trainer = trellis.AgentSFTTrainer(trellis.AgentSFTConfig(base_model="base"), tmp_path / "out")
-    with pytest.raises(trellis.AgentTrainingFailed, match="base is no folder with a model"):
+    with pytest.raises(trellis.AgentTrainingFailed, match="base is neither a model folder"):
         trainer.train(tmp_path / "nowhere.jsonl")

@@ -25,10 +25,12 @@ with open(os.environ["ASKED"], "a") as file:
     file.write(json.dumps(given) + "\\n")
 if os.environ["DOES"] == "wait":
     time.sleep(60)
+if os.environ["DOES"] == "train only" and given["--data"].endswith("validation-prompts.parquet"):
+    os.environ["DOES"] = "nothing"
 if os.environ["DOES"] == "fail":
     sys.exit("the tokenizer has no chat template")
 with open(given["--output"], "w", encoding="utf-8") as file:
-    for row in pq.read_table(given["--data"]).to_pylist() if os.environ["DOES"] == "pairs" else []:
+    for row in pq.read_table(given["--data"]).to_pylist() if os.environ["DOES"] != "nothing" else []:
         sides = {side: [{"role": "assistant", "content": side}] for side in ("chosen", "rejected")}
         pair = {"prompt": row["prompt"], **sides, "margin": 1.0}
         file.write(json.dumps(pair, ensure_ascii=False) + "\\n")
@@ -132,6 +134,17 @@ def test_a_job_without_pairs_fails_with_the_reason(
 
     with pytest.raises(BadData, match=f"ds_1: {reason}"):
         prepare(make_spec(tmp_path))
+
+
+def test_a_job_without_pairs_to_validate_on_trains_and_says_so(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DOES", "train only")
+
+    found = prepare(make_spec(tmp_path))
+
+    assert (found.train_rows, found.validation_rows, found.validation_path) == (3, 0, None)
+    assert "none of the 2 prompts for validation" in caplog.text
 
 
 def test_a_stop_ends_the_sampler(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import RLSettings, SFTSettings, load_settings
 from trellis_train.agents.episode.tool_calls import render_tool_call
 
-
 #: With what Python's ``splitlines`` takes for the ends of lines.
 PAIR = {"margin": 0.5, "prompt": "one\u2028two\u2029three\x85four"}
 
@@ -99,7 +98,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         settings = arguments[arguments.index("--config") + 1] if "--config" in arguments else None
         seen.append([*arguments, *([Path(settings).read_text()] if settings else [])])
         if arguments[0] == "pairs":
-            Path(arguments[arguments.index("--output") + 1]).write_text(json.dumps(PAIR, ensure_ascii=False) + "\n")
+            written = json.dumps(PAIR, ensure_ascii=False) + "\n"
+            Path(arguments[arguments.index("--output") + 1]).write_text(written, encoding="utf-8")
         if arguments[0] == "evaluate":
             return {"overall": {"mean": 0.5, "std": 0.1, "count": 3}}
         return {"outcome": "succeeded", "folder": "out", "step": 2, "metrics": {"loss": 1.0}, "seconds": 3}

@@ -138,7 +138,9 @@ class AgentRLTrainer(_Trainer):
                 options += ["--reward-weights", dumps(self.reward_model.weights)]
                 options += ["--reward-penalties", dumps(self.reward_model.penalties)]
             _run(["pairs", *options])
-            return [loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+            # Line by line: ``splitlines`` would also cut at U+2028 and its like within the texts.
+            with target.open(encoding="utf-8") as lines:
+                return [loads(line) for line in lines]
 
     def _require_model(self) -> str:
         if self.sft_model is None:

@@ -109,7 +109,7 @@ def test_dpo_samples_the_pairs_that_it_trains_on(taught: Path, tool_use: ToolUse
 
     ended = train("dpo", output, taught, data, "--num-samples", 4, batch_size=2)
 
-    rows = [json.loads(line) for line in (output / "pairs.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (output / "pairs.jsonl").read_bytes().splitlines()]
     assert len(rows) > 0
     assert all(row["margin"] >= SMALLEST_MARGIN for row in rows)
     assert Path(ended["hf_path"], "model.safetensors").exists()

@@ -11,6 +11,9 @@ from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import RLSettings, SFTSettings, load_settings
 from trellis_train.agents.episode.tool_calls import render_tool_call
 
+#: With what Python's ``splitlines`` takes for the ends of lines.
+PAIR = {"margin": 0.5, "prompt": "one\u2028two\u2029three\x85four"}
+
 
 def row(number: int, text: str = "hello there") -> dict[str, Any]:
     messages = [{"role": "user", "content": text}, {"role": "assistant", "content": f"answer {number}"}]
@@ -95,7 +98,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         settings = arguments[arguments.index("--config") + 1] if "--config" in arguments else None
         seen.append([*arguments, *([Path(settings).read_text()] if settings else [])])
         if arguments[0] == "pairs":
-            Path(arguments[arguments.index("--output") + 1]).write_text('{"margin": 0.5}\n')
+            written = json.dumps(PAIR, ensure_ascii=False) + "\n"
+            Path(arguments[arguments.index("--output") + 1]).write_text(written, encoding="utf-8")
         if arguments[0] == "evaluate":
             return {"overall": {"mean": 0.5, "std": 0.1, "count": 3}}
         return {"outcome": "succeeded", "folder": "out", "step": 2, "metrics": {"loss": 1.0}, "seconds": 3}
@@ -133,7 +137,7 @@ def test_pairs_and_reinforcement_use_the_weights_of_the_reward_model(commands: l
     pairs = rl.generate_preference_pairs("prompts.jsonl", num_samples=3, limit=5)
     rl.train("prompts.jsonl")
 
-    assert pairs == [{"margin": 0.5}]
+    assert pairs == [PAIR]
     sampled, trained = commands
     given = dict(zip(sampled[1::2], sampled[2::2], strict=True))
     assert (given["--model"], given["--num-samples"], given["--limit"]) == ("out", "3", "5")

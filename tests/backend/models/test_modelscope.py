@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
@@ -61,9 +62,65 @@ def test_a_download_that_broke_off_goes_on_where_it_stopped(tmp_path: Path, hub:
 
     assert (tmp_path / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
     assert "bytes=400-" in hub.ranges
+    assert set(hub.encodings) == {"identity"}, "ranges would count compressed bytes"
+    assert list(tmp_path.glob("*.part")) == []
     before = len(hub.downloaded)
     source.download("team/tiny", "master", tmp_path)
     assert len(hub.downloaded) == before, "what is there is not fetched again"
+
+
+def test_what_broke_off_of_another_revision_is_not_continued(tmp_path: Path, hub: StandInModelScope) -> None:
+    hub.files, hub.breaks_after = {"model.safetensors": b"0123456789" * 100}, 400
+    with pytest.raises(FetchFailed, match="broke off"):
+        ModelScope().download("team/tiny", "master", tmp_path)
+    hub.files = {"model.safetensors": b"abcd" * 100}
+
+    ModelScope().download("team/tiny", "master", tmp_path)
+
+    assert [path.name for path in tmp_path.glob("model*")] == ["model.safetensors"]
+    assert (tmp_path / "model.safetensors").read_bytes() == b"abcd" * 100
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "sub/model.GGUF"])
+def test_weights_without_a_sha256_are_refused(tmp_path: Path, hub: StandInModelScope, name: str) -> None:
+    hub.files = {"config.json": b"{}", name: b"weights"}
+    hub.unhashed = {"config.json", name}
+
+    with pytest.raises(FetchFailed, match=f"lists {name} of 'team/tiny' without a SHA-256"):
+        ModelScope().download_files("team/tiny", "master", [name], tmp_path)
+
+    assert hub.downloaded == []
+
+
+def test_a_text_file_without_a_sha256_is_never_continued(tmp_path: Path, hub: StandInModelScope) -> None:
+    hub.files, hub.unhashed, hub.breaks_after = {"config.json": b'{"a": 1}'}, {"config.json"}, 4
+    with pytest.raises(FetchFailed, match="broke off"):
+        ModelScope().download("team/tiny", "master", tmp_path)
+    hub.files = {"config.json": b'{"b": 2}'}
+
+    ModelScope().download("team/tiny", "master", tmp_path)
+
+    assert (tmp_path / "config.json").read_bytes() == b'{"b": 2}'
+    assert hub.ranges == [None, None]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>maintenance</html>",
+        b"[]",
+        b'{"Code": 200, "Data": null}',
+        b'{"Code": 200, "Data": {}}',
+        b'{"Code": 200, "Data": {"Files": [{"Size": 3}]}}',
+        b'{"Code": 200, "Data": {"Files": [{"Path": "config.json", "Size": "much"}]}}',
+        b'{"Code": 200, "Data": {"Files": ["config.json"]}}',
+    ],
+)
+def test_an_answer_of_another_form_is_told(hub: StandInModelScope, answer: bytes) -> None:
+    hub.answers = answer
+
+    with pytest.raises(FetchFailed, match="gave an unexpected answer"):
+        ModelScope().resolve("team/tiny", "master")
 
 
 def test_a_file_that_is_not_the_one_of_the_listing_is_refused(tmp_path: Path, hub: StandInModelScope) -> None:
@@ -142,6 +199,35 @@ def test_a_push_makes_one_commit_and_what_is_stored_is_not_sent_again(
     assert (hub.messages, len(hub.stored)) == (["bot 1", "bot 1"], 1)
     assert result == {"url": f"{hub.url}/models/team/tiny", "commit": "c1", "size_bytes": 7013}
     assert '"done_bytes": 7013' in (order / PROGRESS_FILE).read_text()
+
+
+@pytest.mark.parametrize(
+    ("address", "is_told"),
+    [
+        ("https://hub.example/store/1", True),
+        ("https://hub.example:443/store/1", True),
+        ("http://hub.example/store/1", False),
+        ("https://store.hub.example/1", False),
+        ("https://hub.example:8443/store/1", False),
+        ("https://hub.example.store.test/1", False),
+    ],
+)
+def test_only_the_endpoint_itself_gets_the_token(
+    monkeypatch: pytest.MonkeyPatch, address: str, is_told: bool
+) -> None:
+    sent: list[dict[str, str]] = []
+
+    def put(url: str, *, headers: dict[str, str], **_more: Any) -> httpx.Response:
+        sent.append(headers)
+        return httpx.Response(200, request=httpx.Request("PUT", url))
+
+    monkeypatch.setattr(httpx, "put", put)
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", "https://hub.example")
+    monkeypatch.setenv("MODELSCOPE_API_TOKEN", TOKEN)
+
+    ModelScope()._store(address, b"weights", 7)
+
+    assert (TOKEN in str(sent)) == is_told
 
 
 def test_a_push_without_a_token_or_with_a_wrong_one_is_told(

@@ -43,7 +43,7 @@ def measure_both(folder: Path, model: Path, label: str) -> tuple[list[Sample], l
     file = folder / "harness.jsonl"
     settings = write_settings(model, folder, samples=file)
     harness, _ = run_harness(folder, settings, "one_process", "0", timeout_s=LIMIT_S)
-    theirs = [MeasuredSample.model_validate_json(line) for line in file.read_text().splitlines()]
+    theirs = [MeasuredSample.model_validate_json(line) for line in file.read_bytes().splitlines()]
     return read_ours(folder, label), theirs, seconds + harness
 
 

@@ -22,6 +22,11 @@ class StandInModelScope:
         self.breaks_after: int | None = None
         #: What a download gives in place of a file.
         self.forged: dict[str, bytes] = {}
+        #: Files that are listed without a SHA-256.
+        self.unhashed: set[str] = set()
+        #: What the listing answers, where it is not the files.
+        self.answers: bytes | None = None
+        self.encodings: list[str | None] = []
         self.ranges: list[str | None] = []
         self.downloaded: list[str] = []
         self.created: list[dict[str, Any]] = []
@@ -66,7 +71,8 @@ class StandInModelScope:
             # Some of its errors are a 200 with a code.
             send(request, 404, {"Code": 404, "Message": "not found"})
         elif parts.path == f"{base}/repo/files":
-            send(request, 200, {"Code": 200, "Data": {"Files": self._list()}})
+            listing = json.dumps({"Code": 200, "Data": {"Files": self._list()}}).encode()
+            send_bytes(request, 200, listing if self.answers is None else self.answers)
         elif parts.path == f"{base}/repo":
             self._download(request, asked["FilePath"])
         else:
@@ -75,7 +81,12 @@ class StandInModelScope:
     def _list(self) -> list[dict[str, Any]]:
         folder = {"Path": "sub", "Type": "tree", "Size": 0}
         return [folder] + [
-            {"Path": name, "Type": "blob", "Size": len(data), "Sha256": hashlib.sha256(data).hexdigest()}
+            {
+                "Path": name,
+                "Type": "blob",
+                "Size": len(data),
+                "Sha256": "" if name in self.unhashed else hashlib.sha256(data).hexdigest(),
+            }
             for name, data in (self.files or {}).items()
         ]
 
@@ -84,6 +95,7 @@ class StandInModelScope:
         data = self.forged.get(name, (self.files or {})[name])
         wanted = request.headers.get("Range")
         self.ranges.append(wanted)
+        self.encodings.append(request.headers.get("Accept-Encoding"))
         begins = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
         request.send_response(206 if wanted else 200)
         request.send_header("Content-Length", str(len(data) - begins))
@@ -135,7 +147,10 @@ class StandInModelScope:
 
 
 def send(request: BaseHTTPRequestHandler, status: int, body: dict[str, Any]) -> None:
-    data = json.dumps(body).encode()
+    send_bytes(request, status, json.dumps(body).encode())
+
+
+def send_bytes(request: BaseHTTPRequestHandler, status: int, data: bytes) -> None:
     request.send_response(status)
     request.send_header("Content-Type", "application/json")
     request.send_header("Content-Length", str(len(data)))

@@ -25,12 +25,15 @@ with open(os.environ["ASKED"], "a") as file:
     file.write(json.dumps(given) + "\\n")
 if os.environ["DOES"] == "wait":
     time.sleep(60)
+if os.environ["DOES"] == "train only" and given["--data"].endswith("validation-prompts.parquet"):
+    os.environ["DOES"] = "nothing"
 if os.environ["DOES"] == "fail":
     sys.exit("the tokenizer has no chat template")
-with open(given["--output"], "w") as file:
-    for row in pq.read_table(given["--data"]).to_pylist() if os.environ["DOES"] == "pairs" else []:
+with open(given["--output"], "w", encoding="utf-8") as file:
+    for row in pq.read_table(given["--data"]).to_pylist() if os.environ["DOES"] != "nothing" else []:
         sides = {side: [{"role": "assistant", "content": side}] for side in ("chosen", "rejected")}
-        file.write(json.dumps({"prompt": row["prompt"], **sides, "margin": 1.0}) + "\\n")
+        pair = {"prompt": row["prompt"], **sides, "margin": 1.0}
+        file.write(json.dumps(pair, ensure_ascii=False) + "\\n")
 """
 
 
@@ -45,11 +48,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "asked"
 
 
-def make_spec(tmp_path: Path, attempt: int = 1, **changes: Any) -> JobSpec:
+def make_spec(tmp_path: Path, attempt: int = 1, *, asks: str = "Question", **changes: Any) -> JobSpec:
     rows = [
         {
             "data_source": "tools",
-            "prompt": [{"role": "user", "content": f"Question {number}"}],
+            "prompt": [{"role": "user", "content": f"{asks} {number}"}],
             "reward_model": {"style": "rule", "ground_truth": json.dumps({"steps": [{"name": "find"}]})},
         }
         for number in range(5)
@@ -99,6 +102,15 @@ def test_the_model_is_sampled_for_pairs_of_both_splits(asked: Path, tmp_path: Pa
     assert wanted.items() <= given.items()
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_a_prompt_may_hold_what_unicode_calls_the_end_of_a_line(
+    mark: str, asked: Path, tmp_path: Path
+) -> None:
+    found = prepare(make_spec(tmp_path, asks=f"One{mark}two"))
+
+    assert questions(found.train_path) == [f"One{mark}two {number}" for number in range(3)]
+
+
 def test_a_later_attempt_trains_on_the_pairs_of_the_first(asked: Path, tmp_path: Path) -> None:
     prepare(make_spec(tmp_path))
 
@@ -122,6 +134,17 @@ def test_a_job_without_pairs_fails_with_the_reason(
 
     with pytest.raises(BadData, match=f"ds_1: {reason}"):
         prepare(make_spec(tmp_path))
+
+
+def test_a_job_without_pairs_to_validate_on_trains_and_says_so(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DOES", "train only")
+
+    found = prepare(make_spec(tmp_path))
+
+    assert (found.train_rows, found.validation_rows, found.validation_path) == (3, 0, None)
+    assert "none of the 2 prompts for validation" in caplog.text
 
 
 def test_a_stop_ends_the_sampler(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,18 @@ note_method(
     group=GROUP,
 )
 note_method(
+    f"{_WORKER}._agent_loop_postprocess",
+    "overridden",
+    "Notes when each response was begun and ended.",
+    "A job's timeline has no responses, and nothing tells how long they took.",
+    reads=(
+        f"{_WORKER}._agent_loop_postprocess",
+        "verl.experimental.agent_loop.agent_loop.AgentLoopWorker._run_agent_loop",
+    ),
+    tests=("tests/train/compat/test_timing.py::test_a_response_is_timed_before_verl_processes_it",),
+    group=GROUP,
+)
+note_method(
     f"{_WORKER}._compute_score",
     "overridden",
     "Hands the prompt to rewards, and scores in the worker.",

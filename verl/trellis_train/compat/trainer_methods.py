@@ -104,6 +104,16 @@ note_method(
     group=GROUP,
 )
 note_method(
+    f"{_TRAINER}.timing_raw",
+    "overridden",
+    "Keeps when each phase of a step ran, beside how long.",
+    "A job's timeline has no phases.",
+    reads=(f"{_TRAINER}.fit", "verl.utils.profiler.performance._timer"),
+    tests=("tests/train/compat/test_timing.py::test_verls_timers_write_into_what_keeps_the_spans",),
+    note="An attribute that `fit` sets anew for each step; a property of ours receives it.",
+    group=GROUP,
+)
+note_method(
     f"{_TRAINER}._submit_batch_to_rollout",
     "overridden",
     "Asks for a greedy response to each prompt too.",

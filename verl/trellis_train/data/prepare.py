@@ -4,6 +4,7 @@ Rows are read and written in batches, so that a dataset may be larger than memor
 """
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,10 +29,11 @@ from trellis_train.agents.tooluse.training.row_selection import (
 )
 from trellis_train.agents.tooluse.training.row_selection import RECIPE as CHOOSING_RECIPE
 from trellis_train.agents.tooluse.training.sampled_pairs import RECIPE as SAMPLING_RECIPE
-from trellis_train.agents.tooluse.training.sampled_pairs import BadSampling, sample_pairs
+from trellis_train.agents.tooluse.training.sampled_pairs import TRAINED_SPLIT, BadSampling, sample_pairs
 from trellis_train.data.message_weights import WEIGHED_MESSAGES
 from trellis_train.data.sources import list_groups, read_rows, unite_schemas
 
+logger = logging.getLogger(__name__)
 BATCH_ROWS = 2048
 
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
@@ -103,7 +105,7 @@ def prepare(
     if spec.recipe == CHOOSING_RECIPE:
         train_rows = _convert_chosen(spec, spec.train_data, train_path, kept)
     else:
-        train_rows = write(spec.train_data, train_path, "train", 0, kept)
+        train_rows = write(spec.train_data, train_path, TRAINED_SPLIT, 0, kept)
     validation_rows = 0
     if spec.validation_data is not None:
         count = _count_rows(spec.validation_data)
@@ -141,13 +143,19 @@ def _convert_sampled(
     rows: range,
     is_stopped: Callable[[], bool],
 ) -> int:
-    """Pairs of the model's own responses to the prompts in ``rows``."""
+    """Pairs of the model's own responses to the prompts in ``rows``; how many there are."""
     prompts = target.with_name(f"{split}-prompts.parquet")
     _convert(DataFormat.VERL_RL, source, prompts, split, rows.start, rows.stop)
     try:
         pairs = sample_pairs(spec, prompts, split, is_stopped)
     except BadSampling as error:
         raise BadData(f"Prompts of dataset {source.dataset_id}: {error}.") from error
+    if not pairs:
+        logger.warning(
+            "Nothing is measured in training: none of the %d prompts for validation has two responses with"
+            " different rewards.",
+            len(rows),
+        )
     return _write_rows(pairs, DataFormat.PREFERENCE, target)
 
 

@@ -18,18 +18,18 @@ def locate_cache(settings: Settings) -> Path:
 
 
 def load_datasets(settings: Settings, tokenizer: Any) -> tuple[Any, Any]:
-    """Rows to train on, and rows to measure on (None without)."""
+    """Rows to train on, and rows to measure on (None without, or where the file has none)."""
     from datasets import Dataset
+    from pyarrow.parquet import read_metadata
 
     cache = str(locate_cache(settings))
     train = Dataset.from_parquet(settings.train_file, cache_dir=cache)
+    validation = settings.validation_file
+    has_rows = validation is not None and read_metadata(validation).num_rows > 0
+    measured = Dataset.from_parquet(validation, cache_dir=cache) if has_rows else None
     if settings.recipe in ENCODED_HERE:
-        validation = settings.validation_file
-        measured = None if validation is None else Dataset.from_parquet(validation, cache_dir=cache)
         return encode_rows(train, tokenizer), None if measured is None else encode_rows(measured, tokenizer)
     if settings.recipe == "kto":
         # Its trainer goes through the rows in their order, and measures the divergence among neighbours.
         train = train.shuffle(seed=settings.arguments.seed)
-    if settings.validation_file is None:
-        return train, None
-    return train, Dataset.from_parquet(settings.validation_file, cache_dir=cache)
+    return train, measured

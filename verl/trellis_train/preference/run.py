@@ -47,6 +47,9 @@ def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | No
         trainer_class = without_reference(trainer_class)
     tokenizer, model = load_tokenizer(settings), load_model(settings)
     train, validation = load_datasets(settings, tokenizer)
+    if validation is None:
+        # The trainer insists on rows wherever it is to measure, and sampling may have left none.
+        settings.arguments.eval_strategy, settings.arguments.eval_on_start = "no", False
     trainer = with_reporting(trainer_class, spool, attempt_dir)(
         model=model,
         args=settings.arguments,

@@ -1,10 +1,11 @@
-"""ModelScope over its HTTP API: models in, with every file's SHA-256 checked, and models out in one commit.
+"""ModelScope over its HTTP API: models in, each file by the SHA-256 listed, and models out in one commit.
 
 The address is ``MODELSCOPE_ENDPOINT`` and the token ``MODELSCOPE_API_TOKEN``, as in ModelScope's own package;
 neither is stored. It speaks of branches and tags: the listing names no commit to pin.
 """
 
 import base64
+import glob
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,10 @@ _CHUNK_BYTES = 1 << 20
 #: Files of these kinds travel within the commit, where they are small; the rest goes to the large-file store.
 _INLINE = (".json", ".md", ".txt", ".jinja", ".py", ".yaml", ".yml")
 _MAX_INLINE_BYTES = 1 << 20
+#: Never taken without a SHA-256 to check them by.
+_WEIGHTS = (".safetensors", ".bin", ".gguf")
+#: Of a SHA-256, in the names of unfinished files.
+_PART_DIGITS = 12
 _PRIVATE, _PUBLIC = 1, 5
 _REFUSED = (401, 403)
 #: Called with the bytes that are sent, and the file that is on its way.
@@ -106,7 +111,7 @@ class ModelScope:
         found = [file for file in self._list(repo_id, revision) if _is_wanted(file.name)]
         if not found:
             raise FetchFailed(f"'{repo_id}' at '{revision}' on ModelScope has no files of a model.")
-        return found
+        return _check_hashes(found, repo_id)
 
     def _pick(self, repo_id: str, revision: str, names: Sequence[str], kind: Kind) -> list[_File]:
         if kind != "model":
@@ -114,15 +119,14 @@ class ModelScope:
         there = {file.name: file for file in self._list(repo_id, revision)}
         if missing := [name for name in names if name not in there]:
             raise FetchFailed(f"'{repo_id}' at '{revision}' has no file {missing[0]}.")
-        return [there[name] for name in names]
+        return _check_hashes([there[name] for name in names], repo_id)
 
     def _list(self, repo_id: str, revision: str) -> list[_File]:
         asked = {"Revision": revision, "Recursive": "True"}
         data = self._ask("GET", f"models/{repo_id}/repo/files", params=asked)
-        entries = data.get("Files") or [] if isinstance(data, dict) else []
         return [
             _File(str(each["Path"]), int(each.get("Size") or 0), each.get("Sha256") or None)
-            for each in entries
+            for each in map(_as_object, _as_object(data)["Files"] or [])
             if each.get("Type") != "tree"
         ]
 
@@ -131,7 +135,10 @@ class ModelScope:
         if target.is_file() and file.sha256 is not None and hash_file(target) == file.sha256:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f"{target.name}.part")
+        part = _name_part(target, file, revision)
+        for other in target.parent.glob(f"{glob.escape(target.name)}.*.part"):
+            if other != part:  # of another revision
+                other.unlink()
         self._stream(repo_id, revision, file, part)
         if file.sha256 is not None and (found := hash_file(part)) != file.sha256:
             part.unlink()
@@ -141,8 +148,11 @@ class ModelScope:
         part.replace(target)
 
     def _stream(self, repo_id: str, revision: str, file: _File, part: Path) -> None:
-        """Append to what is there; a server that knows no ranges starts the file anew."""
-        begins = part.stat().st_size if part.is_file() else 0
+        """Append to what is there; a server that knows no ranges starts the file anew.
+
+        So does a file without a SHA-256: whether its beginning fits what follows would not show.
+        """
+        begins = part.stat().st_size if part.is_file() and file.sha256 is not None else 0
         if begins == file.size_bytes > 0:
             return
         ranges = {"Range": f"bytes={begins}-"} if 0 < begins < file.size_bytes else {}
@@ -153,7 +163,8 @@ class ModelScope:
                 "GET",
                 f"{self._endpoint}/api/v1/models/{repo_id}/repo",
                 params=asked,
-                headers={**self._headers, **ranges},
+                # Ranges count the bytes that are sent: compressed, they would not be those of the file.
+                headers={**self._headers, **ranges, "Accept-Encoding": "identity"},
             ) as answer,
         ):
             answer.raise_for_status()
@@ -184,17 +195,15 @@ class ModelScope:
         sha256 = hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else hash_file(content)
         body = {"operation": "upload", "objects": [{"oid": sha256, "size": size}]}
         answer = self._ask("POST", f"repos/models/{repo_id}/info/lfs/objects/batch", json=body)
-        for each in answer.get("objects") or []:
-            href = each.get("actions", {}).get("upload", {}).get("href")
-            if each.get("oid") == sha256 and href:
-                self._store(str(href), content, size)
+        for each in map(_as_object, _as_object(answer).get("objects") or []):
+            upload = _as_object(_as_object(each.get("actions") or {}).get("upload") or {})
+            if each.get("oid") == sha256 and upload:
+                self._store(str(upload["href"]), content, size)
         return {**action, "type": "lfs", "sha256": sha256, "content": "", "encoding": ""}
 
     def _store(self, address: str, content: Path | bytes, size: int) -> None:
-        # The token goes to ModelScope's own machines alone: signed addresses of a store need none.
-        own = httpx.URL(self._endpoint).host.removeprefix("www.")
-        host = httpx.URL(address).host
-        headers = self._headers if host == own or host.endswith(f".{own}") else {}
+        # The token goes to the endpoint alone: signed addresses of a store need none.
+        headers = self._headers if _origin(address) == _origin(self._endpoint) else {}
         answer = httpx.put(
             address,
             content=_read(content),
@@ -208,12 +217,12 @@ class ModelScope:
         url = f"{self._endpoint}/api/v1/{path}"
         answer = httpx.request(method, url, headers=self._headers, timeout=_TIMEOUT, **more)
         answer.raise_for_status()
-        body = answer.json()
-        code = body.get("Code", httpx.codes.OK) if isinstance(body, dict) else httpx.codes.OK
-        if code != httpx.codes.OK or (isinstance(body, dict) and body.get("Success") is False):
+        body = _as_object(answer.json())
+        code = body.get("Code", httpx.codes.OK)
+        if code != httpx.codes.OK or body.get("Success") is False:
             refused = httpx.Response(int(code) if 400 <= int(code) < 600 else 400, request=answer.request)
             raise httpx.HTTPStatusError(str(body.get("Message")), request=answer.request, response=refused)
-        return body.get("Data", body) if isinstance(body, dict) else body
+        return body.get("Data", body)
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -227,12 +236,41 @@ def _is_wanted(name: str) -> bool:
     return any(PurePosixPath(name).match(pattern) for pattern in PATTERNS)
 
 
+def _check_hashes(files: list[_File], repo_id: str) -> list[_File]:
+    """The files; ``FetchFailed`` where weights could not be checked."""
+    for file in files:
+        if file.sha256 is None and file.name.lower().endswith(_WEIGHTS):
+            raise FetchFailed(
+                f"ModelScope lists {file.name} of '{repo_id}' without a SHA-256 to check it by."
+            )
+    return files
+
+
 def _check_name(name: str) -> PurePosixPath:
     """A path below the folder; names of a listing are others' words."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise FetchFailed("ModelScope names a file outside of the repository.")
     return path
+
+
+def _name_part(target: Path, file: _File, revision: str) -> Path:
+    """Where an unfinished file lies: what another revision has under the same name is not continued."""
+    mark = file.sha256[:_PART_DIGITS] if file.sha256 else hashlib.sha256(revision.encode()).hexdigest()
+    return target.with_name(f"{target.name}.{mark[:_PART_DIGITS]}.part")
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    """A JSON object of an answer; ``ValueError`` where it is something else."""
+    if not isinstance(value, dict):
+        raise ValueError(f"no object, but {type(value).__name__}")
+    return value
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port (None: the usual one)."""
+    url = httpx.URL(address)
+    return url.scheme, url.host, url.port
 
 
 def _read(content: Path | bytes) -> Iterator[bytes]:
@@ -262,3 +300,5 @@ def _explained(kind: type[Exception]) -> Iterator[None]:
         raise kind(f"ModelScope answered with status {status}.") from error
     except httpx.HTTPError as error:
         raise kind("ModelScope can't be reached, or the connection broke off; try again.") from error
+    except (ValueError, KeyError, TypeError, httpx.InvalidURL) as error:  # no JSON, or of another form
+        raise kind("ModelScope gave an unexpected answer.") from error

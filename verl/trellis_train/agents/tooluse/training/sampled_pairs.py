@@ -21,6 +21,7 @@ RECIPE = "agent_dpo"
 MODULE = "trellis_train.agents.tooluse.pairs"
 #: In the job's folder: the pairs of each split, and what the sampler printed.
 FOLDER = "sampled-pairs"
+TRAINED_SPLIT = "train"
 _POLL_S = 0.2
 Pair = dict[str, Any]
 
@@ -36,8 +37,8 @@ class SamplingStopped(Exception):
 def sample_pairs(spec: JobSpec, prompts: Path, split: str, is_stopped: Callable[[], bool]) -> list[Pair]:
     """Pairs from ``num_samples`` responses to each prompt of a Parquet file in verl's form.
 
-    Raises ``BadSampling`` where the sampler fails or no two responses differ in their reward, and
-    ``SamplingStopped`` soon after ``is_stopped`` holds.
+    Raises ``BadSampling`` where the sampler fails, or where no two responses to train on differ in their
+    reward; there may be none to validate on. ``SamplingStopped`` soon after ``is_stopped`` holds.
     """
     folder = Path(spec.attempt_dir).parent / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,8 +46,10 @@ def sample_pairs(spec: JobSpec, prompts: Path, split: str, is_stopped: Callable[
     if not pairs.is_file():
         with (folder / f"{split}.log").open("w+b") as log:
             _sample(spec, prompts, pairs, log, is_stopped)
-    found: list[Pair] = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
-    if not found:
+    # Line by line: ``splitlines`` would also cut at U+2028 and its like within the texts.
+    with pairs.open(encoding="utf-8") as lines:
+        found: list[Pair] = [json.loads(line) for line in lines]
+    if not found and split == TRAINED_SPLIT:
         raise BadSampling(
             "no prompt has two responses with different rewards: train with agent_sft first, or raise"
             " num_samples"

@@ -466,7 +466,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         call_id=new_id("ecl"), rollout_id=1, prompt_key="0a1b",
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
         fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
-        sweep_id=new_id("swp"), transfer_id=new_id("trf"), vote_id=new_id("vot"),
+        sweep_id=new_id("swp"), transfer_id=new_id("trf"), vote_id=new_id("vot"), view_id=new_id("vew"),
     )  # fmt: skip
 
     status = call(operation.method, path)

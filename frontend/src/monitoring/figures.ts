@@ -68,3 +68,16 @@ export function shareOf(node: Pick<NodeSamples, 'figures'>, figure: string, tota
     return value === null || all === null || all === 0 ? null : (100 * value) / all
   })
 }
+
+/** A column with a place for each stretch of the range, NaN where none was measured: the axis is time, not the samples. */
+export function spreadOverRange(at: readonly string[], column: readonly (number | null)[], range: { since: string; until: string; stretch_s: number }): number[] {
+  const since = Date.parse(range.since)
+  const stretchMs = range.stretch_s * 1000
+  const values = new Array<number>(Math.max(1, Math.round((Date.parse(range.until) - since) / stretchMs))).fill(NaN)
+  at.forEach((moment, index) => {
+    const place = Math.min(values.length - 1, Math.floor((Date.parse(moment) - since) / stretchMs))
+    const value = column[index] ?? null
+    if (place >= 0 && value !== null) values[place] = value
+  })
+  return values
+}

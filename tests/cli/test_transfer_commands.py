@@ -64,7 +64,7 @@ def test_a_push_names_no_token_and_is_followed(
 
     transfers.push("bot", "team/bot")
 
-    body = {"repo_id": "team/bot", "revision": "main", "private": True, "message": ""}
+    body = {"repo_id": "team/bot", "private": True, "message": ""}
     assert platform.asked == [("POST", "/models/mdl_1/push", body), ("GET", "/transfers/trf_1", None)]
     assert capsys.readouterr().out == "trf_1  succeeded  https://hub/team/bot\n"
 

@@ -58,15 +58,19 @@ class LightPlatform:
     def launch_without_training(self) -> tuple[str, str]:
         """A job in state LAUNCHING and its ingest token: what a worker leaves to the training process."""
         job = self.client.post("/jobs", self.job_request())
+        return job["id"], self.claim(job["id"])
+
+    def claim(self, job_id: str) -> str:
+        """Take a queued job as a worker does before it launches it; its ingest token."""
         database = Database(self.settings)
         try:
             with database.write() as session:
-                claim = service.claim_for_launch(session, job_id=job["id"])
+                claim = service.claim_for_launch(session, job_id=job_id)
         finally:
             database.dispose()
         if claim is None:
-            raise Problem(f"job {job['id']} could not be claimed")
-        return job["id"], claim.token
+            raise Problem(f"job {job_id} could not be claimed")
+        return claim.token
 
 
 @contextmanager

@@ -19,8 +19,6 @@ from statistics import median, quantiles
 from typing import Any
 
 import httpx
-from trellis_api.core.database import Database
-from trellis_api.jobs import service
 from trellis_contracts.attempt import ENGINE_KEY_FILE
 
 from trellis_cli.bench.light_platform import LightPlatform
@@ -216,14 +214,7 @@ def _wait_for(address: Address, engine: "subprocess.Popen[bytes]", log: Path) ->
 def _make_endpoint(platform: LightPlatform, bare: Address) -> Address:
     """What a worker and a run do for an endpoint, but for starting the engine, which is here already."""
     endpoint = platform.client.post(f"/models/{platform.model}/endpoint", {"idle_timeout_s": 3600})
-    database = Database(platform.settings)
-    try:
-        with database.write() as session:
-            claim = service.claim_for_launch(session, job_id=endpoint["run_id"])
-    finally:
-        database.dispose()
-    if claim is None:
-        raise Problem(f"job {endpoint['run_id']} could not be claimed")
+    token = platform.claim(endpoint["run_id"])
     folder = platform.settings.attempt_dir(endpoint["run_id"], endpoint["attempt"])
     folder.mkdir(parents=True)
     (folder / ENGINE_KEY_FILE).write_text(bare.key)
@@ -238,7 +229,7 @@ def _make_endpoint(platform: LightPlatform, bare: Address) -> Address:
     told = httpx.post(
         f"{platform.client.url}/api/v1/ingest/jobs/{endpoint['run_id']}/batches",
         json={"attempt": endpoint["attempt"], "sequence": 1, "events": [event]},
-        headers={"Authorization": f"Bearer {claim.token}"},
+        headers={"Authorization": f"Bearer {token}"},
         trust_env=False,
     )
     told.raise_for_status()

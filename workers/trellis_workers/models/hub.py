@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import httpx
@@ -22,6 +22,11 @@ from huggingface_hub.errors import (
 PATTERNS = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "README.md", "LICENSE*"]
 
 Kind = Literal["dataset", "model"]
+
+
+def is_needed(name: str) -> bool:
+    """Whether a file of a model's repository is fetched."""
+    return any(PurePosixPath(name).match(pattern) for pattern in PATTERNS)
 
 
 class FetchFailed(Exception):
@@ -51,11 +56,7 @@ class Hub:
             found = self._api.model_info(repo_id, revision=revision, files_metadata=True)
         if not found.sha:
             raise FetchFailed(f"The Hub returned no commit for '{repo_id}' at '{revision}'.")
-        sizes = [
-            file.size or 0
-            for file in found.siblings or []
-            if any(Path(file.rfilename).match(pattern) for pattern in PATTERNS)
-        ]
+        sizes = [file.size or 0 for file in found.siblings or [] if is_needed(file.rfilename)]
         return Snapshot(found.sha, sum(sizes))
 
     def download(self, repo_id: str, commit: str, folder: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from trellis_data.hashing import hash_file
 
-from trellis_workers.models.hub import PATTERNS, FetchFailed, Kind, Snapshot
+from trellis_workers.models.hub import FetchFailed, Kind, Snapshot, is_needed
 
 ENDPOINT = "https://www.modelscope.cn"
 DEFAULT_REVISION = "master"
@@ -108,7 +108,7 @@ class ModelScope:
         }
 
     def _wanted(self, repo_id: str, revision: str) -> list[_File]:
-        found = [file for file in self._list(repo_id, revision) if _is_wanted(file.name)]
+        found = [file for file in self._list(repo_id, revision) if is_needed(file.name)]
         if not found:
             raise FetchFailed(f"'{repo_id}' at '{revision}' on ModelScope has no files of a model.")
         return _check_hashes(found, repo_id)
@@ -230,10 +230,6 @@ class ModelScope:
             return {}
         # Older parts of the API read the cookie, newer ones the header.
         return {"Authorization": f"Bearer {self._token}", "Cookie": f"m_session_id={self._token}"}
-
-
-def _is_wanted(name: str) -> bool:
-    return any(PurePosixPath(name).match(pattern) for pattern in PATTERNS)
 
 
 def _check_hashes(files: list[_File], repo_id: str) -> list[_File]:

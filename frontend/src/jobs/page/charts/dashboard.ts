@@ -2,10 +2,10 @@
 import { computed, type Ref } from 'vue'
 import { useRoute, useRouter } from 'vue-router'
 
-/** Parts of the address that a saved dashboard holds. */
-/** Of them, how curves are drawn, and not which. */
+/** Parts of the address that say how curves are drawn, and not which. */
 export const DRAWN_KEYS = ['smoothing', 'axis'] as const
-export const DASHBOARD_KEYS = ['only', 'chart', 'match', 'smoothing', 'axis'] as const
+/** Parts of the address that a saved dashboard holds. */
+export const DASHBOARD_KEYS = ['only', 'chart', 'match', ...DRAWN_KEYS] as const
 /** An address with more would not pass through every proxy. */
 export const MAX_CHARTS = 60
 

@@ -54,6 +54,13 @@ HINTS: dict[str, Text] = {
         "platform and its training package may have different versions.",
         zh="任务无法读取其规格说明。请复制任务重新启动；若仍失败，平台与训练包的版本可能不一致。",
     ),
+    "isolation_unavailable": Text(
+        en="TRELLIS_JOB_ISOLATION=required, but this machine doesn't permit user and mount namespaces. "
+        "Run ./init.sh doctor there, and allow them (in a container: a seccomp profile that permits them), "
+        "or set TRELLIS_JOB_ISOLATION=auto.",
+        zh="TRELLIS_JOB_ISOLATION=required，但该机器不允许用户和挂载命名空间。请在该机器上运行 ./init.sh doctor，"
+        "并放开限制（容器中需要允许它们的 seccomp 配置），或设置 TRELLIS_JOB_ISOLATION=auto。",
+    ),
     "bad_configuration": Text(
         en="The engine rejected the configuration. The last log lines name the key; "
         "compare it with the preview.",

@@ -24,7 +24,7 @@ NOT_ISOLATED = "not isolated: "
 class Rules:
     """What a process sees: of the data root only named paths, elsewhere all but what is hidden."""
 
-    #: ``required``: not started where it cannot be isolated; ``off``: it only lacks secrets in its environment.
+    #: ``required``: not started where it cannot be isolated; ``off``: only its environment is restricted.
     mode: Mode
     data_root: str
     #: Below the data root: folders that it may write to (made where they are missing), and what it may read.

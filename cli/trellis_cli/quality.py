@@ -111,7 +111,7 @@ def bench(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            help=("Benchmarks to run; default: all except real_model and memory. `list` shows them.")
+            help="Benchmarks to run; default: all but real_model, memory and cpu_layer. `list` shows them."
         ),
     ] = None,
     shapes: Annotated[
@@ -130,7 +130,12 @@ def bench(
         ),
     ] = 1_000_000,
     model: Annotated[
-        str | None, typer.Option(help="For real_model and memory: a model folder or a catalogue name.")
+        str | None,
+        typer.Option(help="For real_model, memory and cpu_layer: a model folder or a catalogue name."),
+    ] = None,
+    piece: Annotated[
+        list[str] | None,
+        typer.Option(help="For cpu_layer: a piece of the CPU layer, e.g. cpu-threads; repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -139,7 +144,13 @@ def bench(
     from trellis_cli.bench.run import run_benchmarks
 
     is_kept = run_benchmarks(
-        name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows, model=model or DEFAULT
+        name or [],
+        as_json=as_json,
+        shapes=shapes,
+        rounds=rounds,
+        rows=rows,
+        model=model or DEFAULT,
+        pieces=piece or (),
     )
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 

@@ -120,7 +120,9 @@ def make_starter_material(shape: Shape, folder: Path) -> Material:
     return Material(folder / "model", folder / "data" / "rl_train.jsonl")
 
 
-def run_ours(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
+def run_ours(
+    shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
+) -> Run:
     """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
     job = EngineJob(
         folder=folder,
@@ -134,7 +136,7 @@ def run_ours(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
     )
     with PeakMemory() as memory:
         # Bare of a cluster's address: it starts one of its own.
-        metrics = job.run(ENGINE_MODULE, {**QUIET, **SAME_PRIORITY})
+        metrics = job.run(ENGINE_MODULE, {**QUIET, **SAME_PRIORITY, **(env or {})})
     lengths = {event["values"][LENGTH_KEY] for event in metrics}
     if lengths != {float(shape.response_tokens)}:
         raise Problem(f"responses are not all of {shape.response_tokens} tokens: {sorted(lengths)}")

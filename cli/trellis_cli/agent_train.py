@@ -91,8 +91,8 @@ def train(
         int | None,
         typer.Option(
             min=1,
-            help="sft: rows to learn; dpo: responses to a prompt, of which pairs are made; "
-            "grpo: responses to a prompt; ppo: rollouts a step.",
+            help="sft: number of rows; dpo: responses per prompt to build pairs from; "
+            "grpo: responses per prompt; ppo: rollouts per step.",
         ),
     ] = None,
     metrics: Annotated[

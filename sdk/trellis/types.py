@@ -636,7 +636,7 @@ class EarlyStopped(TypedDict):
 
 
 class EndpointRead(TypedDict):
-    """An endpoint as it stands."""
+    """An endpoint and its state."""
 
     attempt: int
     can_start: bool

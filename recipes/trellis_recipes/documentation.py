@@ -14,8 +14,8 @@ FAMILIES = {
 }
 HEADER = """# Recipes
 
-All recipes and their parameters. `trellis recipes show ID` prints the same for one recipe. Use `overrides` for
-any other setting of the engine. For the required columns, see [data formats](#data-formats).
+All recipes and their parameters. `trellis recipes show ID` prints the same for one recipe. Use `overrides`
+for any other setting of the engine. For the required columns, see [data formats](#data-formats).
 Generated from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
 """
 DATA_FORMATS = f"""## Data formats

@@ -2212,7 +2212,7 @@ export interface paths {
         put?: never;
         /**
          * Export a model to GGUF
-         * @description Queue an export to one file, for llama.cpp and what is built on it.
+         * @description Queue an export to a single file, for llama.cpp and tools based on it.
          */
         post: operations["export_gguf_api_v1_models__model_id__gguf_post"];
         delete?: never;
@@ -2252,7 +2252,7 @@ export interface paths {
         put?: never;
         /**
          * Push a model to a hub
-         * @description Queue a push of all files and of the model card, as one commit. The token is the workers' own.
+         * @description Queue a push of all files and the model card as one commit, with the token set on the workers.
          */
         post: operations["push_model_api_v1_models__model_id__push_post"];
         delete?: never;
@@ -2646,13 +2646,13 @@ export interface paths {
         };
         /**
          * List named models
-         * @description Each with its versions and aliases.
+         * @description List named models with their versions and aliases.
          */
         get: operations["list_named_models_api_v1_registry_get"];
         put?: never;
         /**
          * Add a version
-         * @description Adds a model as the next version of a name; the first version creates the name.
+         * @description Add a model as the next version of a name; the first version creates the name.
          */
         post: operations["add_version_api_v1_registry_post"];
         delete?: never;
@@ -2669,15 +2669,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a named model
-         * @description Versions, newest first, and the aliases.
+         * Get a named model
+         * @description Get its versions, newest first, and aliases.
          */
         get: operations["read_named_model_api_v1_registry__registry_name__get"];
         put?: never;
         post?: never;
         /**
-         * Forget a named model
-         * @description With its versions and its history; the models stay.
+         * Delete a named model
+         * @description Delete it with its versions and history; the models are kept.
          */
         delete: operations["delete_named_model_api_v1_registry__registry_name__delete"];
         options?: never;
@@ -2716,7 +2716,7 @@ export interface paths {
         put?: never;
         /**
          * Roll an alias back
-         * @description To its previous version.
+         * @description Move it back to its previous version.
          */
         post: operations["roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post"];
         delete?: never;
@@ -2733,8 +2733,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Promotions and rollbacks, newest first
-         * @description Changes of aliases, with notes and gate results.
+         * List promotions and rollbacks
+         * @description List alias changes with notes and gate results, newest first.
          */
         get: operations["read_registry_history_api_v1_registry__registry_name__history_get"];
         put?: never;
@@ -3154,7 +3154,7 @@ export interface paths {
         };
         /**
          * List transfers
-         * @description Newest first.
+         * @description List transfers, newest first.
          */
         get: operations["list_transfers_api_v1_transfers_get"];
         put?: never;
@@ -3173,8 +3173,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a transfer
-         * @description With its progress, and what it has left.
+         * Get a transfer
+         * @description Get its progress and result.
          */
         get: operations["read_transfer_api_v1_transfers__transfer_id__get"];
         put?: never;
@@ -3200,7 +3200,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a transfer
-         * @description End it; nothing is committed to the hub.
+         * @description Cancel it; nothing is committed to the hub.
          */
         post: operations["cancel_transfer_api_v1_transfers__transfer_id__cancel_post"];
         delete?: never;
@@ -3217,8 +3217,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download the file of an export
-         * @description Ranges of bytes are answered, so that a download that broke off goes on.
+         * Download an exported file
+         * @description Supports byte ranges, so interrupted downloads can resume.
          */
         get: operations["download_transfer_file_api_v1_transfers__transfer_id__file_get"];
         put?: never;
@@ -3314,13 +3314,13 @@ export interface paths {
         };
         /**
          * List votes
-         * @description Newest first.
+         * @description List votes, newest first.
          */
         get: operations["list_votes_api_v1_votes_get"];
         put?: never;
         /**
          * Vote
-         * @description Record which of two answers to the same messages is better.
+         * @description Record which of two responses to the same messages is better.
          */
         post: operations["add_vote_api_v1_votes_post"];
         delete?: never;
@@ -3339,8 +3339,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a dataset of votes
-         * @description Preference pairs: prompt, chosen and rejected answer of each vote that chose one.
+         * Create a dataset from votes
+         * @description Create preference pairs: prompt, chosen and rejected response of each decisive vote.
          */
         post: operations["make_vote_dataset_api_v1_votes_dataset_post"];
         delete?: never;
@@ -3358,7 +3358,7 @@ export interface paths {
         };
         /**
          * Win rates of models against each other
-         * @description For each pair that was voted on, with 95 % intervals.
+         * @description Return the win rate of each pair of models, with 95% CIs.
          */
         get: operations["read_win_rates_api_v1_votes_win_rates_get"];
         put?: never;
@@ -3381,7 +3381,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a vote
-         * @description Datasets that were made from it stay.
+         * @description Delete a vote; datasets created from it are kept.
          */
         delete: operations["delete_vote_api_v1_votes__vote_id__delete"];
         options?: never;
@@ -7297,12 +7297,12 @@ export interface components {
         };
         /**
          * Gate
-         * @description Only if it is not worse than the version that the alias stands on, by a paired test (5 %).
+         * @description Only promote if the version isn't worse than the alias' current one (paired test, 5% level).
          */
         Gate: {
             /**
              * Benchmark
-             * @description Label of a benchmark on which both were measured in the same way, e.g. gsm8k.
+             * @description Benchmark label; both versions need an evaluation with the same settings, e.g. gsm8k.
              */
             benchmark: string;
         };
@@ -7313,7 +7313,7 @@ export interface components {
         GateResult: {
             /**
              * Against
-             * @description Of the version that the alias stood on.
+             * @description Score of the alias' current version.
              */
             against: number;
             /** Against Evaluation */
@@ -7332,7 +7332,7 @@ export interface components {
             pairs: number;
             /**
              * Value
-             * @description Of the version that is promoted.
+             * @description Score of the promoted version.
              */
             value: number;
         };
@@ -7492,7 +7492,7 @@ export interface components {
         };
         /**
          * GgufType
-         * @description How the weights of a GGUF file are stored.
+         * @description Weight format of a GGUF file.
          * @enum {string}
          */
         GgufType: "f16" | "q8_0";
@@ -9828,7 +9828,7 @@ export interface components {
         };
         /**
          * NamedModelList
-         * @description All names.
+         * @description A list of named models.
          */
         NamedModelList: {
             /** Items */
@@ -9841,7 +9841,7 @@ export interface components {
         NamedModelRead: {
             /**
              * Aliases
-             * @description Alias → version; requests to /v1 may name `name:alias`.
+             * @description Alias → version; /v1 requests can use `name:alias`.
              */
             aliases: {
                 [key: string]: number;
@@ -9895,7 +9895,7 @@ export interface components {
             created_at: string;
             /**
              * Exists
-             * @description False where the model was deleted.
+             * @description False if the model was deleted.
              */
             exists: boolean;
             /** Model */
@@ -10884,7 +10884,7 @@ export interface components {
         };
         /**
          * PromotionHistory
-         * @description Promotions and rollbacks, newest first.
+         * @description A list of promotions and rollbacks, newest first.
          */
         PromotionHistory: {
             /** Items */
@@ -10892,7 +10892,7 @@ export interface components {
         };
         /**
          * PromotionRead
-         * @description A step of the history.
+         * @description A promotion or rollback.
          */
         PromotionRead: {
             /** Alias */
@@ -11018,24 +11018,24 @@ export interface components {
             hub: "huggingface" | "modelscope";
             /**
              * Message
-             * @description Of the commit; by default it names the model.
+             * @description Commit message; default: the model's name.
              * @default
              */
             message: string;
             /**
              * Private
-             * @description Whether a repository that is created is private.
+             * @description Whether a new repository is private.
              * @default true
              */
             private: boolean;
             /**
              * Repo Id
-             * @description owner/name; created where there is none.
+             * @description owner/name; created if it doesn't exist.
              */
             repo_id: string;
             /**
              * Revision
-             * @description Branch; created where there is none. ModelScope has master alone, its default.
+             * @description Branch; created if it doesn't exist. ModelScope only has master, its default.
              * @default main
              */
             revision: string;
@@ -14271,28 +14271,28 @@ export interface components {
         };
         /**
          * TransferKind
-         * @description Where a model goes.
+         * @description The kind of transfer.
          * @enum {string}
          */
         TransferKind: "push" | "gguf";
         /**
          * TransferProgress
-         * @description Progress of the work.
+         * @description Progress of a transfer.
          */
         TransferProgress: {
             /**
              * Done Bytes
-             * @description Sent, or written.
+             * @description Bytes sent or written.
              */
             done_bytes: number;
             /**
              * File
-             * @description What is sent now.
+             * @description Current file.
              */
             file?: string | null;
             /**
              * Total Bytes
-             * @description Of all, where it is known.
+             * @description Total bytes, if known.
              */
             total_bytes?: number | null;
         };
@@ -14322,7 +14322,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Has File
-             * @description GET /transfers/{id}/file answers.
+             * @description Whether GET /transfers/{id}/file is available.
              * @default false
              */
             has_file: boolean;
@@ -14341,7 +14341,7 @@ export interface components {
             reason: string | null;
             /**
              * Request
-             * @description As requested.
+             * @description Requested settings.
              */
             request: {
                 [key: string]: unknown;
@@ -14358,27 +14358,27 @@ export interface components {
         TransferResult: {
             /**
              * Commit
-             * @description Of a push.
+             * @description For pushes: commit ID.
              */
             commit?: string | null;
             /**
              * File
-             * @description Of an export: the name of the file.
+             * @description For exports: file name.
              */
             file?: string | null;
             /**
              * Sha256
-             * @description Of the file.
+             * @description SHA-256 of the exported file.
              */
             sha256?: string | null;
             /**
              * Size Bytes
-             * @description Of the file, or of all that was pushed.
+             * @description Size of the exported or pushed files.
              */
             size_bytes?: number | null;
             /**
              * Url
-             * @description Of a push: the page of the repository's revision.
+             * @description For pushes: page of the repository's revision.
              */
             url?: string | null;
         };
@@ -14591,14 +14591,14 @@ export interface components {
         };
         /**
          * VersionCreate
-         * @description A model as the next version of a name.
+         * @description A model to add as the next version of a name.
          */
         VersionCreate: {
             /** Model */
             model: string;
             /**
              * Name
-             * @description Made at its first version.
+             * @description Created with the first version.
              */
             name: string;
             /**
@@ -14753,12 +14753,12 @@ export interface components {
         };
         /**
          * VoteAnswer
-         * @description What a model answered.
+         * @description A model's response.
          */
         VoteAnswer: {
             /**
              * Model
-             * @description As requests to /v1 name it.
+             * @description Name used in /v1 requests.
              */
             model: string;
             /** Text */
@@ -14766,20 +14766,20 @@ export interface components {
         };
         /**
          * VoteCreate
-         * @description Which of two answers to the same messages is better.
+         * @description A vote on two responses to the same messages.
          */
         VoteCreate: {
             a: components["schemas"]["VoteAnswer"];
             b: components["schemas"]["VoteAnswer"];
             /**
              * Is Blind
-             * @description Whether the voter did not know which model is which.
+             * @description Whether the models were hidden from the voter.
              * @default false
              */
             is_blind: boolean;
             /**
              * Messages
-             * @description The conversation up to the answers; the last turn is the user's.
+             * @description The conversation before the responses; the last turn is the user's.
              */
             messages: components["schemas"]["VoteMessage"][];
             /** @default {} */
@@ -14788,7 +14788,7 @@ export interface components {
         };
         /**
          * VoteDatasetCreate
-         * @description A dataset of preference pairs made from votes.
+         * @description A preference dataset created from votes.
          */
         VoteDatasetCreate: {
             /**
@@ -14825,7 +14825,7 @@ export interface components {
         };
         /**
          * VoteRead
-         * @description A vote. Of two models the one whose name comes first is a.
+         * @description A vote. Model a is the one whose name comes first alphabetically.
          */
         VoteRead: {
             a: components["schemas"]["VoteAnswer"];
@@ -14887,12 +14887,12 @@ export interface components {
         WinRate: {
             /**
              * High
-             * @description Upper bound.
+             * @description Upper bound of the 95% CI.
              */
             high: number | null;
             /**
              * Low
-             * @description Lower bound of its 95 % interval (Wilson).
+             * @description Lower bound of the 95% CI (Wilson).
              */
             low: number | null;
             /** Model A */
@@ -14901,14 +14901,14 @@ export interface components {
             model_b: string;
             /**
              * Ties
-             * @description Votes for neither: both good (tie) or both bad (neither).
+             * @description Votes for both good (tie) or both bad (neither).
              */
             ties: number;
             /** Votes */
             votes: number;
             /**
              * Win Rate
-             * @description Share of a among decisive votes; null without any.
+             * @description Share of decisive votes for a; null if there are none.
              */
             win_rate: number | null;
             /** Wins A */
@@ -14918,7 +14918,7 @@ export interface components {
         };
         /**
          * WinRates
-         * @description One for each pair of models that was voted on, most votes first.
+         * @description Win rates of all pairs of models with votes, most votes first.
          */
         WinRates: {
             /** Items */
@@ -23847,7 +23847,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description Model ID. */
                 model_id: string;
             };
             cookie?: never;
@@ -23986,7 +23986,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description Model ID. */
                 model_id: string;
             };
             cookie?: never;
@@ -25605,7 +25605,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
             };
             cookie?: never;
@@ -25673,7 +25673,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
             };
             cookie?: never;
@@ -25739,9 +25739,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
-                /** @description For example production or candidate. */
+                /** @description Alias, e.g. production or candidate. */
                 alias: string;
             };
             cookie?: never;
@@ -25813,9 +25813,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
-                /** @description For example production or candidate. */
+                /** @description Alias, e.g. production or candidate. */
                 alias: string;
             };
             cookie?: never;
@@ -25887,7 +25887,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
             };
             cookie?: never;
@@ -27824,7 +27824,7 @@ export interface operations {
     list_transfers_api_v1_transfers_get: {
         parameters: {
             query?: {
-                /** @description Of this model only. */
+                /** @description Filter by model. */
                 model?: string | null;
                 cursor?: string | null;
                 limit?: number;
@@ -27896,7 +27896,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -27964,7 +27964,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28030,7 +28030,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28098,7 +28098,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28180,7 +28180,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28803,7 +28803,7 @@ export interface operations {
             query?: {
                 /** @description Votes on this model, or between these two. */
                 model?: string[] | null;
-                /** @description Only votes of people who did not know the models. */
+                /** @description Only blind votes. */
                 blind_only?: boolean;
                 cursor?: string | null;
                 limit?: number;
@@ -29013,7 +29013,7 @@ export interface operations {
             query?: {
                 /** @description Votes on this model, or between these two. */
                 model?: string[] | null;
-                /** @description Only votes of people who did not know the models. */
+                /** @description Only blind votes. */
                 blind_only?: boolean;
             };
             header?: never;
@@ -29083,7 +29083,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the vote. */
+                /** @description Vote ID. */
                 vote_id: string;
             };
             cookie?: never;

@@ -112,7 +112,7 @@ def _read_report(folder: Path) -> "RunReport":
     except ValidationError:
         raise Problem(
             f"{folder / _REPORT_FILE} is not a run report",
-            hint="name the Parquet files instead of their folder, or move that file elsewhere",
+            hint="specify the Parquet files instead of their folder, or move that file elsewhere",
             exit_code=ExitCode.USAGE,
         ) from None
 

@@ -188,7 +188,7 @@ def _option_parameters(
             continue
         if stage not in names:
             known = ", ".join(each.value for each in names)
-            raise Problem(f"{option} is of {known}, not of {stage.value}", exit_code=ExitCode.USAGE)
+            raise Problem(f"{option} only works with {known}, not {stage.value}", exit_code=ExitCode.USAGE)
         parameters[names[stage]] = value
     return parameters
 

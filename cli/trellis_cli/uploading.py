@@ -92,7 +92,7 @@ def _take_up(client: ApiClient, size: int, asked: str | None, noted: str | None)
         return upload, offset
     if asked:
         raise Problem(
-            f"upload {asked} belongs to a file of {length} bytes, this one has {size}",
+            f"upload {asked} belongs to a file of {length} bytes, not {size}",
             exit_code=ExitCode.USAGE,
         )
     return None

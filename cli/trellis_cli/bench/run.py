@@ -94,7 +94,7 @@ def run_benchmarks(
     unknown = set(names) - set(NAMES)
     if unknown:
         raise Problem(
-            f"no such benchmark: {', '.join(sorted(unknown))}",
+            f"unknown benchmark: {', '.join(sorted(unknown))}",
             hint=f"known: {', '.join([*NAMES, *GROUPS])}",
             exit_code=ExitCode.USAGE,
         )
@@ -152,7 +152,7 @@ def tell(result: Result, *, as_json: bool) -> Result:
         for name, detail in result.details.items():
             out.print(f"    {name}: {detail}", soft_wrap=True, highlight=False)
     if not result.is_kept:
-        err.print(f"[red]{result.name} does not keep its bound[/red]")
+        err.print(f"[red]{result.name} misses its target[/red]")
     return result
 
 
@@ -160,4 +160,4 @@ def _verdict(result: Result) -> str:
     if result.bound is None:
         return "no bound"
     sign = "≥" if result.is_more_better else "≤"
-    return f"{sign} {result.bound:g}: " + ("[green]kept[/green]" if result.is_kept else "[red]not kept[/red]")
+    return f"{sign} {result.bound:g}: " + ("[green]met[/green]" if result.is_kept else "[red]missed[/red]")

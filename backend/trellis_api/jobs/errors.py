@@ -176,3 +176,9 @@ class ToolsNotShown(InvalidRequest):
     """The model's chat template shows no tools, and the recipe trains an agent that has some."""
 
     code = "tools_not_shown"
+
+
+class UnknownField(InvalidRequest):
+    """A list of jobs has no such field."""
+
+    code = "unknown_field"

@@ -16,6 +16,8 @@ from trellis_api.jobs.best import list_headline
 from trellis_api.jobs.data_fit import format_of
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
+from trellis_api.jobs.field_schemas import FieldValue
+from trellis_api.jobs.fields import JobField, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.repository import JobFilter
@@ -51,9 +53,15 @@ def present_measured(session: Session, *, job: Job, metric: str | None) -> JobRe
 
 
 def list_page(
-    session: Session, *, wanted: JobFilter, order: JobOrder, cursor: str | None, limit: int
+    session: Session,
+    *,
+    wanted: JobFilter,
+    order: JobOrder,
+    fields: Sequence[JobField] = (),
+    cursor: str | None,
+    limit: int,
 ) -> Page[JobRead]:
-    """One page of jobs in the order that is asked for, each with one metric."""
+    """One page of jobs in the order that is asked for, each with one metric and the given fields."""
     shown: Sequence[Job]
     if (order.sort, order.direction) == (JobSort.CREATED, "desc"):
         before = decode_time_position(cursor) if cursor is not None else None
@@ -64,7 +72,9 @@ def list_page(
         statement = repository.select_jobs(wanted)
         shown, next_cursor = list_sorted(session, statement, order=order, after=after, limit=limit)
     metrics = headline.summarise(session, jobs=shown, metric=order.metric)
-    return Page(items=present_all(session, jobs=shown, metrics=metrics), next_cursor=next_cursor)
+    values = read_values(session, jobs=shown, fields=fields)
+    items = present_all(session, jobs=shown, metrics=metrics, fields=values)
+    return Page(items=items, next_cursor=next_cursor)
 
 
 def present_all(
@@ -74,6 +84,7 @@ def present_all(
     has_detail: bool = False,
     has_notes: bool = False,
     metrics: Mapping[str, HeadlineMetric] | None = None,
+    fields: Mapping[str, dict[str, FieldValue]] | None = None,
 ) -> list[JobRead]:
     """Many jobs, with a fixed number of queries."""
     run_times = repository.sum_earlier_run_times(session, jobs=jobs)
@@ -136,6 +147,7 @@ def present_all(
             failure=_failure(session, job=job, has_lines=has_detail),
             headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
             metric=(metrics or {}).get(job.id),
+            fields=(fields or {}).get(job.id, {}),
             alarm_count=len(alarms.active(job)),
             worst_alarm=find_worst(alarms.active(job)),
             alarms=(

@@ -10,9 +10,11 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import editing, presentation, service, submit
+from trellis_api.jobs import editing, fields, presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
+from trellis_api.jobs.field_schemas import JobFieldsRead
+from trellis_api.jobs.fields import MAX_FIELDS, FieldText
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
 from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
@@ -78,7 +80,10 @@ def list_jobs(
     group: Annotated[
         str | None, Query(description="Jobs of this group.", max_length=200, pattern=NO_NUL)
     ] = None,
-    sort: Annotated[JobSort, Query(description="Column; jobs without a value come last.")] = JobSort.CREATED,
+    sort: Annotated[
+        JobSort | FieldText,
+        Query(description="Column, or a field as in `fields`; jobs without a value come last."),
+    ] = JobSort.CREATED,
     order: Annotated[Direction, Query(description="Ascending or descending.")] = "desc",
     metric: Annotated[
         str | None,
@@ -89,12 +94,21 @@ def list_jobs(
             pattern=NO_NUL,
         ),
     ] = None,
+    field: Annotated[
+        list[FieldText] | None,
+        Query(
+            alias="fields",
+            description="Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, "
+            "`metrics.best.KEY` or `metrics.at.STEP.KEY`.",
+            max_length=MAX_FIELDS,
+        ),
+    ] = None,
     cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
     """All given filters must match. A cursor is only valid for the same order."""
     if sort in BY_METRIC and metric is None:
-        raise SortNeedsMetric(f"To sort by {sort.value}, set `metric` to the metric's key.")
+        raise SortNeedsMetric(f"To sort by {sort}, set `metric` to the metric's key.")
     parameters = {"environment": environment, "workflow": workflow}
     wanted = JobFilter(
         states=tuple(state or ()),
@@ -108,8 +122,15 @@ def list_jobs(
         group=group,
         params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )
-    by = JobOrder(sort, order, metric)
-    return presentation.list_page(session, wanted=wanted, order=by, cursor=cursor, limit=limit)
+    by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric)
+    shown = [fields.parse_field(each) for each in dict.fromkeys(field or ())]
+    return presentation.list_page(session, wanted=wanted, order=by, fields=shown, cursor=cursor, limit=limit)
+
+
+@router.get("/fields", summary="List fields to show as columns of jobs")
+def list_job_fields(session: ReadSession) -> JobFieldsRead:
+    """Parameters and metrics of the newest 200 trainings."""
+    return fields.list_offered(session)
 
 
 @router.get("/{job_id}", summary="Read a job", responses=JOB_RESPONSES)

@@ -16,6 +16,7 @@ from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
+from trellis_api.jobs.field_schemas import FieldValue
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.forecast_schemas import RunForecast
 
@@ -354,6 +355,10 @@ class JobRead(BaseModel):
     headline_metrics: list[str] = Field(description="Keys to chart first.")
     metric: HeadlineMetric | None = Field(
         description="The requested metric, else its first reported headline metric (only in lists)."
+    )
+    fields: dict[str, FieldValue] = Field(
+        default_factory=dict,
+        description="Values of the requested fields, null where there is none (only in lists).",
     )
     alarm_count: int = Field(description="Active alarms.")
     worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")

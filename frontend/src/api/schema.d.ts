@@ -1410,6 +1410,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/fields": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List fields to show as columns of jobs
+         * @description Parameters and metrics of the newest 200 trainings.
+         */
+        get: operations["list_job_fields_api_v1_jobs_fields_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/import-script": {
         parameters: {
             query?: never;
@@ -8188,6 +8208,24 @@ export interface components {
             param?: string | null;
         };
         /**
+         * JobFieldsRead
+         * @description Parameters and metrics of recent trainings.
+         */
+        JobFieldsRead: {
+            /**
+             * Max Fields
+             * @description Maximum number of `fields` in one request.
+             */
+            max_fields: number;
+            /**
+             * Metrics
+             * @description Keys for `fields=metrics.last.KEY`, `metrics.best.KEY` and `metrics.at.STEP.KEY`.
+             */
+            metrics: string[];
+            /** Parameters */
+            parameters: components["schemas"]["ParameterField"][];
+        };
+        /**
          * JobList
          * @description Fine-tuning jobs.
          */
@@ -8502,6 +8540,13 @@ export interface components {
             /** @description The model that an export has registered. */
             exported_model: components["schemas"]["NamedReference"] | null;
             failure: components["schemas"]["Failure"] | null;
+            /**
+             * Fields
+             * @description Values of the requested fields, null where there is none (only in lists).
+             */
+            fields?: {
+                [key: string]: number | boolean | string | null;
+            };
             /** Finished At */
             finished_at: string | null;
             /**
@@ -10344,6 +10389,15 @@ export interface components {
             type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
             /** Unit */
             unit?: string | null;
+        };
+        /**
+         * ParameterField
+         * @description A parameter, for `fields=parameters.NAME`.
+         */
+        ParameterField: {
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
         };
         /**
          * ParameterImportance
@@ -20516,12 +20570,14 @@ export interface operations {
                 sweep?: string | null;
                 /** @description Jobs of this group. */
                 group?: string | null;
-                /** @description Column; jobs without a value come last. */
-                sort?: components["schemas"]["JobSort"];
+                /** @description Column, or a field as in `fields`; jobs without a value come last. */
+                sort?: components["schemas"]["JobSort"] | string;
                 /** @description Ascending or descending. */
                 order?: "asc" | "desc";
                 /** @description Key of the metric to show and to sort by; default each job's headline metric. */
                 metric?: string | null;
+                /** @description Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, `metrics.best.KEY` or `metrics.at.STEP.KEY`. */
+                fields?: string[] | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -20884,6 +20940,53 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_job_fields_api_v1_jobs_fields_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobFieldsRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

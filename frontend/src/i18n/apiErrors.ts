@@ -181,6 +181,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   unknown_endpoint: '没有配置这个端点。',
   unknown_environment: '没有这个环境。',
   unknown_evaluation: '报告中有不存在的评测。',
+  unknown_field: '训练方案中没有参数“{parameter}”。',
   unknown_judge: '没有配置这个裁判端点。',
   unknown_model: '没有这个模型，或它尚未就绪。',
   unknown_reward_file: '没有这个奖励文件，可能已被删除。',

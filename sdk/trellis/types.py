@@ -1106,7 +1106,7 @@ class JobRead(TypedDict):
     export_as: ExportAsRead | None
     exported_model: NamedReference | None
     failure: Failure | None
-    fields: NotRequired[dict[str, int | float | bool | str | None]]
+    fields: dict[str, int | float | bool | str | None]
     finished_at: str | None
     group: str | None
     headline_metrics: list[str]

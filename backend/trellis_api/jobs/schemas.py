@@ -357,7 +357,6 @@ class JobRead(BaseModel):
         description="The requested metric, else its first reported headline metric (only in lists)."
     )
     fields: dict[str, FieldValue] = Field(
-        default_factory=dict,
         description="Values of the requested fields, null where there is none (only in lists).",
     )
     alarm_count: int = Field(description="Active alarms.")

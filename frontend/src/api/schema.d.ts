@@ -8544,7 +8544,7 @@ export interface components {
              * Fields
              * @description Values of the requested fields, null where there is none (only in lists).
              */
-            fields?: {
+            fields: {
                 [key: string]: number | boolean | string | null;
             };
             /** Finished At */

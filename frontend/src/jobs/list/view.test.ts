@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { COLUMNS, offered, parseColumns, serialise, SORT_OF, SORTS } from './columns'
+import { COLUMNS, offered, parseColumns, serialise, sortOf, SORTS } from './columns'
 import { NO_FILTERS } from './filters'
 import { nextOrder, readView, writeView } from './view'
 
@@ -42,7 +42,7 @@ describe('the columns', () => {
   })
 
   it('sort by what the server knows', () => {
-    for (const column of COLUMNS) expect([...SORTS, null]).toContain(SORT_OF[column])
+    for (const column of COLUMNS) expect([...SORTS, null]).toContain(sortOf(column))
   })
 
   it('of exports and evaluations have no metrics', () => {

@@ -178,6 +178,12 @@ class ToolsNotShown(InvalidRequest):
     code = "tools_not_shown"
 
 
+class CannotMoveBefore(Conflict):
+    """A queued job cannot stand before that one."""
+
+    code = "cannot_move_before"
+
+
 class UnknownField(InvalidRequest):
     """A list of jobs has no such field."""
 

@@ -10,11 +10,12 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import editing, fields, presentation, service, submit
+from trellis_api.jobs import editing, fields, presentation, queue, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
 from trellis_api.jobs.field_schemas import JobFieldsRead
 from trellis_api.jobs.fields import MAX_FIELDS, FieldText
+from trellis_api.jobs.queue_schemas import JobQueue, QueueMove
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
 from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
@@ -125,6 +126,23 @@ def list_jobs(
     by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric)
     shown = [fields.parse_field(each) for each in dict.fromkeys(field or ())]
     return presentation.list_page(session, wanted=wanted, order=by, fields=shown, cursor=cursor, limit=limit)
+
+
+@router.get("/queue", summary="List the queue in launch order")
+def read_queue(session: ReadSession, settings: SettingsDep) -> JobQueue:
+    """At most 200 jobs, each with its expected start."""
+    return queue.read(session, settings)
+
+
+@router.post(
+    "/{job_id}/move",
+    summary="Move a queued job within the queue",
+    responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
+)
+def move_job(job_id: JobId, body: QueueMove, session: WriteSession, settings: SettingsDep) -> JobQueue:
+    """Its priority changes only where it must: to that of its new neighbors."""
+    queue.move(session, job_id=job_id, before=body.before)
+    return queue.read(session, settings)
 
 
 @router.get("/fields", summary="List fields to show as columns of jobs")

@@ -1472,6 +1472,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the queue in launch order
+         * @description At most 200 jobs, each with its expected start.
+         */
+        get: operations["read_queue_api_v1_jobs_queue_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}": {
         parameters: {
             query?: never;
@@ -1760,6 +1780,26 @@ export interface paths {
         get: operations["read_metrics_api_v1_jobs__job_id__metrics_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a queued job within the queue
+         * @description Its priority changes only where it must: to that of its new neighbors.
+         */
+        post: operations["move_job_api_v1_jobs__job_id__move_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -8467,6 +8507,23 @@ export interface components {
             warnings: components["schemas"]["Issue"][];
         };
         /**
+         * JobQueue
+         * @description Queued jobs in launch order.
+         */
+        JobQueue: {
+            /** Items */
+            items: components["schemas"]["QueuedJob"][];
+            /**
+             * Total
+             * @description Number of queued jobs, also of those that aren't listed.
+             */
+            total: number;
+            /** Total Slots */
+            total_slots: number;
+            /** Used Slots */
+            used_slots: number;
+        };
+        /**
          * JobRead
          * @description A job.
          */
@@ -11155,6 +11212,26 @@ export interface components {
              * @description The file.
              */
             source: string;
+        };
+        /**
+         * QueueMove
+         * @description New place of a queued job.
+         */
+        QueueMove: {
+            /**
+             * Before
+             * @description Id of the job to place it before; null: behind all others.
+             */
+            before?: string | null;
+        };
+        /**
+         * QueuedJob
+         * @description A queued job and its estimated start.
+         */
+        QueuedJob: {
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job without slots and for one that isn't a training. */
+            start: components["schemas"]["StartForecast"] | null;
         };
         /**
          * RankedScore
@@ -21118,6 +21195,53 @@ export interface operations {
             };
         };
     };
+    read_queue_api_v1_jobs_queue_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobQueue"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_job_api_v1_jobs__job_id__get: {
         parameters: {
             query?: {
@@ -22288,6 +22412,78 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    move_job_api_v1_jobs__job_id__move_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueueMove"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobQueue"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

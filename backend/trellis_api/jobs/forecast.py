@@ -16,6 +16,7 @@ from trellis_recipes.compose import ComposeRequest, Composition
 from trellis_recipes.memory.settings import IncompleteConfiguration
 from trellis_recipes.recipe_parameters import Value, resolve_parameters
 
+from trellis_api.core.pricing import SlotPrice
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import repository
 from trellis_api.jobs.disk import count_run_steps, estimate_use
@@ -58,7 +59,7 @@ def forecast(
     measured = list_alike(session, job=job, model=model)
     return RunForecast(
         steps=steps,
-        time=_tell_time(measured, steps=steps, rows=rows, gpus=job.gpus),
+        time=_tell_time(measured, steps=steps, rows=rows, gpus=job.gpus, price=settings.slot_price),
         start=_tell_start(session, settings, job=job),
         disk=_tell_disk(composition, request),
     )
@@ -131,7 +132,7 @@ def _measure(other: Job, job: Job) -> Measured | None:
 
 
 def _tell_time(
-    measured: Sequence[Measured], *, steps: int | None, rows: int, gpus: int
+    measured: Sequence[Measured], *, steps: int | None, rows: int, gpus: int, price: SlotPrice | None
 ) -> TimeForecast | None:
     if not measured or not steps:
         return None
@@ -146,6 +147,7 @@ def _tell_time(
         step_s=round(step_s, 4),
         rows_per_s=round(rows / step_s, 2),
         slot_hours=round(seconds * gpus / 3600, 4),
+        cost=None if price is None else price.of(seconds * gpus),
         runs=[each.job_id for each in measured],
         is_same_data=all(each.is_same_data for each in measured),
     )

@@ -6,7 +6,9 @@ from typing import cast
 from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
 
+from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs import headline, log_store, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
@@ -46,10 +48,10 @@ def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
     return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
-def present_measured(session: Session, *, job: Job, metric: str | None) -> JobRead:
-    """One job in detail, with a metric as in a list of jobs: ``metric``, or its headline."""
+def present_measured(session: Session, *, job: Job, metric: str | None, price: SlotPrice | None) -> JobRead:
+    """One job in detail, with cost and metric as in a list of jobs: ``metric``, or its headline."""
     metrics = headline.summarise(session, jobs=[job], metric=metric)
-    return present_all(session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics)[0]
+    return present_all(session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics, price=price)[0]
 
 
 def list_page(
@@ -58,6 +60,7 @@ def list_page(
     wanted: JobFilter,
     order: JobOrder,
     fields: Sequence[JobField] = (),
+    price: SlotPrice | None = None,
     cursor: str | None,
     limit: int,
 ) -> Page[JobRead]:
@@ -73,7 +76,7 @@ def list_page(
         shown, next_cursor = list_sorted(session, statement, order=order, after=after, limit=limit)
     metrics = headline.summarise(session, jobs=shown, metric=order.metric)
     values = read_values(session, jobs=shown, fields=fields)
-    items = present_all(session, jobs=shown, metrics=metrics, fields=values)
+    items = present_all(session, jobs=shown, metrics=metrics, fields=values, price=price)
     return Page(items=items, next_cursor=next_cursor)
 
 
@@ -85,6 +88,7 @@ def present_all(
     has_notes: bool = False,
     metrics: Mapping[str, HeadlineMetric] | None = None,
     fields: Mapping[str, dict[str, FieldValue]] | None = None,
+    price: SlotPrice | None = None,
 ) -> list[JobRead]:
     """Many jobs, with a fixed number of queries."""
     run_times = repository.sum_earlier_run_times(session, jobs=jobs)
@@ -141,6 +145,7 @@ def present_all(
             finished_at=job.finished_at,
             stop_requested_at=job.stop_requested_at,
             earlier_run_time_s=run_times.get(job.id, 0.0),
+            cost=_cost(job, earlier_s=run_times.get(job.id, 0.0), price=price),
             progress=present_progress(job),
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
@@ -164,6 +169,14 @@ def present_all(
         )
         for job in jobs
     ]
+
+
+def _cost(job: Job, *, earlier_s: float, price: SlotPrice | None) -> Cost | None:
+    is_begun = job.started_at is not None or earlier_s > 0
+    if price is None or not job.gpus or not is_begun:
+        return None
+    own_s = ((job.finished_at or utc_now()) - job.started_at).total_seconds() if job.started_at else 0.0
+    return price.of(job.gpus * (earlier_s + max(0.0, own_s)))
 
 
 def estimate_eta_s(job: Job) -> float | None:

@@ -57,6 +57,7 @@ def preview_job(
 @router.get("", summary="List jobs, newest first or by a column", responses={422: ERROR_RESPONSES[422]})
 def list_jobs(
     session: ReadSession,
+    settings: SettingsDep,
     state: Annotated[list[JobState] | None, Query(description="Any of these states.")] = None,
     kind: Annotated[JobKind | None, Query(description="Of this kind; default all.")] = None,
     recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
@@ -125,7 +126,15 @@ def list_jobs(
     )
     by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric)
     shown = [fields.parse_field(each) for each in dict.fromkeys(field or ())]
-    return presentation.list_page(session, wanted=wanted, order=by, fields=shown, cursor=cursor, limit=limit)
+    return presentation.list_page(
+        session,
+        wanted=wanted,
+        order=by,
+        fields=shown,
+        price=settings.slot_price,
+        cursor=cursor,
+        limit=limit,
+    )
 
 
 @router.get("/queue", summary="List the queue in launch order")
@@ -155,6 +164,7 @@ def list_job_fields(session: ReadSession) -> JobFieldsRead:
 def read_job(
     job_id: JobId,
     session: ReadSession,
+    settings: SettingsDep,
     metric: Annotated[
         str | None,
         Query(
@@ -167,7 +177,7 @@ def read_job(
 ) -> JobRead:
     """With the last lines of output where it failed."""
     job = service.get_job(session, job_id=job_id)
-    return presentation.present_measured(session, job=job, metric=metric)
+    return presentation.present_measured(session, job=job, metric=metric, price=settings.slot_price)
 
 
 @router.patch(

@@ -11,6 +11,7 @@ from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
+from trellis_api.core.pricing import Cost
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
@@ -348,6 +349,10 @@ class JobRead(BaseModel):
     finished_at: datetime | None
     stop_requested_at: datetime | None
     earlier_run_time_s: float = Field(description="Total seconds of earlier attempts.")
+    cost: Cost | None = Field(
+        description="Run time of all attempts times slots, at the current price. Null without slots, before "
+        "the first attempt and where the owner set no price (only when listing or reading jobs)."
+    )
     progress: Progress
     eta_s: float | None = Field(description="Seconds to the last step, at this attempt's speed so far.")
     queue_position: int | None = Field(description="1 is next; null unless queued.")

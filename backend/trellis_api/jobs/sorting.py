@@ -35,6 +35,7 @@ class JobSort(StrEnum):
     DATASET = "dataset"
     STATE = "state"
     DURATION = "duration"
+    COST = "cost"
     PROGRESS = "progress"
     STARRED = "starred"
     TAGS = "tags"
@@ -134,6 +135,9 @@ def _express(order: JobOrder, *, dialect: str, now: datetime) -> ColumnElement[A
             return field_order.best_value(order.metric or "")
         case JobSort.DURATION:
             return _duration_s(dialect, now)
+        case JobSort.COST:
+            # One price holds for all: slot-seconds are in the order of their cost.
+            return _duration_s(dialect, now) * func.nullif(col(Job.gpus), 0)
         case sort:
             found: ColumnElement[Any] = _COLUMNS[sort]
             return found

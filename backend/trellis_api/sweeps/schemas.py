@@ -12,6 +12,7 @@ from trellis_api.sweeps.states import RunState, SweepState
 
 MAX_RUNS = 1000
 MAX_PARAMETERS = 20
+MAX_SLOT_HOURS = 1_000_000
 MAX_VALUES = 100
 MAX_TEXT_CHARACTERS = 200_000
 Number = int | float
@@ -90,8 +91,15 @@ class Budget(BaseModel):
     slot_hours: float | None = Field(
         default=None,
         gt=0,
-        le=1_000_000,
+        le=MAX_SLOT_HOURS,
         description="Hours times slots of all runs: GPU-hours on a GPU platform. As for hours when used up.",
+    )
+    cost: float | None = Field(
+        default=None,
+        gt=0,
+        le=1e12,
+        description="Maximum cost of all runs in the platform's currency; sets slot_hours, at the price at "
+        "the time of the request.",
     )
 
 

@@ -4327,6 +4327,11 @@ export interface components {
          */
         Budget: {
             /**
+             * Cost
+             * @description Maximum cost of all runs in the platform's currency; sets slot_hours, at the price at the time of the request.
+             */
+            cost?: number | null;
+            /**
              * Hours
              * @description Maximum hours. After that no run starts, queued runs are stopped, running ones finish.
              */
@@ -5201,6 +5206,19 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
+        };
+        /**
+         * Cost
+         * @description An amount of money.
+         */
+        Cost: {
+            /** Amount */
+            amount: number;
+            /**
+             * Currency
+             * @description ISO 4217 code, such as USD.
+             */
+            currency: string;
         };
         /**
          * Counts
@@ -8557,6 +8575,8 @@ export interface components {
             columns: {
                 [key: string]: string;
             };
+            /** @description Run time of all attempts times slots, at the current price. Null without slots, before the first attempt and where the owner set no price (only when listing or reading jobs). */
+            cost: components["schemas"]["Cost"] | null;
             /**
              * Created At
              * Format: date-time
@@ -8721,7 +8741,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -12855,10 +12875,28 @@ export interface components {
             time: string;
         };
         /**
+         * SlotPriceRead
+         * @description Price of one slot-hour.
+         */
+        SlotPriceRead: {
+            /**
+             * Currency
+             * @description ISO 4217 code, such as USD.
+             */
+            currency: string;
+            /**
+             * Per Hour
+             * @description Of a GPU, or on a CPU platform of a CPU slot.
+             */
+            per_hour: number;
+        };
+        /**
          * SlotsRead
          * @description Slots that jobs share.
          */
         SlotsRead: {
+            /** @description Null where the owner set no price. */
+            price: components["schemas"]["SlotPriceRead"] | null;
             /** Total */
             total: number;
             /** Used */
@@ -13766,6 +13804,8 @@ export interface components {
          * @description Estimated duration, based on comparable runs.
          */
         TimeForecast: {
+            /** @description Of the slot-hours; null where the owner set no price. */
+            cost: components["schemas"]["Cost"] | null;
             /** High S */
             high_s: number;
             /**

@@ -6,15 +6,15 @@ import { readText, writeChoice } from '@/composables/storedChoice'
 export type FieldColumn = `parameters.${string}` | `metrics.${string}`
 export type JobSort = components['schemas']['JobSort'] | FieldColumn
 
-export const SORTS = ['created', 'name', 'recipe', 'model', 'dataset', 'state', 'duration', 'progress', 'starred', 'tags', 'metric_last', 'metric_best'] as const satisfies readonly JobSort[]
+export const SORTS = ['created', 'name', 'recipe', 'model', 'dataset', 'state', 'duration', 'progress', 'cost', 'starred', 'tags', 'metric_last', 'metric_best'] as const satisfies readonly JobSort[]
 
 /** Besides the star and the name, which are always there. */
-export const COLUMNS = ['state', 'recipe', 'model', 'dataset', 'progress', 'metricLast', 'metricBest', 'curve', 'duration', 'tags', 'created'] as const
+export const COLUMNS = ['state', 'recipe', 'model', 'dataset', 'progress', 'metricLast', 'metricBest', 'curve', 'duration', 'cost', 'tags', 'created'] as const
 export type OwnColumn = (typeof COLUMNS)[number]
 export type Column = OwnColumn | FieldColumn
 
 const SORT_OF: Readonly<Record<OwnColumn, JobSort | null>> = {
-  state: 'state', recipe: 'recipe', model: 'model', dataset: 'dataset', progress: 'progress', metricLast: 'metric_last', metricBest: 'metric_best', curve: null, duration: 'duration', tags: 'tags', created: 'created',
+  state: 'state', recipe: 'recipe', model: 'model', dataset: 'dataset', progress: 'progress', metricLast: 'metric_last', metricBest: 'metric_best', curve: null, duration: 'duration', cost: 'cost', tags: 'tags', created: 'created',
 }
 
 const DEFAULT: readonly Column[] = ['state', 'recipe', 'model', 'progress', 'metricLast', 'metricBest', 'duration', 'created']
@@ -55,13 +55,14 @@ export function arrange(columns: readonly string[]): Column[] {
   return [...COLUMNS.filter((column) => columns.includes(column)), ...fields]
 }
 
-export function offered(hasTrainings: boolean): OwnColumn[] {
-  return COLUMNS.filter((column) => hasTrainings || !OF_TRAININGS.has(column))
+/** A cost needs a price. */
+export function offered(hasTrainings: boolean, hasPrice: boolean): OwnColumn[] {
+  return COLUMNS.filter((column) => (hasTrainings || !OF_TRAININGS.has(column)) && (hasPrice || column !== 'cost'))
 }
 
 /** Those that a tab shows of the chosen ones. */
-export function shownIn(columns: readonly Column[], hasTrainings: boolean): Column[] {
-  return columns.filter((column) => (isField(column) ? hasTrainings : offered(hasTrainings).includes(column)))
+export function shownIn(columns: readonly Column[], hasTrainings: boolean, hasPrice: boolean): Column[] {
+  return columns.filter((column) => (isField(column) ? hasTrainings : offered(hasTrainings, hasPrice).includes(column)))
 }
 
 /** As they were chosen; names of columns that are no more are passed over. */

@@ -38,7 +38,7 @@ describe('parameters and metrics as columns', () => {
 
   it('are those of trainings', () => {
     expect(isField('created')).toBe(false)
-    expect(shownIn(['state', LOSS, 'curve'], false)).toEqual(['state'])
-    expect(shownIn(['state', LOSS, 'curve'], true)).toEqual(['state', LOSS, 'curve'])
+    expect(shownIn(['state', LOSS, 'curve'], false, true)).toEqual(['state'])
+    expect(shownIn(['state', LOSS, 'curve'], true, true)).toEqual(['state', LOSS, 'curve'])
   })
 })

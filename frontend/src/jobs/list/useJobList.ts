@@ -46,7 +46,7 @@ export function commonest(keys: readonly string[]): string | null {
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null
 }
 
-export function useJobList() {
+export function useJobList(hasPrice: () => boolean) {
   const route = useRoute()
   const router = useRouter()
 
@@ -54,7 +54,7 @@ export function useJobList() {
   const hasTrainings = computed(() => view.value.filters.kind === 'train' || view.value.filters.kind === 'all')
   const storedColumns = ref(readColumns())
   const chosenColumns = computed(() => view.value.columns ?? storedColumns.value)
-  const columns = computed(() => shownIn(chosenColumns.value, hasTrainings.value))
+  const columns = computed(() => shownIn(chosenColumns.value, hasTrainings.value, hasPrice()))
   /** Other parts of the address, and the selection, do not change what is listed. */
   const queryKey = computed(() => JSON.stringify(toQuery(view.value, columns.value)))
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { COLUMNS, offered, parseColumns, serialise, sortOf, SORTS } from './columns'
+import { COLUMNS, offered, parseColumns, serialise, shownIn, sortOf, SORTS } from './columns'
 import { NO_FILTERS } from './filters'
 import { nextOrder, readView, writeView } from './view'
 
@@ -45,7 +45,13 @@ describe('the columns', () => {
     for (const column of COLUMNS) expect([...SORTS, null]).toContain(sortOf(column))
   })
 
+  it('have a cost only where there is a price', () => {
+    expect(offered(true, true)).toContain('cost')
+    expect(offered(true, false)).not.toContain('cost')
+    expect(shownIn(['cost', 'state'], true, false)).toEqual(['state'])
+  })
+
   it('of exports and evaluations have no metrics', () => {
-    expect(offered(false)).not.toContain('metricLast')
+    expect(offered(false, true)).not.toContain('metricLast')
   })
 })

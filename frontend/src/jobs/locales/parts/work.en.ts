@@ -29,6 +29,7 @@ export default {
       metricBest: 'Best',
       curve: 'Curve',
       duration: 'Duration',
+      cost: 'Cost',
       tags: 'Tags',
       created: 'Created',
     },

@@ -29,6 +29,7 @@ export default {
       metricBest: '最佳值',
       curve: '曲线',
       duration: '用时',
+      cost: '费用',
       tags: '标签',
       created: '创建时间',
     },

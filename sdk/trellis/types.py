@@ -770,6 +770,7 @@ class EvaluationRead(TypedDict):
     can_delete: bool
     can_retry: bool
     created_at: str
+    dataset_names: dict[str, str]
     engine: EngineSettings
     eta_s: float | None
     failure: Failure | None

@@ -6756,6 +6756,13 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Dataset Names
+             * @description By label, of benchmarks on datasets of the platform that still exist.
+             */
+            dataset_names: {
+                [key: string]: string;
+            };
             engine: components["schemas"]["EngineSettings"];
             /** Eta S */
             eta_s: number | null;

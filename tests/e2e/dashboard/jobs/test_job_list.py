@@ -162,7 +162,9 @@ def test_parameters_and_metrics_become_columns_that_sort_and_stay_in_the_address
     expect(rows(logged_in).first).to_contain_text("measured")
     logged_in.reload()
     expect(rows(logged_in).first).to_contain_text("measured")
-    expect(rows(logged_in).first.locator('[data-column="metrics.last.critic/score/mean"]')).to_have_text("0.2")
+    expect(rows(logged_in).first.locator('[data-column="metrics.last.critic/score/mean"]')).to_have_text(
+        "0.2"
+    )
     expect(logged_in.get_by_role("columnheader", name="Score (mean) · last")).to_have_attribute(
         "aria-sort", "descending"
     )

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 from trellis_contracts.states import JobState
 
 from trellis_api.core.texts import NO_NUL, Name
@@ -15,6 +15,8 @@ MAX_PARAMETERS = 20
 MAX_SLOT_HOURS = 1_000_000
 MAX_VALUES = 100
 MAX_TEXT_CHARACTERS = 200_000
+#: Names of population-based training.
+_POPULATIONS = frozenset({"pbt", "pb2", "population", "population_based_training"})
 Number = int | float
 Value = bool | int | float | str
 #: A parameter of the recipe, or ``overrides.`` and an engine key.
@@ -72,6 +74,18 @@ class Search(BaseModel):
         "were good (TPE, by Optuna); asha: random draws, of which most are stopped early.",
     )
     seed: Seed = Field(default=0, description="Of the draws.")
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _refuse_populations(cls, method: Any) -> Any:
+        """Say why, since other tools have it: a value that is merely unknown would look like a typo."""
+        if isinstance(method, str) and method.lower() in _POPULATIONS:
+            raise ValueError(
+                f"{method} is not supported: it changes parameters in the middle of a run and copies weights "
+                "between runs, while each run here is a job of its own with one configuration that can be "
+                "reproduced; use asha, or bayesian"
+            )
+        return method
 
 
 class Budget(BaseModel):

@@ -158,6 +158,7 @@ class BestByBenchmark(TypedDict):
 class Budget(TypedDict):
     """When no more runs are started."""
 
+    cost: NotRequired[float | None]
     hours: NotRequired[float | None]
     runs: NotRequired[int | None]
     slot_hours: NotRequired[float | None]
@@ -354,6 +355,13 @@ class ContainsScorer(TypedDict):
 
     ignore_case: bool
     kind: Literal["contains"]
+
+
+class Cost(TypedDict):
+    """An amount of money."""
+
+    amount: float
+    currency: str
 
 
 class Counts(TypedDict):
@@ -762,6 +770,7 @@ class EvaluationRead(TypedDict):
     can_delete: bool
     can_retry: bool
     created_at: str
+    dataset_names: dict[str, str]
     engine: EngineSettings
     eta_s: float | None
     failure: Failure | None
@@ -1093,6 +1102,7 @@ class JobRead(TypedDict):
     can_stop: bool
     cloned_from: str | None
     columns: dict[str, str]
+    cost: Cost | None
     created_at: str
     data_format: DataFormat | None
     dataset: NamedReference | None
@@ -1106,6 +1116,7 @@ class JobRead(TypedDict):
     export_as: ExportAsRead | None
     exported_model: NamedReference | None
     failure: Failure | None
+    fields: dict[str, int | float | bool | str | None]
     finished_at: str | None
     group: str | None
     headline_metrics: list[str]
@@ -2302,6 +2313,7 @@ class Text(TypedDict):
 class TimeForecast(TypedDict):
     """Estimated duration, based on comparable runs."""
 
+    cost: Cost | None
     high_s: float
     is_same_data: bool
     low_s: float

@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
 from trellis_contracts.endpoints import JudgeEndpoint
 
+from trellis_api.core.pricing import SlotPrice
+
 GIB = 1024**3
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
 
@@ -157,6 +159,15 @@ class Settings(BaseSettings):
     preview_timeout_s: float = Field(
         120, gt=0, description="Time limit of a preview, including tokenized rows."
     )
+    gpu_hour_price: float | None = Field(
+        None, gt=0, le=1e9, description="Price of a GPU-hour; jobs and launches then show their cost."
+    )
+    cpu_hour_price: float | None = Field(
+        None, gt=0, le=1e9, description="Price of a slot-hour on a CPU platform; as for gpu_hour_price."
+    )
+    currency: str = Field(
+        "USD", pattern="^[A-Z]{3}$", description="Currency of the prices, as an ISO 4217 code."
+    )
 
     @field_validator("data_root")
     @classmethod
@@ -203,6 +214,12 @@ class Settings(BaseSettings):
         if self.platform == "auto":
             return "cuda" if self.gpu_count else "cpu"
         return self.platform
+
+    @property
+    def slot_price(self) -> SlotPrice | None:
+        """What an hour of a slot of this platform costs; None where no price is set."""
+        price = self.gpu_hour_price if self.resolved_platform == "cuda" else self.cpu_hour_price
+        return None if price is None else SlotPrice(price, self.currency)
 
     @property
     def total_slots(self) -> int:

@@ -1410,6 +1410,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/fields": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List fields to show as columns of jobs
+         * @description Parameters and metrics of the newest 200 trainings.
+         */
+        get: operations["list_job_fields_api_v1_jobs_fields_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/import-script": {
         parameters: {
             query?: never;
@@ -1446,6 +1466,26 @@ export interface paths {
          * @description The engine's configuration, the command, and everything that is wrong with the request.
          */
         post: operations["preview_job_api_v1_jobs_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the queue in launch order
+         * @description At most 200 jobs, each with its expected start.
+         */
+        get: operations["read_queue_api_v1_jobs_queue_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1740,6 +1780,26 @@ export interface paths {
         get: operations["read_metrics_api_v1_jobs__job_id__metrics_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a queued job within the queue
+         * @description Its priority changes only where it must: to that of its new neighbors.
+         */
+        post: operations["move_job_api_v1_jobs__job_id__move_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4267,6 +4327,11 @@ export interface components {
          */
         Budget: {
             /**
+             * Cost
+             * @description Maximum cost of all runs in the platform's currency; sets slot_hours, at the price at the time of the request.
+             */
+            cost?: number | null;
+            /**
              * Hours
              * @description Maximum hours. After that no run starts, queued runs are stopped, running ones finish.
              */
@@ -5141,6 +5206,19 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
+        };
+        /**
+         * Cost
+         * @description An amount of money.
+         */
+        Cost: {
+            /** Amount */
+            amount: number;
+            /**
+             * Currency
+             * @description ISO 4217 code, such as USD.
+             */
+            currency: string;
         };
         /**
          * Counts
@@ -6678,6 +6756,13 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Dataset Names
+             * @description By label, of benchmarks on datasets of the platform that still exist.
+             */
+            dataset_names: {
+                [key: string]: string;
+            };
             engine: components["schemas"]["EngineSettings"];
             /** Eta S */
             eta_s: number | null;
@@ -8188,6 +8273,24 @@ export interface components {
             param?: string | null;
         };
         /**
+         * JobFieldsRead
+         * @description Parameters and metrics of recent trainings.
+         */
+        JobFieldsRead: {
+            /**
+             * Max Fields
+             * @description Maximum number of `fields` in one request.
+             */
+            max_fields: number;
+            /**
+             * Metrics
+             * @description Keys for `fields=metrics.last.KEY`, `metrics.best.KEY` and `metrics.at.STEP.KEY`.
+             */
+            metrics: string[];
+            /** Parameters */
+            parameters: components["schemas"]["ParameterField"][];
+        };
+        /**
          * JobList
          * @description A list of fine-tuning jobs.
          */
@@ -8429,6 +8532,23 @@ export interface components {
             warnings: components["schemas"]["Issue"][];
         };
         /**
+         * JobQueue
+         * @description Queued jobs in launch order.
+         */
+        JobQueue: {
+            /** Items */
+            items: components["schemas"]["QueuedJob"][];
+            /**
+             * Total
+             * @description Number of queued jobs, also of those that aren't listed.
+             */
+            total: number;
+            /** Total Slots */
+            total_slots: number;
+            /** Used Slots */
+            used_slots: number;
+        };
+        /**
          * JobRead
          * @description A job.
          */
@@ -8462,6 +8582,8 @@ export interface components {
             columns: {
                 [key: string]: string;
             };
+            /** @description Run time of all attempts times slots, at the current price. Null without slots, before the first attempt and where the owner set no price (only when listing or reading jobs). */
+            cost: components["schemas"]["Cost"] | null;
             /**
              * Created At
              * Format: date-time
@@ -8502,6 +8624,13 @@ export interface components {
             /** @description The model that an export has registered. */
             exported_model: components["schemas"]["NamedReference"] | null;
             failure: components["schemas"]["Failure"] | null;
+            /**
+             * Fields
+             * @description Values of the requested fields, null where there is none (only in lists).
+             */
+            fields: {
+                [key: string]: number | boolean | string | null;
+            };
             /** Finished At */
             finished_at: string | null;
             /**
@@ -8619,7 +8748,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -10346,6 +10475,15 @@ export interface components {
             unit?: string | null;
         };
         /**
+         * ParameterField
+         * @description A parameter, for `fields=parameters.NAME`.
+         */
+        ParameterField: {
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
          * ParameterImportance
          * @description Importance of a parameter for the objective.
          */
@@ -11101,6 +11239,26 @@ export interface components {
              * @description The file.
              */
             source: string;
+        };
+        /**
+         * QueueMove
+         * @description New place of a queued job.
+         */
+        QueueMove: {
+            /**
+             * Before
+             * @description Id of the job to place it before; null: behind all others.
+             */
+            before?: string | null;
+        };
+        /**
+         * QueuedJob
+         * @description A queued job and its estimated start.
+         */
+        QueuedJob: {
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job without slots and for one that isn't a training. */
+            start: components["schemas"]["StartForecast"] | null;
         };
         /**
          * RankedScore
@@ -12724,10 +12882,28 @@ export interface components {
             time: string;
         };
         /**
+         * SlotPriceRead
+         * @description Price of one slot-hour.
+         */
+        SlotPriceRead: {
+            /**
+             * Currency
+             * @description ISO 4217 code, such as USD.
+             */
+            currency: string;
+            /**
+             * Per Hour
+             * @description Of a GPU, or on a CPU platform of a CPU slot.
+             */
+            per_hour: number;
+        };
+        /**
          * SlotsRead
          * @description Slots that jobs share.
          */
         SlotsRead: {
+            /** @description Null where the owner set no price. */
+            price: components["schemas"]["SlotPriceRead"] | null;
             /** Total */
             total: number;
             /** Used */
@@ -13635,6 +13811,8 @@ export interface components {
          * @description Estimated duration, based on comparable runs.
          */
         TimeForecast: {
+            /** @description Of the slot-hours; null where the owner set no price. */
+            cost: components["schemas"]["Cost"] | null;
             /** High S */
             high_s: number;
             /**
@@ -20516,12 +20694,14 @@ export interface operations {
                 sweep?: string | null;
                 /** @description Jobs of this group. */
                 group?: string | null;
-                /** @description Column; jobs without a value come last. */
-                sort?: components["schemas"]["JobSort"];
+                /** @description Column, or a field as in `fields`; jobs without a value come last. */
+                sort?: components["schemas"]["JobSort"] | string;
                 /** @description Ascending or descending. */
                 order?: "asc" | "desc";
                 /** @description Key of the metric to show and to sort by; default each job's headline metric. */
                 metric?: string | null;
+                /** @description Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, `metrics.best.KEY` or `metrics.at.STEP.KEY`. */
+                fields?: string[] | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -20902,6 +21082,53 @@ export interface operations {
             };
         };
     };
+    list_job_fields_api_v1_jobs_fields_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobFieldsRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     import_job_script_api_v1_jobs_import_script_post: {
         parameters: {
             query?: never;
@@ -20984,6 +21211,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobPreview"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_queue_api_v1_jobs_queue_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobQueue"];
                 };
             };
             /** @description Not logged in */
@@ -22185,6 +22459,78 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    move_job_api_v1_jobs__job_id__move_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueueMove"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobQueue"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -64,6 +64,11 @@ class Settings(BaseSettings):
     job_python: Path | None = Field(
         None, description="Python executable for jobs on the cluster; default: the platform's own."
     )
+    job_isolation: Literal["auto", "required", "off"] = Field(
+        "auto",
+        description="Whether jobs and dry runs see only the files they use: where the machine permits it, "
+        "never without (they fail with isolation_unavailable), or not at all.",
+    )
     sweep_interval_s: float = Field(2, gt=0, description="Polling interval of the workers.")
     max_exports: int = Field(
         1, ge=1, description="Max concurrent exports. Each needs memory for a full model, but no slot."

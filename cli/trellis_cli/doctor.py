@@ -86,7 +86,7 @@ def check_database(settings: Settings) -> Check:
         with database.read() as session:
             session.connection().execute(text("SELECT 1"))
     except SQLAlchemyError as error:
-        return Check("database", "failing", f"{name} does not answer: {str(error).splitlines()[0]}")
+        return Check("database", "failing", f"{name} does not respond: {str(error).splitlines()[0]}")
     finally:
         database.dispose()
     return Check("database", "ok", name)

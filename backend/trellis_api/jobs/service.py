@@ -220,6 +220,7 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     alarms.replace_attempt(session, job_id=job.id)
     job.attempt += 1
     job.queued_at = utc_now()
+    job.ordered_at = None
     job.launched_at = job.started_at = job.finished_at = job.stop_requested_at = None
     job.exit_code = job.reason = job.cause = job.phase = None
     job.first_step = job.first_step_at = job.last_step_at = None

@@ -9,11 +9,12 @@ at a checkpoint when the process that started it dies.
 """
 
 import logging
+import shutil
 import sys
 from pathlib import Path
 
 from pydantic import ValidationError
-from trellis_contracts.attempt import TOKEN_FILE
+from trellis_contracts.attempt import TEMPORARY_FOLDER, TOKEN_FILE
 from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import EXIT_BAD_SPEC, SPEC_VERSION, JobSpec
 from trellis_contracts.temporary import own_temporary_folder
@@ -56,8 +57,12 @@ def main(arguments: list[str]) -> int:
     if is_alone:
         leave_with_parent()
     command = [sys.executable, "-m", ENGINE_MODULES[spec.engine], str(spec_path)]
-    with own_temporary_folder():
-        return SupervisedRun(spec, token, command).execute()
+    try:
+        with own_temporary_folder():
+            return SupervisedRun(spec, token, command).execute()
+    finally:
+        # Of processes that Ray has started as well, where the run is isolated.
+        shutil.rmtree(Path(spec.attempt_dir) / TEMPORARY_FOLDER, ignore_errors=True)
 
 
 def load_spec(path: Path) -> JobSpec:

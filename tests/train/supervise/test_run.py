@@ -19,6 +19,7 @@ from trellis_contracts.rewards import RewardFileSource, RewardResources
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, ExportTask, JobSpec
 from trellis_contracts.spool import SpoolReader
 from trellis_testing.waiting import wait_until
+from trellis_train import entrypoint
 
 #: The real parent, with the engine and the data preparation replaced by small ones.
 PARENT = """
@@ -126,6 +127,18 @@ def test_a_run_that_could_not_be_isolated_says_so_once_in_log_and_manifest(start
     said = [line for line in platform.log_lines("platform") if "isolated" in line]
     assert said == ["The run's processes are not isolated from the platform's files: it is forbidden."]
     assert platform.of_kind("manifest")[0].manifest["isolation"] == "it is forbidden"
+
+
+def test_nothing_temporary_stays_in_the_attempts_folder(
+    spec: JobSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = Path(spec.attempt_dir) / "tmp" / "of-a-worker"
+    left.mkdir(parents=True)
+    monkeypatch.setattr(entrypoint.SupervisedRun, "execute", lambda _self: 0)
+
+    assert entrypoint.main([f"{spec.attempt_dir}/spec.json"]) == 0
+
+    assert not left.parent.exists()
 
 
 def test_the_engine_computes_on_all_cores_though_ray_gives_its_job_one_thread(

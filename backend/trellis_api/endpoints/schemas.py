@@ -62,7 +62,7 @@ class EndpointRead(BaseModel):
     max_model_len: int | None = Field(description="Tokens of prompt and answer together, once it is ready.")
     idle_timeout_s: float
     stops_at: datetime | None = Field(
-        description="When it stops if nobody uses it; null unless ready, and for one that shares an engine."
+        description="When it stops if nobody uses it; null unless ready, and for an engine that adapters use."
     )
     last_used_at: datetime | None
     stopped_by: Literal["idle", "request"] | None = Field(description="Why it has stopped, where it has.")

@@ -211,6 +211,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   workflow_not_found: '没有这个工作流，可能已被删除。',
   workflow_not_ready: '该工作流的依赖尚未安装好。',
   workflow_not_retryable: '该工作流的依赖没有安装失败，无需重试。',
+  tools_unsupported: '该模型的对话模板不包含工具，或其工具调用格式无法解析。请换用支持工具的模型，或在系统消息中描述工具。',
   wrong_model_kind: '编码器不能生成文本，生成模型不能给出向量。',
 }
 

@@ -50,6 +50,44 @@ def test_a_chat_reaches_the_engine_with_its_key_and_name(
     assert "user" not in body
 
 
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+NAMED = {"type": "function", "function": {"name": "add"}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "param"),
+    [(None, "tools"), ("auto", "tools"), ("required", "tool_choice"), (NAMED, "tool_choice")],
+)
+def test_tools_that_a_model_would_not_see_are_refused(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, choice: Any, param: str
+) -> None:
+    started = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    life.report_ready(client, started, life.launch(started), engine.port, tool_problem="not_in_template")
+    changes = {} if choice is None else {"tool_choice": choice}
+    item = {"type": "function", "name": "add"}
+
+    chat = ask(client, model.name, tools=[TOOL], **changes)
+    response = client.post("/v1/responses", json={"model": model.name, "input": "?", "tools": [item]})
+
+    assert chat.status_code == 400
+    assert chat.json()["error"]["code"] == "tools_unsupported"
+    assert chat.json()["error"]["param"] == param
+    assert "chat template" in chat.json()["error"]["message"]
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "tools_unsupported")
+    assert engine.bodies == []
+
+
+def test_without_calls_a_model_that_sees_no_tools_answers(
+    client: TestClient, model: Model, life: Life, engine: EngineServer
+) -> None:
+    started = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    life.report_ready(client, started, life.launch(started), engine.port, tool_problem="unknown_call_format")
+
+    assert ask(client, model.name).status_code == 200
+    assert ask(client, model.name, tools=[TOOL], tool_choice="none").status_code == 200
+    assert "Hermes" in ask(client, model.name, tools=[TOOL]).json()["error"]["message"]
+
+
 def test_a_completion_reaches_the_engine(
     client: TestClient, ready: dict[str, Any], engine: EngineServer
 ) -> None:

@@ -108,6 +108,7 @@ def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Pat
     tasks = [
         AdapterTask(
             endpoint_id=f"ep_{name}",
+            load_id=f"load_{name}",
             served_name=name,
             checkpoint=CheckpointSource(
                 job_id="job_b", engine=Engine.EXPORT, step=1, path=str(tmp_path / name)

@@ -12,13 +12,19 @@ from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 from trellis_contracts import tasks as task_names
 from trellis_contracts.attempt import ENGINE_KEY_FILE
+from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.core.tasks import TaskQueue
 from trellis_api.endpoints import repository, service
-from trellis_api.endpoints.errors import EndpointFailed, EndpointNotReady, TooManyRequests
+from trellis_api.endpoints.errors import (
+    EndpointFailed,
+    EndpointNotReady,
+    EndpointStopping,
+    TooManyRequests,
+)
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai.names import find_target, require_kind
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
@@ -34,6 +40,8 @@ _RETRY_S = 10
 _NOTE_S = 3.0
 _CONNECT_S = 5.0
 _WRITE_S = 30.0
+#: Of an engine's job, once it has become ready.
+_ALIVE = frozenset({JobState.RUNNING, JobState.STOPPING})
 #: Asks, between two looks, whether the client is still there.
 StillWanted = Callable[[], Awaitable[None]]
 
@@ -47,6 +55,11 @@ class Engine:
     served_name: str
     url: str
     key: str
+    job_id: str
+    #: Of an adapter: keeps what the engine has cached for weights that had the same name before apart.
+    cache_salt: str | None = None
+    #: Why it can't answer requests with tools.
+    tool_problem: str | None = None
 
 
 class Engines:
@@ -99,18 +112,21 @@ class Engines:
         deadline = time.monotonic() + self._settings.endpoint_wait_s
         asked_attempt: int | None = None
         while True:
-            row, job = await run_in_threadpool(self._look, name, asked_attempt, is_embedding)
-            state = service.state_of(row, job)
-            if state is EndpointState.READY:
-                engine = await run_in_threadpool(self._describe, row, job)
-                if engine is not None:
-                    return engine
-            elif state is EndpointState.STARTING:
-                asked_attempt = job.attempt
+            try:
+                row, job = await run_in_threadpool(self._look, name, asked_attempt, is_embedding)
+            except EndpointStopping as error:  # the engine that an adapter is to share: it starts anew then
+                explanation = error.message
+            else:
+                state = service.state_of(row, job)
+                if state is EndpointState.READY:
+                    engine = await run_in_threadpool(self._describe, row, job)
+                    if engine is not None:
+                        return engine
+                elif state is EndpointState.STARTING:
+                    asked_attempt = job.attempt
+                explanation = _explain_waiting(row, job, state)
             if time.monotonic() >= deadline:
-                raise EndpointNotReady(
-                    _explain_waiting(row, job, state), headers={"Retry-After": str(_RETRY_S)}
-                )
+                raise EndpointNotReady(explanation, headers={"Retry-After": str(_RETRY_S)})
             await still_wanted()
             await asyncio.sleep(_POLL_S)
 
@@ -148,8 +164,7 @@ class Engines:
         if existing is not None:
             if service.state_of(*existing) is EndpointState.STOPPING:
                 return existing
-            row = existing[0]
-            request = EndpointStart(idle_timeout_s=row.idle_timeout_s, max_model_len=row.max_model_len)
+            request = service.as_last_asked(existing[0])
         return service.start(session, self._settings, target=target, request=request)
 
     def _describe(self, row: Endpoint, job: Job) -> Engine | None:
@@ -162,22 +177,28 @@ class Engines:
         host = f"[{row.host}]" if ":" in (row.host or "") else row.host
         with self._database.write() as session:
             repository.note_use(session, endpoint_id=row.id)
-        return Engine(row.id, job.attempt, row.name, f"http://{host}:{row.port}", key)
+        return Engine(
+            endpoint_id=row.id,
+            attempt=job.attempt,
+            served_name=row.name,
+            url=f"http://{host}:{row.port}",
+            key=key,
+            job_id=job.id,
+            cache_salt=row.load_id,
+            tool_problem=row.tool_problem,
+        )
 
     def _check(self, engine: Engine) -> bool:
         with self._database.read() as session:
-            row = repository.find_endpoint(session, endpoint_id=engine.endpoint_id)
-            job = session.get(Job, row.job_id, populate_existing=True) if row else None
-            if row is None or job is None or job.attempt != engine.attempt:
-                return False
-            state = service.state_of(row, job)
+            job = session.get(Job, engine.job_id, populate_existing=True)
+            # One that is stopping lets requests in flight end, and so does one that unloads an adapter.
+            is_alive = job is not None and job.attempt == engine.attempt and job.state in _ALIVE
         now = time.monotonic()
         if now - self._noted_at.get(engine.endpoint_id, -_NOTE_S) >= _NOTE_S:
             self._noted_at[engine.endpoint_id] = now
             with self._database.write() as session:
                 repository.note_use(session, endpoint_id=engine.endpoint_id)
-        # One that is stopping lets requests in flight end.
-        return state in {EndpointState.READY, EndpointState.STOPPING}
+        return is_alive
 
 
 def _is_late(job: Job) -> bool:

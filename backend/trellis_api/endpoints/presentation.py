@@ -97,8 +97,9 @@ def _present(
 def _stopped_by(row: Endpoint, job: Job, state: EndpointState) -> Literal["idle", "request"] | None:
     if state != EndpointState.STOPPED:
         return None
-    if row.engine_id is not None and row.unloaded_at is not None:
-        return "idle" if row.unloaded_for == "idle" else "request"
+    if row.engine_id is not None and row.asked_attempt != job.attempt:
+        # Without a word: the engine was started anew since, and the adapter has not been asked for.
+        return "idle" if row.unloaded_for == "idle" else "request" if row.unloaded_for else None
     return "idle" if job.cause == service.IDLE else "request"
 
 

@@ -3866,6 +3866,11 @@ export interface components {
              */
             kind: "adapter";
             /**
+             * Load Id
+             * @default
+             */
+            load_id: string;
+            /**
              * Reason
              * @default null
              */
@@ -3884,6 +3889,8 @@ export interface components {
             checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"];
             /** Endpoint Id */
             endpoint_id: string;
+            /** Load Id */
+            load_id: string;
             /** Served Name */
             served_name: string;
         };
@@ -6260,7 +6267,7 @@ export interface components {
             stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
-             * @description When it stops if nobody uses it; null unless ready, and for one that shares an engine.
+             * @description When it stops if nobody uses it; null unless ready, and for an engine that adapters use.
              */
             stops_at: string | null;
         };
@@ -12711,6 +12718,11 @@ export interface components {
              */
             kind: "serving";
             /**
+             * Max Lora Rank
+             * @default null
+             */
+            max_lora_rank: number | null;
+            /**
              * Max Model Len
              * @default null
              */
@@ -12722,6 +12734,11 @@ export interface components {
              * Format: date-time
              */
             time: string;
+            /**
+             * Tool Problem
+             * @default null
+             */
+            tool_problem: ("not_in_template" | "unknown_call_format") | null;
         };
         /**
          * SlotsRead

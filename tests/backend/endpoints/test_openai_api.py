@@ -13,6 +13,7 @@ import openai
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
+from trellis_api.endpoints.openai.forwarding import _Events
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import KEY, Life
@@ -567,3 +568,26 @@ def test_no_answer_shows_the_engines_key(client: TestClient, ready: dict[str, An
     texts = [ask(client, ready["name"]).text, client.get("/api/v1/endpoints").text]
 
     assert not any(KEY in text for text in texts)
+
+
+def test_events_are_cut_from_chunks_that_end_anywhere() -> None:
+    usage = '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}'
+    text = f'event: a\ndata: {{"n":1}}\n\n: still here\n\ndata: é\r\n\r\ndata: {usage}\n\ndata: [DONE]\n\n'
+    sent = text.encode()
+
+    for size in (1, 3, len(sent)):
+        events = _Events(shows_usage=False)
+        taken = [events.take(sent[at : at + size]) for at in range(0, len(sent), size)]
+
+        assert b"".join(passed for passed, _ in taken).decode() == (
+            'event: a\ndata: {"n":1}\n\ndata: é\n\ndata: [DONE]\n\n'
+        )
+        assert {error for _, error in taken} == {None}
+
+
+def test_events_before_an_engines_error_are_passed_on() -> None:
+    events = _Events(shows_usage=False)
+
+    passed, error = events.take(b'data: {"n":1}\n\ndata: {"error":{"message":"It died."}}\n\n')
+
+    assert (passed, error) == (b'data: {"n":1}\n\n', "It died.")

@@ -34,6 +34,9 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
     (configuration,) = read_blocks("yaml")
     Path("tune.yaml").write_text(configuration)
+    Path("model").mkdir()  # the checks before a training look only for its configuration
+    Path("model/config.json").write_text("{}")
+    Path("tasks.jsonl").write_text('{"question": "1+1", "answer": "2"}\n')
     asked: list[str] = []
 
     def run(config: str, workflow: str, *, output: Any = None) -> trellis.TuneResult:

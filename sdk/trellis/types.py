@@ -644,7 +644,7 @@ class EarlyStopped(TypedDict):
 
 
 class EndpointRead(TypedDict):
-    """An endpoint as it stands."""
+    """An endpoint and its state."""
 
     attempt: int
     can_start: bool
@@ -1659,7 +1659,7 @@ class ProgressMade(TypedDict):
 
 
 class PromotionRead(TypedDict):
-    """A step of the history."""
+    """A promotion or rollback."""
 
     alias: str
     created_at: str
@@ -2408,7 +2408,7 @@ class Trajectory(TypedDict):
 
 
 class TransferProgress(TypedDict):
-    """Progress of the work."""
+    """Progress of a transfer."""
 
     done_bytes: int
     file: NotRequired[str | None]
@@ -2520,7 +2520,7 @@ class VersionRead(TypedDict):
 
 
 class VoteAnswer(TypedDict):
-    """What a model answered."""
+    """A model's response."""
 
     model: str
     text: str
@@ -2534,7 +2534,7 @@ class VoteMessage(TypedDict):
 
 
 class VoteRead(TypedDict):
-    """A vote. Of two models the one whose name comes first is a."""
+    """A vote. Model a is the one whose name comes first alphabetically."""
 
     a: VoteAnswer
     b: VoteAnswer

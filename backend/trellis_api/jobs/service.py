@@ -174,7 +174,9 @@ def settle(
         job.reason = reason or (row.reason if row else None)
         job.cause = cause or (row.cause if row else None)
     elif state == JobState.SUCCEEDED:
-        job.reason = job.cause = None  # it came to its end before a stop that had a reason reached it
+        # It came to its end before a stop that had a reason reached it; its own note on the end stays.
+        job.reason = row.reason if row is not None and row.outcome == JobState.SUCCEEDED else None
+        job.cause = None
     if row is not None:
         row.finished_at = utc_now()
         row.exit_code = exit_code

@@ -278,6 +278,7 @@ export default {
     bad_data: 'invalid data',
     missing_column: 'missing column',
     bad_spec: 'invalid job spec',
+    isolation_unavailable: 'isolation unavailable',
     bad_configuration: 'invalid configuration',
     model_not_found: 'model not found',
     disk_full: 'disk full',

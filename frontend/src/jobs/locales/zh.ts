@@ -277,6 +277,7 @@ export default {
     bad_data: '数据不适用',
     missing_column: '缺少列',
     bad_spec: '任务说明无法读取',
+    isolation_unavailable: '无法隔离任务进程',
     bad_configuration: '配置被拒绝',
     model_not_found: '找不到模型',
     disk_full: '磁盘已满',

@@ -158,6 +158,8 @@ def test_parameters_and_metrics_become_columns_that_sort_and_stay_in_the_address
     logged_in.keyboard.press("Enter")
     logged_in.locator("[data-test=add-metric]").click()
     expect(rows(logged_in).locator('[data-column="parameters.learning_rate"]')).to_have_count(2)
+    # The menu lies over the table until it is left.
+    logged_in.get_by_role("heading", level=1).click()
     logged_in.locator('[data-sort="metrics.last.critic/score/mean"]').click()
 
     expect(rows(logged_in).first).to_contain_text("measured")

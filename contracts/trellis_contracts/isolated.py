@@ -35,14 +35,14 @@ def main(arguments: list[str]) -> int:
         arguments = arguments[1:]
     path, *command = arguments
     rules = read_rules(path)
-    state = _isolate(rules, beside)
+    state = _isolate(rules, beside, os.path.dirname(path))
     if rules.mode == "required" and state != ON:
         print(f"{NOT_ISOLATED}{state}", file=sys.stderr, flush=True)
         return EXIT_NOT_ISOLATED
     _become(command, {**without_secrets(os.environ, rules.kept_variables), STATE_VARIABLE: state})
 
 
-def _isolate(rules: Rules, beside: int | None) -> str:
+def _isolate(rules: Rules, beside: int | None, folder: str) -> str:
     """What became of it: on, off, or the reason why not."""
     if rules.mode == "off":
         return OFF
@@ -50,11 +50,24 @@ def _isolate(rules: Rules, beside: int | None) -> str:
     problem = find_problem()
     if problem is not None:
         return problem
-    if beside is not None and os.path.exists(f"/proc/{beside}/ns/mnt"):
-        join(beside)
-    else:
+    if beside is None or not _is_joined(beside, folder):
         enter(rules)
     return ON
+
+
+def _is_joined(pid: int, folder: str) -> bool:
+    """Whether this process now sees what another one sees, which was started for what lies in ``folder``.
+
+    On another machine the number is somebody else's, and a container may forbid setns.
+    """
+    try:
+        with open(f"/proc/{pid}/cmdline") as file:
+            if f"{folder}{os.sep}" not in file.read():
+                return False
+        join(pid)
+    except (OSError, NotIsolated):
+        return False
+    return True
 
 
 def _become(command: list[str], environment: dict[str, str]) -> NoReturn:

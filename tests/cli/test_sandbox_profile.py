@@ -43,7 +43,7 @@ class Filter(ctypes.Structure):
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(Filter(len(program) // 8, program))) == 0, ctypes.get_errno()
-os.execv(sys.executable, [sys.executable, "-m", "trellis_train.sandbox"])
+os.execv(sys.executable, [sys.executable, "-m", sys.argv[1]])
 """
 
 
@@ -83,9 +83,11 @@ def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
-def probe_under(profile: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
-    """What `python -m trellis_train.sandbox` says under a profile."""
-    command = [sys.executable, "-c", BECOME_PROBE]
+def probe_under(
+    profile: dict[str, Any], module: str = "trellis_train.sandbox"
+) -> subprocess.CompletedProcess[bytes]:
+    """What ``python -m`` with a module says under a profile."""
+    command = [sys.executable, "-c", BECOME_PROBE, module]
     return subprocess.run(
         command, input=compile_filter(profile), capture_output=True, timeout=60, check=False
     )
@@ -94,6 +96,13 @@ def probe_under(profile: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.skipif(not TABLE.is_file(), reason="the kernel's header files for x86-64 are not installed")
 def test_a_sandbox_can_be_made_under_the_profile(profile: dict[str, Any]) -> None:
     done = probe_under(profile)
+
+    assert done.returncode == 0, (done.stdout, done.stderr)
+
+
+@pytest.mark.skipif(not TABLE.is_file(), reason="the kernel's header files for x86-64 are not installed")
+def test_jobs_can_be_isolated_under_the_profile(profile: dict[str, Any]) -> None:
+    done = probe_under(profile, "trellis_contracts.isolated")
 
     assert done.returncode == 0, (done.stdout, done.stderr)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from trellis_cli.demo import starter as demo
+from trellis_contracts.namespaces import find_problem
 from trellis_testing.benchmark_sets import GSM8K, needs_sets
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(900)]
@@ -22,7 +23,9 @@ def test_grpo_learns_from_where_sft_left_it(rig: Any, demonstration: dict[str, A
     # What a run must leave behind is there.
     assert rig.client.get(f"/jobs/{grpo}/checkpoints")["items"][0]["step"] == demo.GRPO_PARAMS["total_steps"]
     assert rig.client.get(f"/jobs/{grpo}/rollouts")["items"]
-    assert rig.client.get(f"/jobs/{grpo}/manifest")["manifest"]
+    # Both ran in namespaces of their own, where the machine permits that.
+    manifests = [rig.client.get(f"/jobs/{job}/manifest")["manifest"] for job in (sft, grpo)]
+    assert {manifest["isolation"] for manifest in manifests} == {find_problem() or "on"}
 
 
 @needs_sets(GSM8K)

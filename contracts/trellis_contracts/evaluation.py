@@ -257,6 +257,8 @@ class AdapterTask(Strict):
     """An adapter that an engine serves beside its base model."""
 
     endpoint_id: str
+    #: Identity of this request: the answer repeats it, and a later request for the same adapter has another.
+    load_id: str
     #: By which requests name it.
     served_name: str
     #: Its folder: a checkpoint with an adapter, or an adapter in PEFT's format.

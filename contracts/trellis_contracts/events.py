@@ -19,6 +19,8 @@ Stream = Literal["stdout", "stderr", "platform"]
 Split = Literal["train", "validation"]
 #: How an attempt ends.
 Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
+#: The chat template shows no tools, or writes calls in a form that the engine has no parser for.
+ToolProblem = Literal["not_in_template", "unknown_call_format"]
 #: Tokens of one response that are told at most.
 MAX_TRACED_TOKENS = 256
 #: Of the timeline of one step: processes, spans of each, and responses.
@@ -188,6 +190,10 @@ class ServingEvent(Strict):
     port: int = Field(ge=1, le=65_535)
     #: Tokens of prompt and answer together.
     max_model_len: int | None = Field(default=None, ge=1)
+    #: Adapters up to this rank can be loaded; None: none can.
+    max_lora_rank: int | None = Field(default=None, ge=1)
+    #: Why requests with tools can't be answered; None where they can.
+    tool_problem: ToolProblem | None = None
 
 
 class AdapterEvent(Strict):
@@ -196,6 +202,8 @@ class AdapterEvent(Strict):
     kind: Literal["adapter"] = "adapter"
     time: AwareDatetime
     endpoint_id: str
+    #: Identity of the request that this answers.
+    load_id: str = ""
     #: Why it can't; None where it is loaded.
     reason: str | None = None
 

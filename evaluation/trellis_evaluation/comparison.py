@@ -121,7 +121,7 @@ def data_of(benchmark_manifest: Mapping[str, Any]) -> str | None:
 
 
 def engine_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What the answers were computed with, as far as the manifest says: another data type rounds otherwise."""
+    """Return the engine and data type that computed the answers, as far as the manifest says."""
     engine = manifest.get("engine") or {}
     packages = manifest.get("packages") or {}
     version = next((packages[name] for name in _ENGINE_PACKAGES if packages.get(name)), None)

@@ -23,6 +23,7 @@ from trellis_testing.model_folders import write_model_folder
 from trellis_workers.core.ray_client import RayJob, RayStatus
 from trellis_workers.endpoints.idle import stop_idle_endpoints
 from trellis_workers.endpoints.spec import build_serve_spec
+from trellis_workers.endpoints.strays import give_up_lost_loads, stop_orphans
 from trellis_workers.jobs import reconcile as reconcile_module
 from trellis_workers.jobs.reconcile import reconcile
 from trellis_workers.jobs.settle import settle
@@ -287,3 +288,81 @@ def test_one_that_stops_before_it_was_placed_is_ended_on_the_cluster(
 
     assert ray.stopped == [jobs.submission_id(job)]
     assert platform.get_job(job.id).state == JobState.STOPPED
+
+
+# -- adapters in the engine of their base ------------------------------------------------------
+
+
+@pytest.fixture
+def shared(install: Callable[..., Installation]) -> tuple[Installation, Job, str]:
+    """A running engine, and the endpoint of an adapter that it was asked to load."""
+    platform = install(TRELLIS_ENDPOINT_IDLE_S="60", TRELLIS_ENDPOINT_MAX_ADAPTERS="4")
+    write_model_folder(platform.settings.data_root / "models" / "tiny")
+    source, folder = add_checkpoint(platform, 3)
+    (folder / "lora_adapter").mkdir()
+    (folder / "lora_adapter" / "adapter_config.json").write_text('{"r": 8, "peft_type": "LORA"}')
+    job = start(platform, CheckpointTarget(job=source.id, step=3))
+    become_ready(platform, job)
+    with platform.read() as session:
+        (row,) = repository.list_sharing(session, job_id=job.id, attempt=1)
+    return platform, job, row.id
+
+
+def change(platform: Installation, endpoint_id: str, **values: Any) -> None:
+    with platform.write() as session:
+        row = repository.find_endpoint(session, endpoint_id=endpoint_id)
+        assert row is not None
+        for name, value in values.items():
+            setattr(row, name, value)
+        session.add(row)
+
+
+def test_an_idle_adapter_and_then_its_engine_leave_in_one_sweep(
+    shared: tuple[Installation, Job, str],
+) -> None:
+    platform, job, adapter = shared
+    long_ago = utc_now() - timedelta(seconds=61)
+    change(platform, adapter, ready_attempt=1, ready_at=long_ago)
+    become_ready(platform, job, idle_for_s=61)
+
+    stop_idle_endpoints()
+
+    with platform.read() as session:
+        row = repository.find_endpoint(session, endpoint_id=adapter)
+        assert row is not None
+        assert (row.asked_attempt, row.unloaded_for) == (None, "idle")
+    assert platform.get_job(job.id).state == JobState.STOPPING
+
+
+@pytest.mark.parametrize(("waited_s", "is_given_up"), [(590, False), (610, True)])
+def test_an_adapter_that_the_engine_never_speaks_of_gets_an_engine_of_its_own(
+    shared: tuple[Installation, Job, str], waited_s: float, is_given_up: bool
+) -> None:
+    platform, job, adapter = shared
+    change(platform, adapter, asked_at=utc_now() - timedelta(seconds=waited_s))
+    become_ready(platform, job, idle_for_s=waited_s)
+
+    give_up_lost_loads()
+
+    with platform.read() as session:
+        row = repository.find_endpoint(session, endpoint_id=adapter)
+        assert row is not None
+        assert (row.engine_id is None) is is_given_up
+        assert platform.get_job(row.job_id).state == (JobState.QUEUED if is_given_up else JobState.RUNNING)
+
+
+def test_an_engine_that_no_endpoint_refers_to_is_stopped(platform: Installation) -> None:
+    used = start(platform)
+    become_ready(platform, used)
+    orphan = platform.add_job(kind="serve", recipe="serve")
+    with platform.write() as session:
+        assert jobs.claim_for_launch(session, job_id=orphan.id) is not None
+    platform.attempt_dir(orphan).mkdir(parents=True)
+
+    stop_orphans()
+    stop_orphans()
+
+    found = platform.get_job(orphan.id)
+    assert (found.state, found.cause) == (JobState.STOPPING, service.ORPHANED)
+    assert (platform.attempt_dir(orphan) / STOP_FILE).exists()
+    assert platform.get_job(used.id).state == JobState.RUNNING

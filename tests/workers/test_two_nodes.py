@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from trellis_api.core.ray_cluster import RayNode, Waiting, list_nodes, list_waiting
+from trellis_api.core.ray_cluster import RayNode, Waiting, list_nodes, list_waiting, look_at_nodes
 from trellis_api.jobs import service
 from trellis_api.jobs.alarms.placement import find_shortage
 from trellis_api.jobs.models import Job
@@ -83,6 +83,9 @@ def test_the_driver_of_rl_takes_no_gpu(on_ray: Any) -> None:
 def test_rl_on_two_nodes_of_four_gpus_is_placed(on_ray: Any, ray_head: RayHead) -> None:
     platform = on_ray(TRELLIS_PLATFORM="cuda", TRELLIS_SLOTS="8")
     with joined_node(ray_head, "--num-cpus=14", "--num-gpus=4"), joined_driver(ray_head):
+        look_at_nodes(
+            platform.settings.ray_dashboard_url
+        )  # what was seen before the node joined is kept for a while
         job = QUEUE["grpo"](platform, gpus=8)
         spec = _write_attempt(platform.settings, job, "token")
 

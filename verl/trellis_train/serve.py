@@ -7,12 +7,17 @@ callers have to send comes in ``TRELLIS_SERVED_MODEL_KEY``. Nothing but ``/healt
 import argparse
 import json
 import os
+import re
 import runpy
 import signal
 import sys
 import threading
 from importlib import metadata
 from pathlib import Path
+
+from jinja2 import Environment, TemplateSyntaxError
+from jinja2.meta import find_undeclared_variables
+from trellis_contracts.events import ToolProblem
 
 from trellis_train.compat import vllm_name
 
@@ -25,6 +30,7 @@ _GUARD = "trellis_train.serve_guard.RequireKey"
 _HOST = "127.0.0.1"
 #: How a chat template writes a tool call, and vLLM's parser of that.
 _TOOL_PARSERS = (("<tool_call>", "hermes"), ("[TOOL_CALLS]", "mistral"), ("<|python_tag|>", "llama3_json"))
+_TOOLS_IN_TAG = re.compile(r"\{[%{][^%}]*\btools\b")
 
 
 def main(arguments: list[str]) -> None:
@@ -95,11 +101,26 @@ def build_command(options: argparse.Namespace) -> list[str]:
 
 def find_tool_parser(folder: Path) -> str | None:
     """vLLM's parser for the form in which the model's chat template writes tool calls; None for others."""
-    template = _read_template(folder)
+    template = read_template(folder)
     return next((parser for mark, parser in _TOOL_PARSERS if mark in template), None)
 
 
-def _read_template(folder: Path) -> str:
+def find_tool_problem(folder: Path) -> ToolProblem | None:
+    """Why requests with tools can't be answered by a model, by its chat template; None where they can."""
+    if not shows_tools(read_template(folder)):
+        return "not_in_template"
+    return None if find_tool_parser(folder) else "unknown_call_format"
+
+
+def shows_tools(template: str) -> bool:
+    """Whether a chat template writes the tools of a request into the prompt."""
+    try:
+        return "tools" in find_undeclared_variables(Environment(autoescape=True).parse(template))
+    except TemplateSyntaxError:  # tags of Transformers' own, or several templates under names
+        return _TOOLS_IN_TAG.search(template) is not None
+
+
+def read_template(folder: Path) -> str:
     """The chat template, from its own file or out of the tokenizer's settings."""
     try:
         return (folder / "chat_template.jinja").read_text()
@@ -109,7 +130,8 @@ def _read_template(folder: Path) -> str:
         settings = json.loads((folder / "tokenizer_config.json").read_text())
     except FileNotFoundError:
         return ""
-    return json.dumps(settings.get("chat_template", ""), ensure_ascii=False)
+    template = settings.get("chat_template") or ""
+    return template if isinstance(template, str) else json.dumps(template, ensure_ascii=False)
 
 
 def prepare_cpu() -> list[str]:

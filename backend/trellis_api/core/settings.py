@@ -136,9 +136,7 @@ class Settings(BaseSettings):
     environment_timeout_s: float = Field(
         1800, gt=0, description="Time limit for creating an agent environment."
     )
-    tool_call_timeout_s: float = Field(
-        20, gt=0, description="Time limit of a tool call in an environment."
-    )
+    tool_call_timeout_s: float = Field(20, gt=0, description="Time limit of a tool call in an environment.")
 
     workflow_install_timeout_s: float = Field(
         900, gt=0, description="Time limit for installing a workflow's requirements."

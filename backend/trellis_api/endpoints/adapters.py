@@ -92,7 +92,9 @@ def _describe_all(session: Session, data_root: Path, rows: Iterable[Endpoint]) -
     for row in rows:
         source = find_source(session, data_root=data_root, row=row)
         if source is not None:
-            yield AdapterTask(endpoint_id=row.id, served_name=row.name, checkpoint=source)
+            yield AdapterTask(
+                endpoint_id=row.id, load_id=row.load_id or "", served_name=row.name, checkpoint=source
+            )
 
 
 def find_source(session: Session, *, data_root: Path, row: Endpoint) -> CheckpointSource | None:

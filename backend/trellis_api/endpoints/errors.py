@@ -37,6 +37,13 @@ class WrongModelKind(InvalidRequest):
     code = "wrong_model_kind"
 
 
+class ToolsUnsupported(InvalidRequest):
+    """The model would not see the tools of the request, or its calls could not be read."""
+
+    status = 400
+    code = "tools_unsupported"
+
+
 class EndpointNotReady(DomainError):
     """The model is being loaded, or waits for room; ask again."""
 

@@ -23,8 +23,16 @@ class Endpoint(SQLModel, table=True):
     job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE", index=True)
     #: The endpoint of the base model, whose engine serves this adapter; None: an engine of its own.
     engine_id: str | None = Field(default=None, max_length=32, index=True)
-    #: The engine's attempt that shall load the adapter.
+    #: The request that the engine load the adapter: which it is, of which attempt, and since when. A later
+    #: request has another identity, so an answer settles only what it answers. None: it shall not be loaded.
+    load_id: str | None = Field(default=None, max_length=32)
     asked_attempt: int | None = None
+    asked_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: Why the engine of the base model can't serve the adapter, which is merged for its own from then on.
+    refusal: str | None = Field(default=None, max_length=500)
+    #: When the adapter was last unloaded from a running engine, and why: "idle" or "request".
+    unloaded_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    unloaded_for: str | None = Field(default=None, max_length=16)
     #: Of one with its own engine: adapters up to this rank can be loaded into it; None: none can.
     max_lora_rank: int | None = None
     #: By which requests name it: the model's name, or "job_...:200".
@@ -43,6 +51,8 @@ class Endpoint(SQLModel, table=True):
     host: str | None = Field(default=None, max_length=64)
     port: int | None = None
     context_length: int | None = Field(default=None, sa_type=BigInteger)
+    #: Why requests with tools are refused; None: they are not.
+    tool_problem: str | None = Field(default=None, max_length=32)
     ready_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     #: Last sign of a request, also while one is under way.
     last_used_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

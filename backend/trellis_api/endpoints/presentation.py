@@ -44,8 +44,9 @@ def present_all(
     wanted = {job.model_id for _, job in pairs} | {row.target_model_id for row, _ in pairs} - {None}
     models = map_model_names(session, model_ids=[each for each in wanted if each])
     names = map_job_names(session, job_ids={row.target_job_id for row, _ in pairs if row.target_job_id})
+    kept_up = repository.list_jobs_with_adapters(session, job_ids={job.id for _, job in pairs})
     return [
-        _present(settings, row, job, each, models, names)
+        _present(settings, row, job, each, models, names, has_adapters=job.id in kept_up)
         for (row, job), each in zip(pairs, read, strict=True)
     ]
 
@@ -57,12 +58,14 @@ def _present(
     read: JobRead,
     models: dict[str, str],
     names: dict[str, str],
+    *,
+    has_adapters: bool,
 ) -> EndpointRead:
     state, source = service.state_of(row, job), row.target_job_id
     model_id, shares = row.target_model_id or job.model_id, row.engine_id is not None
     is_there = source in names if source else model_id in models
     idle_s = row.idle_timeout_s or settings.endpoint_idle_s
-    since = None if shares else service.idle_since(row, job)
+    since = None if has_adapters and not shares else service.idle_since(row, job)
     is_up = state in {EndpointState.STARTING, EndpointState.READY}
     return EndpointRead(
         id=row.id,
@@ -83,7 +86,7 @@ def _present(
         idle_timeout_s=idle_s,
         stops_at=since + timedelta(seconds=idle_s) if since else None,
         last_used_at=row.last_used_at,
-        stopped_by=_stopped_by(job, state),
+        stopped_by=_stopped_by(row, job, state),
         failure=None if shares and state != EndpointState.FAILED else read.failure,
         created_at=row.created_at,
         can_start=state in _OVER and is_there,
@@ -91,13 +94,21 @@ def _present(
     )
 
 
-def _stopped_by(job: Job, state: EndpointState) -> Literal["idle", "request"] | None:
+def _stopped_by(row: Endpoint, job: Job, state: EndpointState) -> Literal["idle", "request"] | None:
     if state != EndpointState.STOPPED:
         return None
+    if row.engine_id is not None and row.asked_attempt != job.attempt:
+        # Without a word: the engine was started anew since, and the adapter has not been asked for.
+        return "idle" if row.unloaded_for == "idle" else "request" if row.unloaded_for else None
     return "idle" if job.cause == service.IDLE else "request"
 
 
 def _since(row: Endpoint, job: Job, state: EndpointState) -> datetime:
+    shares = row.engine_id is not None
+    if shares and state == EndpointState.STOPPED and row.unloaded_at is not None:
+        return row.unloaded_at
+    if shares and state == EndpointState.STARTING and row.asked_at is not None:
+        return row.asked_at
     chosen = {
         EndpointState.READY: row.ready_at,
         EndpointState.STOPPING: job.stop_requested_at,

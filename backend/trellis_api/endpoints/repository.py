@@ -1,16 +1,17 @@
 """Queries on endpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import or_, update
+from sqlalchemy import exists, or_, update
 from sqlmodel import Session, col, select, tuple_
 from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.models import SERVE, Job
+from trellis_api.jobs.service import STOPPABLE
 
 
 def find_endpoint(session: Session, *, endpoint_id: str) -> Endpoint | None:
@@ -60,10 +61,24 @@ def list_endpoints(
 
 
 def list_running(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """Those with an engine of their own whose run is under way, loaded or not."""
+    """Those whose run is under way, loaded or not: adapters first, which keep the engine that they share."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
-    has_engine = col(Endpoint.engine_id).is_(None)
-    return session.exec(statement.where(Job.state == JobState.RUNNING, has_engine)).all()
+    in_order = (col(Endpoint.engine_id).is_(None), col(Endpoint.created_at), col(Endpoint.id))
+    return session.exec(statement.where(Job.state == JobState.RUNNING).order_by(*in_order)).all()
+
+
+def list_orphans(session: Session) -> Sequence[str]:
+    """Jobs of engines, not yet told to stop, that are no endpoint's."""
+    of_it = (col(Endpoint.job_id) == col(Job.id), col(Endpoint.engine_id).is_(None))
+    wanted = (Job.kind == SERVE, col(Job.state).in_(STOPPABLE), ~exists().where(*of_it))
+    return session.exec(select(Job.id).where(*wanted)).all()
+
+
+def list_jobs_with_adapters(session: Session, *, job_ids: Collection[str]) -> set[str]:
+    """Those of the jobs whose engine has adapters to serve now."""
+    statement = select(Endpoint.job_id).join(Job, col(Job.id) == col(Endpoint.job_id))
+    wanted = (col(Endpoint.engine_id).is_not(None), col(Endpoint.asked_attempt) == col(Job.attempt))
+    return set(session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all())
 
 
 def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:

@@ -62,7 +62,7 @@ class EndpointRead(BaseModel):
     max_model_len: int | None = Field(description="Max prompt plus answer tokens; set once it is ready.")
     idle_timeout_s: float
     stops_at: datetime | None = Field(
-        description="When it stops if idle; null unless ready, and if it shares an engine."
+        description="When it stops if idle; null unless ready, and while adapters use its engine."
     )
     last_used_at: datetime | None
     stopped_by: Literal["idle", "request"] | None = Field(description="Why it stopped, if it did.")

@@ -8,37 +8,35 @@ start                                         writes or revives the endpoint's j
 An adapter needs no engine of its own: that of its base model's endpoint loads it.
 """
 
-import logging
 from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
+from typing import Literal
 
 from sqlmodel import Session
-from trellis_contracts.events import AdapterEvent, ServingEvent
+from trellis_contracts.events import ServingEvent
 from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints import repository
+from trellis_api.endpoints import repository, sharing
 from trellis_api.endpoints.adapters import Adapter, choose_max_rank, find_adapter
 from trellis_api.endpoints.errors import EndpointNotFound, EndpointStopping, EndpointWindowTooLong
 from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job, slots_for
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.evaluations.schemas import ModelTarget, Target
 from trellis_api.evaluations.targets import FoundTarget, find_target
-from trellis_api.jobs import repository as jobs
 from trellis_api.jobs import service
 from trellis_api.jobs.models import SERVE, Job
 from trellis_api.jobs.storage import check_storage
 from trellis_api.models.repository import lock_model
 from trellis_api.models.service import get_model
 
-log = logging.getLogger(__name__)
-
-#: Stands in a job's row where a training has its recipe.
-RECIPE = "serve"
 #: Cause of a stop that nobody asked for.
 IDLE = "endpoint_idle"
+#: Cause of a stop of an engine that answers nobody.
+ORPHANED = "endpoint_orphaned"
 
 
 def get_endpoint(session: Session, *, endpoint_id: str) -> tuple[Endpoint, Job]:
@@ -87,8 +85,9 @@ def start(
     row = existing[0] if existing else _new_row(found, target)
     _apply(row, request)
     row.name = _public_name(found)
-    host = None if adapter is None else _find_host(session, settings, adapter=adapter, request=request)
-    job = share_engine(row, host) if host else _give_engine(session, settings, row=row, found=found)
+    wants_host = adapter is not None and row.refusal is None
+    host = _find_host(session, settings, adapter=adapter, request=request) if adapter and wants_host else None
+    job = sharing.share_engine(row, host) if host else _give_engine(session, settings, row=row, found=found)
     repository.add_endpoint(session, row)
     if existing is None:
         service.announce(session, job=job)
@@ -100,23 +99,48 @@ def stop(session: Session, *, endpoint_id: str) -> tuple[Endpoint, Job]:
     row, _ = get_endpoint(session, endpoint_id=endpoint_id)
     job = service.get_locked_job(session, job_id=row.job_id)
     if row.engine_id is not None:
-        row.asked_attempt = None
-        session.add(row)
-        session.flush()
+        _unload(session, row=row, job=job, why="request")
     elif job.state in service.STOPPABLE:
         service.request_stop(session, job_id=job.id)
     return row, job
 
 
 def stop_if_idle(session: Session, *, endpoint_id: str, default_s: float) -> str | None:
-    """Ask an endpoint to leave that is still idle; the id of its job, or None where it is in use again."""
+    """Stop an endpoint that is still idle: the id of the job that was asked to leave, if one was.
+
+    An adapter is unloaded, which ends no job. An engine stays while it has adapters: each has its own time.
+    """
     row, _ = get_endpoint(session, endpoint_id=endpoint_id)
     job = service.get_locked_job(session, job_id=row.job_id)
     if not is_idle(row, job, default_s=default_s):
         return None
+    if row.engine_id is not None:
+        _unload(session, row=row, job=job, why="idle")
+        return None
+    if repository.list_sharing(session, job_id=job.id, attempt=job.attempt):
+        return None
     job.reason, job.cause = "Stopped because it was idle.", IDLE
     service.request_stop(session, job_id=job.id)
     return job.id
+
+
+def give_up_lost_load(session: Session, *, endpoint_id: str) -> None:
+    """Give an adapter an engine of its own whose request to load got no answer."""
+    row, _ = get_endpoint(session, endpoint_id=endpoint_id)
+    job = service.get_locked_job(session, job_id=row.job_id)
+    host = repository.find_by_job(session, job_id=job.id)
+    if host is not None and row.engine_id == host.id and sharing.is_lost(row, host, job):
+        sharing.give_own_engine(session, row=row, job=job, reason="The engine did not answer.")
+
+
+def stop_orphan(session: Session, *, job_id: str) -> bool:
+    """Ask a serving job to leave that no endpoint refers to; whether it was asked."""
+    job = service.get_locked_job(session, job_id=job_id)
+    if job.state not in service.STOPPABLE or repository.find_by_job(session, job_id=job_id) is not None:
+        return False
+    job.reason, job.cause = "Stopped because no endpoint uses it.", ORPHANED
+    service.request_stop(session, job_id=job_id)
+    return True
 
 
 def is_idle(row: Endpoint, job: Job, *, default_s: float) -> bool:
@@ -156,25 +180,10 @@ def note_ready(session: Session, *, job: Job, attempt: int, event: ServingEvent)
         return
     row.ready_attempt, row.ready_at = attempt, utc_now()
     row.host, row.port, row.context_length = str(event.host), event.port, event.max_model_len
+    # As it was started in the end: without room for adapters where the model can't have them.
+    row.max_lora_rank, row.tool_problem = event.max_lora_rank, event.tool_problem
     session.add(row)
     service.announce(session, job=job)
-
-
-def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:
-    """The engine has loaded an adapter, or can't: then the adapter is merged for an engine of its own."""
-    row = repository.find_endpoint(session, endpoint_id=event.endpoint_id)
-    host = repository.find_by_job(session, job_id=job.id)
-    if row is None or host is None or row.engine_id != host.id or row.asked_attempt != attempt:
-        return
-    if event.reason is None:
-        row.ready_attempt, row.ready_at = attempt, utc_now()
-        row.host, row.port, row.context_length = host.host, host.port, host.context_length
-    else:
-        log.warning("endpoint %s gets an engine of its own: %s", row.id, event.reason)
-        own = add_own_job(session, row=row, model_id=job.model_id, slots=job.gpus)
-        service.announce(session, job=own)
-    session.add(row)
-    session.flush()
 
 
 def count_by_state(session: Session) -> dict[str, int]:
@@ -185,9 +194,11 @@ def count_by_state(session: Session) -> dict[str, int]:
     return counts
 
 
-def slots_for(settings: Settings) -> int:
-    """Slots that an endpoint takes: none on a CPU, where it shares the cores."""
-    return 1 if settings.resolved_platform == "cuda" else 0
+def _unload(session: Session, *, row: Endpoint, job: Job, why: Literal["idle", "request"]) -> None:
+    sharing.unload(row, why=why)
+    session.add(row)
+    session.flush()
+    service.announce(session, job=job)
 
 
 def _is_host(address: IPv4Address | IPv6Address) -> bool:
@@ -202,15 +213,26 @@ def _find_host(
         return None
     base = ModelTarget(model=adapter.base.id)
     existing = find_of_target(session, base)
-    if existing is not None and state_of(*existing) in {EndpointState.STARTING, EndpointState.READY}:
-        return existing if can_load(existing[0], rank=adapter.rank, request=request) else None
-    if existing is not None and state_of(*existing) == EndpointState.STOPPING:
+    if existing is not None:
+        existing = existing[0], service.get_locked_job(session, job_id=existing[1].id)
+        state = state_of(*existing)
+        if state == EndpointState.STOPPING:
+            raise EndpointStopping("The base model's endpoint is stopping. Retry once it has stopped.")
+        if state in {EndpointState.STARTING, EndpointState.READY}:
+            return existing if sharing.can_load(existing[0], rank=adapter.rank, request=request) else None
+    as_it_was = as_last_asked(existing[0]) if existing else EndpointStart()
+    if request.max_model_len not in {None, as_it_was.max_model_len}:
         return None
-    host = start(session, settings, target=base, request=request)
+    host = start(session, settings, target=base, request=as_it_was)
     # An adapter that came from elsewhere may have a higher rank than any that was trained here.
     host[0].max_lora_rank = choose_max_rank(session, settings, base_id=adapter.base.id, at_least=adapter.rank)
     session.add(host[0])
     return host
+
+
+def as_last_asked(row: Endpoint) -> EndpointStart:
+    """The settings that a person gave an endpoint: whatever else starts it keeps them."""
+    return EndpointStart(idle_timeout_s=row.idle_timeout_s, max_model_len=row.max_model_len)
 
 
 def _give_engine(session: Session, settings: Settings, *, row: Endpoint, found: FoundTarget) -> Job:
@@ -220,31 +242,10 @@ def _give_engine(session: Session, settings: Settings, *, row: Endpoint, found: 
     own = service.get_job(session, job_id=row.job_id) if row.job_id and row.engine_id is None else None
     if own is None:
         return add_own_job(session, row=row, model_id=found.model_id, slots=slots_for(settings))
+    forget_address(row)
     job = service.get_locked_job(session, job_id=own.id)
-    job.gpus, job.name = slots_for(settings), _job_name(row)
+    job.gpus, job.name = slots_for(settings), name_job(row)
     return service.resume(session, job_id=job.id, data_root=settings.data_root)
-
-
-def add_own_job(session: Session, *, row: Endpoint, model_id: str, slots: int) -> Job:
-    """Write the job of an engine that serves this endpoint alone."""
-    job = Job(id=new_id("job"), name=_job_name(row), kind=SERVE, recipe=RECIPE, model_id=model_id, gpus=slots)
-    jobs.add_job(session, job=job, tags=[])  # before the row names it: the database checks
-    row.job_id, row.engine_id, row.asked_attempt = job.id, None, None
-    return job
-
-
-def share_engine(row: Endpoint, host: tuple[Endpoint, Job]) -> Job:
-    """Let the engine of ``host`` load the row's adapter: the reply to its next heartbeat names it."""
-    engine, job = host
-    row.job_id, row.engine_id, row.asked_attempt = job.id, engine.id, job.attempt
-    row.max_lora_rank = None
-    return job
-
-
-def can_load(host: Endpoint, *, rank: int, request: EndpointStart) -> bool:
-    """Whether a running engine was started with room for an adapter, and with the window that is wanted."""
-    fits = request.max_model_len in {None, host.max_model_len, host.context_length}
-    return fits and host.max_lora_rank is not None and rank <= host.max_lora_rank
 
 
 def _new_row(found: FoundTarget, target: Target) -> Endpoint:
@@ -272,7 +273,3 @@ def _check_window(found: FoundTarget, request: EndpointStart) -> None:
 
 def _public_name(found: FoundTarget) -> str:
     return f"{found.job_id}:{found.step}" if found.job_id else found.name
-
-
-def _job_name(row: Endpoint) -> str:
-    return f"Endpoint {row.name}"[:200]

@@ -34,6 +34,7 @@ from trellis_api.core.redaction import redact, redact_tree
 from trellis_api.core.texts import storable, storable_tree
 from trellis_api.endpoints import service as endpoints
 from trellis_api.endpoints.adapters import list_adapters
+from trellis_api.endpoints.sharing import note_adapter
 from trellis_api.ingest.errors import InvalidJobToken, MalformedBatch, SequenceGap, StaleAttempt
 from trellis_api.jobs import checkpoints, events, log_store, metric_store, repository, rollout_store, service
 from trellis_api.jobs.alarms import service as alarms
@@ -261,7 +262,7 @@ def _apply_serving(
 def _apply_adapter(
     session: Session, job: Job, attempt: Attempt, event: AdapterEvent, _published: Published
 ) -> None:
-    endpoints.note_adapter(session, job=job, attempt=attempt.number, event=event)
+    note_adapter(session, job=job, attempt=attempt.number, event=event)
 
 
 def _apply_outcome(

@@ -3926,6 +3926,11 @@ export interface components {
              */
             kind: "adapter";
             /**
+             * Load Id
+             * @default
+             */
+            load_id: string;
+            /**
              * Reason
              * @default null
              */
@@ -3944,6 +3949,8 @@ export interface components {
             checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"];
             /** Endpoint Id */
             endpoint_id: string;
+            /** Load Id */
+            load_id: string;
             /** Served Name */
             served_name: string;
         };
@@ -6338,7 +6345,7 @@ export interface components {
             stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
-             * @description When it stops if idle; null unless ready, and if it shares an engine.
+             * @description When it stops if idle; null unless ready, and while adapters use its engine.
              */
             stops_at: string | null;
         };
@@ -12869,6 +12876,11 @@ export interface components {
              */
             kind: "serving";
             /**
+             * Max Lora Rank
+             * @default null
+             */
+            max_lora_rank: number | null;
+            /**
              * Max Model Len
              * @default null
              */
@@ -12880,6 +12892,11 @@ export interface components {
              * Format: date-time
              */
             time: string;
+            /**
+             * Tool Problem
+             * @default null
+             */
+            tool_problem: ("not_in_template" | "unknown_call_format") | null;
         };
         /**
          * SlotPriceRead

@@ -171,6 +171,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   too_many_tags: '标签过多，一个任务最多 32 个。',
   tool_call_not_found: '没有这次调用，可能已被清除。',
   tools_not_shown: '该模型的对话模板不展示工具，智能体将不知道可以调用什么；请选择支持工具的模型，或将 tool_template 设为 hermes。',
+  tools_unsupported: '该模型的对话模板不包含工具，或其工具调用格式无法解析。请换用支持工具的模型，或在系统消息中描述工具。',
   transfer_file_missing: '它没有可下载的文件：不是导出，或尚未完成。',
   transfer_finished: '该推送或导出已经结束。',
   transfer_not_found: '没有这个推送或导出。',

@@ -13,6 +13,7 @@ import openai
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
+from trellis_api.endpoints.openai.forwarding import _Events
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import KEY, Life
@@ -48,6 +49,44 @@ def test_a_chat_reaches_the_engine_with_its_key_and_name(
     assert {name: body[name] for name in wanted} == wanted
     assert body["tools"] == tools
     assert "user" not in body
+
+
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+NAMED = {"type": "function", "function": {"name": "add"}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "param"),
+    [(None, "tools"), ("auto", "tools"), ("required", "tool_choice"), (NAMED, "tool_choice")],
+)
+def test_tools_that_a_model_would_not_see_are_refused(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, choice: Any, param: str
+) -> None:
+    started = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    life.report_ready(client, started, life.launch(started), engine.port, tool_problem="not_in_template")
+    changes = {} if choice is None else {"tool_choice": choice}
+    item = {"type": "function", "name": "add"}
+
+    chat = ask(client, model.name, tools=[TOOL], **changes)
+    response = client.post("/v1/responses", json={"model": model.name, "input": "?", "tools": [item]})
+
+    assert chat.status_code == 400
+    assert chat.json()["error"]["code"] == "tools_unsupported"
+    assert chat.json()["error"]["param"] == param
+    assert "chat template" in chat.json()["error"]["message"]
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "tools_unsupported")
+    assert engine.bodies == []
+
+
+def test_without_calls_a_model_that_sees_no_tools_answers(
+    client: TestClient, model: Model, life: Life, engine: EngineServer
+) -> None:
+    started = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    life.report_ready(client, started, life.launch(started), engine.port, tool_problem="unknown_call_format")
+
+    assert ask(client, model.name).status_code == 200
+    assert ask(client, model.name, tools=[TOOL], tool_choice="none").status_code == 200
+    assert "Hermes" in ask(client, model.name, tools=[TOOL]).json()["error"]["message"]
 
 
 def test_a_completion_reaches_the_engine(
@@ -529,3 +568,26 @@ def test_no_answer_shows_the_engines_key(client: TestClient, ready: dict[str, An
     texts = [ask(client, ready["name"]).text, client.get("/api/v1/endpoints").text]
 
     assert not any(KEY in text for text in texts)
+
+
+def test_events_are_cut_from_chunks_that_end_anywhere() -> None:
+    usage = '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}'
+    text = f'event: a\ndata: {{"n":1}}\n\n: still here\n\ndata: é\r\n\r\ndata: {usage}\n\ndata: [DONE]\n\n'
+    sent = text.encode()
+
+    for size in (1, 3, len(sent)):
+        events = _Events(shows_usage=False)
+        taken = [events.take(sent[at : at + size]) for at in range(0, len(sent), size)]
+
+        assert b"".join(passed for passed, _ in taken).decode() == (
+            'event: a\ndata: {"n":1}\n\ndata: é\n\ndata: [DONE]\n\n'
+        )
+        assert {error for _, error in taken} == {None}
+
+
+def test_events_before_an_engines_error_are_passed_on() -> None:
+    events = _Events(shows_usage=False)
+
+    passed, error = events.take(b'data: {"n":1}\n\ndata: {"error":{"message":"It died."}}\n\n')
+
+    assert (passed, error) == (b'data: {"n":1}\n\n', "It died.")

@@ -1,7 +1,9 @@
 """Adapters of one base share its engine: who shares, what the engine is told, who gets one alone."""
 
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints import repository
+from trellis_api.endpoints import repository, service
+from trellis_api.endpoints.own_engine import add_own_job
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import Life
 from trellis_testing.engine_server import EngineServer
+from trellis_testing.waiting import wait_until
 
 MakeCheckpoint = Callable[..., str]
 
@@ -74,13 +78,20 @@ def beat(client: TestClient, endpoint: dict[str, Any], token: str) -> list[dict[
 
 
 def report(
-    client: TestClient, endpoint: dict[str, Any], token: str, sequence: int, reason: str | None = None
+    client: TestClient,
+    endpoint: dict[str, Any],
+    token: str,
+    sequence: int,
+    reason: str | None = None,
+    load_id: str | None = None,
 ) -> None:
-    """The run says that the adapter is loaded, or why it is not."""
+    """The run says that the adapter is loaded, or why it is not: as it is asked to now, or was before."""
+    told = {each["endpoint_id"]: each["load_id"] for each in beat(client, endpoint, token)}
     event = {
         "kind": "adapter",
         "time": utc_now().isoformat(),
         "endpoint_id": endpoint["id"],
+        "load_id": load_id or told[endpoint["id"]],
         "reason": reason,
     }
     answer = client.post(
@@ -148,7 +159,7 @@ def test_a_request_keeps_the_engine_that_it_shares_from_idling(
 
     assert list_endpoints(client)[model.name]["last_used_at"] is not None
     with database.read() as session:
-        assert [row.id for row, _ in repository.list_running(session)] == [host["id"]]
+        assert [row.id for row, _ in repository.list_running(session)] == [one["id"], host["id"]]
 
 
 def test_stopping_an_adapter_leaves_the_engine_running(
@@ -167,7 +178,194 @@ def test_stopping_an_adapter_leaves_the_engine_running(
     assert list_endpoints(client)[model.name]["state"] == "ready"
     assert beat(client, host, token) == []
     again = serve(client, job_id, 3)
-    assert (again["id"], again["state"], again["run_id"]) == (one["id"], "ready", host["run_id"])
+    assert (again["id"], again["state"], again["run_id"]) == (one["id"], "starting", host["run_id"])
+
+
+def test_an_answer_to_an_earlier_request_does_not_settle_a_later_one(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    (first,) = beat(client, host, token)
+    client.delete(f"/api/v1/endpoints/{one['id']}")
+    serve(client, job_id, 3)
+    (second,) = beat(client, host, token)
+    assert first["load_id"] != second["load_id"]
+
+    report(client, one, token, 2, load_id=first["load_id"])
+    assert list_endpoints(client)[one["name"]]["state"] == "starting"
+    report(client, one, token, 3, reason="out of memory", load_id=first["load_id"])
+    assert list_endpoints(client)[one["name"]]["shares_engine_of"]["id"] == model.id
+    report(client, one, token, 4, load_id=second["load_id"])
+
+    assert list_endpoints(client)[one["name"]]["state"] == "ready"
+
+
+def test_what_an_engine_cached_for_an_adapter_is_not_used_for_its_next_weights(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    body = {"model": one["name"], "messages": [{"role": "user", "content": "1+1="}]}
+
+    report(client, one, token, 2)
+    client.post("/v1/chat/completions", json=body)
+    client.delete(f"/api/v1/endpoints/{one['id']}")
+    serve(client, job_id, 3)
+    report(client, one, token, 3)
+    client.post("/v1/chat/completions", json=body)
+    client.post("/v1/chat/completions", json={**body, "model": model.name})
+
+    first, second, base = (asked.get("cache_salt") for asked in engine.bodies)
+    assert first
+    assert second
+    assert first != second
+    assert base is None
+
+
+def test_an_adapter_that_is_alone_again_knows_nothing_of_the_engine_before(
+    client: TestClient,
+    database: Database,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    make_checkpoint: MakeCheckpoint,
+) -> None:
+    one = serve(client, make_checkpoint(3), 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+    client.delete(f"/api/v1/endpoints/{one['id']}")
+    with database.write() as session:
+        row = repository.find_endpoint(session, endpoint_id=one["id"])
+        assert row is not None
+        add_own_job(session, row=row, model_id=model.id, slots=0)
+        session.add(row)
+
+    with database.read() as session:
+        row = repository.find_endpoint(session, endpoint_id=one["id"])
+        assert row is not None
+        assert (row.ready_attempt, row.ready_at, row.host, row.port) == (None, None, None, None)
+        assert (row.engine_id, row.asked_attempt, row.load_id) == (None, None, None)
+
+
+def test_an_adapter_leaves_the_settings_of_its_base_alone(
+    client: TestClient, model: Model, life: Life, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3)
+    settings = {"idle_timeout_s": 1234, "max_model_len": 128}
+    host = client.post(f"/api/v1/models/{model.id}/endpoint", json=settings).json()
+    life.launch(host)
+    life.end(host, JobState.STOPPED)
+
+    shared = serve(client, job_id, 3, idle_timeout_s=30)
+
+    assert shared["shares_engine_of"]["id"] == model.id
+    again = list_endpoints(client)[model.name]
+    assert (again["attempt"], again["idle_timeout_s"], again["max_model_len"]) == (2, 1234, 128)
+    assert shared["idle_timeout_s"] == 30
+
+
+def test_a_model_that_vllm_adds_no_adapters_to_is_served_without(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3, 4)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port, max_lora_rank=None)
+    report(client, one, token, 2, reason="GPT2 does not support LoRA yet.")
+
+    own = list_endpoints(client)[one["name"]]
+    assert list_endpoints(client)[model.name]["state"] == "ready"
+    assert (own["shares_engine_of"], own["state"]) == (None, "starting")
+    assert serve(client, job_id, 4)["shares_engine_of"] is None, "it is known by now"
+    life.launch(own)
+    life.end(own, JobState.STOPPED)
+    assert serve(client, job_id, 3)["shares_engine_of"] is None, "it is not tried again"
+
+
+def test_an_adapter_is_unloaded_after_its_own_time_and_its_engine_stays_until_then(
+    client: TestClient,
+    database: Database,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    make_checkpoint: MakeCheckpoint,
+) -> None:
+    def sweep() -> None:
+        for name in (one["name"], model.name):
+            with database.write() as session:
+                service.stop_if_idle(session, endpoint_id=list_endpoints(client)[name]["id"], default_s=60)
+
+    one = serve(client, make_checkpoint(3), 3, idle_timeout_s=120)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+    assert list_endpoints(client)[one["name"]]["stops_at"] is not None
+    assert list_endpoints(client)[model.name]["stops_at"] is None
+
+    life.age(one, 90)
+    life.age(host, 90)
+    sweep()
+    states = list_endpoints(client)
+    assert (states[one["name"]]["state"], states[model.name]["state"]) == ("ready", "ready")
+    life.age(one, 121)
+    life.age(host, 121)
+    sweep()
+
+    states = list_endpoints(client)
+    assert (states[one["name"]]["state"], states[one["name"]]["stopped_by"]) == ("stopped", "idle")
+    assert states[model.name]["state"] == "stopping"
+
+
+def test_an_adapter_waits_for_an_engine_that_is_stopping(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    job_id = make_checkpoint(3)
+    host = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    life.report_ready(client, host, life.launch(host), engine.port)
+    client.delete(f"/api/v1/endpoints/{host['id']}")
+
+    refused = client.post(f"/api/v1/jobs/{job_id}/checkpoints/3/endpoint")
+    asked = client.post(
+        "/v1/chat/completions",
+        json={"model": f"{job_id}:3", "messages": [{"role": "user", "content": "1+1="}]},
+    )
+
+    assert (refused.status_code, refused.json()["error"]) == (409, "endpoint_stopping")
+    assert (asked.status_code, asked.json()["error"]["code"]) == (503, "endpoint_starting")
+    life.end(host, JobState.STOPPED)
+    assert serve(client, job_id, 3)["shares_engine_of"]["id"] == model.id
+
+
+def test_a_request_in_flight_is_answered_while_its_adapter_is_unloaded(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    one = serve(client, make_checkpoint(3), 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+    engine.may_go_on.clear()
+    body = {"model": one["name"], "messages": [{"role": "user", "content": "1+1="}]}
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.post, "/v1/chat/completions", json=body)
+        wait_until(lambda: engine.bodies, 10, "the engine is asked")
+        client.delete(f"/api/v1/endpoints/{one['id']}")
+        time.sleep(1.5)  # longer than between two looks at the engine
+        engine.may_go_on.set()
+
+    assert asked.result().status_code == 200
 
 
 def test_an_engine_that_stops_takes_its_adapters_along_and_a_restart_brings_back_those_asked_for(

@@ -33,14 +33,21 @@ class Life:
         (folder / ENGINE_KEY_FILE).write_text(KEY)
         return claim.token
 
-    def report_ready(self, client: TestClient, endpoint: dict[str, Any], token: str, port: int) -> None:
-        """The run says where its engine answers."""
+    def report_ready(
+        self, client: TestClient, endpoint: dict[str, Any], token: str, port: int, **facts: Any
+    ) -> None:
+        """The run says where its engine answers, with room for the adapters that it was started for."""
+        with self.database.read() as session:
+            row = repository.find_by_job(session, job_id=endpoint["run_id"])
+            max_lora_rank = row.max_lora_rank if row else None
         event = {
             "kind": "serving",
             "time": utc_now().isoformat(),
             "host": "127.0.0.1",
             "port": port,
             "max_model_len": 512,
+            "max_lora_rank": max_lora_rank,
+            **facts,
         }
         answer = client.post(
             f"/api/v1/ingest/jobs/{endpoint['run_id']}/batches",

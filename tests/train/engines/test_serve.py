@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from trellis_contracts.spec import ServeTask
+from trellis_train.engines import serve
 from trellis_train.engines.serve import (
     _describe_output,
     describe_exit,
@@ -16,7 +17,7 @@ from trellis_train.engines.serve import (
     find_free_port,
     find_reason,
 )
-from trellis_train.serve import build_command, find_tool_parser
+from trellis_train.serve import build_command, find_tool_parser, find_tool_problem
 from trellis_train.serve_guard import RequireKey
 
 
@@ -74,6 +75,64 @@ def test_the_parser_of_tool_calls_suits_the_template(
     assert find_tool_parser(tmp_path) == parser
     (tmp_path / "chat_template.jinja").write_text("no calls")
     assert find_tool_parser(tmp_path) is None
+
+
+CALLS = "{% for tool in tools %}{{ tool }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        (CALLS + "<tool_call>", None),
+        (CALLS, "unknown_call_format"),
+        ("You have no tools. {{ messages }} <tool_call>", "not_in_template"),
+        ("{% generation %}" + CALLS + "<tool_call>{% endgeneration %}", None),
+        ("{% generation %}no tools{% endgeneration %}", "not_in_template"),
+        ("", "not_in_template"),
+        (
+            [{"name": "default", "template": "x"}, {"name": "tool_use", "template": CALLS}],
+            "unknown_call_format",
+        ),
+    ],
+)
+def test_a_template_tells_whether_tools_reach_the_model(
+    tmp_path: Path, template: Any, problem: str | None
+) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+
+    assert find_tool_problem(tmp_path) == problem
+
+
+class FakeServer:
+    """Starts, or not, as its task says."""
+
+    ended: list[int | None]
+
+    def __init__(self, _spec: Any, task: ServeTask, _folder: Path) -> None:
+        self.max_lora_rank = task.max_lora_rank
+
+    def wait_until_it_answers(self) -> None:
+        if self.max_lora_rank is not None:
+            raise serve.EngineNotStarted("GPT2 does not support LoRA yet.")
+
+    def end(self) -> None:
+        self.ended.append(self.max_lora_rank)
+
+
+def test_a_model_without_adapters_is_started_without_room_for_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    FakeServer.ended = []
+    monkeypatch.setattr(serve, "Server", FakeServer)
+    task = ServeTask(endpoint_id="ep_a", served_name="m", max_tokens=64, max_lora_rank=16)
+    spec: Any = None
+
+    server, refusal = serve.start_server(spec, task, tmp_path)
+
+    assert FakeServer.ended == [16]
+    assert isinstance(server, FakeServer)
+    assert server.max_lora_rank is None
+    assert "does not support LoRA" in str(refusal)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ class LoraServer:
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.refusal: str | None = None
+        #: Status of every request to unload; 200: it is done.
+        self.unload_status = 200
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -33,9 +35,12 @@ class LoraServer:
                 assert self.headers["Authorization"] == f"Bearer {KEY}"
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.asked.append((self.path, body))
-                refused = server.refusal is not None
-                data = json.dumps({"error": {"message": server.refusal}} if refused else "Success").encode()
-                self.send_response(400 if refused else 200)
+                status = 200 if server.refusal is None else 400
+                if "unload" in self.path:
+                    status = server.unload_status
+                data = json.dumps("Success" if status == 200 else {"error": {"message": server.refusal}})
+                data = data.encode()
+                self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
@@ -77,7 +82,9 @@ def add_checkpoint(folder: Path, step: int) -> AdapterTask:
     (adapter / "adapter_config.json").write_text(json.dumps({"r": 8, "base_model_name_or_path": "elsewhere"}))
     write_safetensors(adapter / "adapter_model.safetensors", {"a.lora_A.weight": ("F32", [8, 4])})
     source = CheckpointSource(job_id="job_b", engine=Engine.VERL_SFT, step=step, path=str(adapter.parent))
-    return AdapterTask(endpoint_id=f"ep_{step}", served_name=f"job_b:{step}", checkpoint=source)
+    return AdapterTask(
+        endpoint_id=f"ep_{step}", load_id=f"load_{step}", served_name=f"job_b:{step}", checkpoint=source
+    )
 
 
 def want(folder: Path, *tasks: AdapterTask) -> None:
@@ -107,12 +114,12 @@ def test_adapters_are_loaded_and_unloaded_as_the_platform_asks(
 
     folder = tmp_path / ADAPTERS_FOLDER
     assert server.asked == [
-        ("/v1/load_lora_adapter", {"lora_name": "job_b:1", "lora_path": str(folder / "ep_1")}),
-        ("/v1/load_lora_adapter", {"lora_name": "job_b:2", "lora_path": str(folder / "ep_2")}),
+        ("/v1/load_lora_adapter", {"lora_name": "job_b:1", "lora_path": str(folder / "load_1")}),
+        ("/v1/load_lora_adapter", {"lora_name": "job_b:2", "lora_path": str(folder / "load_2")}),
         ("/v1/unload_lora_adapter", {"lora_name": "job_b:1"}),
     ]
-    assert [path.name for path in folder.iterdir()] == ["ep_2"]
-    config = json.loads((folder / "ep_2" / "adapter_config.json").read_text())
+    assert (folder / "load_1").is_dir(), "a request that waits in the engine may still need it"
+    config = json.loads((folder / "load_2" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == str(tmp_path / "base")
     assert read_events(tmp_path) == [("ep_1", None), ("ep_2", None)]
 
@@ -143,3 +150,82 @@ def test_a_checkpoint_that_is_gone_does_not_keep_the_next_from_loading(
     assert (first, second) == ("ep_1", ("ep_2", None))
     assert reason is not None
     assert "not found" in reason
+
+
+def test_one_that_cannot_be_unloaded_does_not_keep_the_next_from_loading(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    one, two = add_checkpoint(tmp_path, 1), add_checkpoint(tmp_path, 2)
+    want(tmp_path, one)
+    loader.advance()
+    server.unload_status = 500
+
+    want(tmp_path, two)
+    loader.advance()
+
+    assert read_events(tmp_path) == [("ep_1", None), ("ep_2", None)]
+
+
+def test_a_new_request_for_a_name_replaces_what_is_loaded_under_it(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    one = add_checkpoint(tmp_path, 1)
+    want(tmp_path, one)
+    loader.advance()
+    server.unload_status = 500
+    want(tmp_path)
+    loader.advance()
+    server.unload_status = 404
+
+    want(tmp_path, one.model_copy(update={"load_id": "later"}))
+    loader.advance()
+
+    paths = [path for path, _ in server.asked]
+    assert paths == [
+        "/v1/load_lora_adapter",
+        "/v1/unload_lora_adapter",
+        "/v1/unload_lora_adapter",
+        "/v1/load_lora_adapter",
+    ]
+    assert server.asked[-1][1]["lora_path"] == str(tmp_path / ADAPTERS_FOLDER / "later")
+
+
+def test_an_engine_without_room_for_adapters_refuses_each_with_the_reason(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    refusing = AdapterLoader(
+        loader._spec, server.url, KEY, Spool(tmp_path, "server"), refusal="GPT2 does not support LoRA yet."
+    )
+    want(tmp_path, add_checkpoint(tmp_path, 1))
+
+    refusing.advance()
+
+    assert read_events(tmp_path) == [("ep_1", "GPT2 does not support LoRA yet.")]
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("where", ["lora_adapter", "huggingface"])
+@pytest.mark.parametrize("name", ["template", "tokens"])
+def test_an_adapter_with_prompts_of_its_own_is_refused(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader, name: str, where: str
+) -> None:
+    task = add_checkpoint(tmp_path, 1)
+    own, base = Path(task.checkpoint.path) / where, tmp_path / "base"
+    own.mkdir(exist_ok=True)
+    (own / "config.json").write_text("{}")
+    vocabulary = {"model": {"vocab": {"a": 0}}, "added_tokens": []}
+    for folder in (own, base):
+        (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+        (folder / "tokenizer.json").write_text(json.dumps(vocabulary))
+    if name == "template":
+        (own / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ 1 }}"}))
+    else:
+        more = [{"id": 1, "content": "<tool>"}]
+        (own / "tokenizer.json").write_text(json.dumps({**vocabulary, "added_tokens": more}))
+    want(tmp_path, task)
+
+    loader.advance()
+
+    ((_, reason),) = read_events(tmp_path)
+    assert name in str(reason)
+    assert server.asked == []

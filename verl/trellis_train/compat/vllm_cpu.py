@@ -116,3 +116,25 @@ def _take_unfinished(runner: Any, *, keeps: bool) -> dict[int, Any]:
     unfinished = runner.discard_request_mask.np[: runner.input_batch.num_reqs].nonzero()[0]
     rows = [int(row) for row in unfinished if int(row) in generators]
     return {row: generators[row] if keeps else generators.pop(row) for row in rows}
+
+
+@change(
+    target="vllm.lora.ops.torch_ops.lora_ops.bgmv_shrink",
+    group=GROUP,
+    kind="fix",
+    does="Gives tokens without an adapter zeros, which add nothing to the base model's output.",
+    without="Their index is -1, by which PyTorch reads the last slot: while all slots hold adapters, a "
+    "request to the base model in a batch with one to an adapter is answered with the last slot's weights.",
+    tests=("tests/train/compat/test_adapter_slots.py::*",),
+)
+def passing_over_the_base(shrink: Callable[..., None]) -> Callable[..., None]:
+    """``bgmv_shrink``, whose rows are zero where no adapter is meant. Triton's kernels pass over them too."""
+
+    @wraps(shrink)
+    def shrink_adapters(
+        inputs: Any, weights: Any, output_tensor: Any, lora_indices_tensor: Any, scaling: float = 1.0
+    ) -> None:
+        shrink(inputs, weights, output_tensor, lora_indices_tensor, scaling)
+        output_tensor.masked_fill_((lora_indices_tensor < 0)[:, None], 0)
+
+    return shrink_adapters

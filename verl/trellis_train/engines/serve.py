@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +23,7 @@ from collections import deque
 from pathlib import Path
 from typing import NoReturn
 
-from trellis_contracts.attempt import ENGINE_KEY_FILE
+from trellis_contracts.attempt import ADAPTERS_FOLDER, ENGINE_KEY_FILE
 from trellis_contracts.events import ProgressEvent, ServingEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec, ServeTask
 
@@ -30,7 +31,7 @@ from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.serve import KEY_VARIABLE
+from trellis_train.serve import KEY_VARIABLE, find_tool_problem
 
 logger = logging.getLogger(__name__)
 
@@ -98,23 +99,52 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     with provide_weights(spec, task.checkpoint, leave_if_asked) as folder:
-        server = Server(spec, task, folder)
+        server, refusal = start_server(spec, task, folder)
+        max_lora_rank = None if refusal else task.max_lora_rank
         try:
-            server.wait_until_it_answers()
             spool.write(
                 ServingEvent(
                     time=now(),
                     host=ipaddress.ip_address(server.host),
                     port=server.port,
                     max_model_len=server.read_window(),
+                    max_lora_rank=max_lora_rank,
+                    tool_problem=None if task.is_encoder else find_tool_problem(folder),
                 )
             )
             spool.write(ProgressEvent(time=now(), phase="serving", step=0))
             if task.max_lora_rank is not None:
-                AdapterLoader(spec, server.url, server.key, spool).start()
+                AdapterLoader(spec, server.url, server.key, spool, refusal=refusal).start()
             server.watch()
         finally:
             server.end()
+            shutil.rmtree(Path(spec.attempt_dir) / ADAPTERS_FOLDER, ignore_errors=True)
+
+
+def start_server(spec: JobSpec, task: ServeTask, folder: Path) -> tuple["Server", str | None]:
+    """A server that answers, and why it has no room for adapters where it was to have.
+
+    vLLM can't add adapters to every architecture, and room for them takes memory: what does not start with
+    it is started without, so that the base model is served in any case.
+    """
+    try:
+        return _start_once(spec, task, folder), None
+    except EngineNotStarted as error:
+        if task.max_lora_rank is None:
+            raise
+        print(f"The engine doesn't start with room for adapters, trying without: {error}", flush=True)
+        without = task.model_copy(update={"max_lora_rank": None})
+        return _start_once(spec, without, folder), f"The engine doesn't start with room for adapters: {error}"
+
+
+def _start_once(spec: JobSpec, task: ServeTask, folder: Path) -> "Server":
+    server = Server(spec, task, folder)
+    try:
+        server.wait_until_it_answers()
+    except BaseException:
+        server.end()
+        raise
+    return server
 
 
 class Server:

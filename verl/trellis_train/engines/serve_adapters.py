@@ -9,6 +9,7 @@ import json
 import logging
 import shutil
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -20,6 +21,7 @@ from trellis_contracts.spec import JobSpec
 
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool
+from trellis_train.serve import read_template
 
 logger = logging.getLogger(__name__)
 
@@ -27,20 +29,37 @@ _POLL_S = 0.3
 #: Of a request to the engine: it may be busy with a long batch.
 _TIMEOUT_S = 120.0
 _MAX_REASON = 500
+#: Longer than a request waits in the engine before it is computed.
+_KEPT_S = 1800.0
+_UNKNOWN = 404
 
 
 class AdapterRefused(Exception):
     """The engine can't serve an adapter; the message is its own."""
 
 
-class AdapterLoader:
-    """A thread that keeps the adapters of an engine equal to what the platform asks for."""
+class AdapterUnknown(AdapterRefused):
+    """The engine has no adapter of the name."""
 
-    def __init__(self, spec: JobSpec, url: str, key: str, spool: Spool) -> None:
+
+class AdapterLoader:
+    """A thread that keeps the adapters of an engine equal to what the platform asks for.
+
+    ``refusal`` says why the engine runs without room for adapters, where it does: each is refused with it.
+    """
+
+    def __init__(
+        self, spec: JobSpec, url: str, key: str, spool: Spool, *, refusal: str | None = None
+    ) -> None:
+        self._spec = spec
         self._attempt_dir, self._base = Path(spec.attempt_dir), Path(spec.model.path)
-        self._url, self._key, self._spool = url, key, spool
-        #: What was asked for and has been tried, by the endpoint's id: the name, or None where it failed.
-        self._handled: dict[str, str | None] = {}
+        self._url, self._key, self._spool, self._refusal = url, key, spool, refusal
+        #: What was asked for and has been tried, by the request's identity; whether it is loaded.
+        self._handled: dict[str, bool] = {}
+        #: What the engine has, by name: the request that it was loaded for.
+        self._loaded: dict[str, str] = {}
+        #: Folders of unloaded adapters, with the time from which no request in flight needs them.
+        self._left: list[tuple[float, Path]] = []
         self._read = ""
         self._thread = threading.Thread(target=self._run, name="adapters", daemon=True)
 
@@ -51,6 +70,7 @@ class AdapterLoader:
 
     def advance(self) -> None:
         """Load and unload once, if the platform has changed its mind since the last call."""
+        self._remove_left()
         path = self._attempt_dir / ADAPTERS_FILE
         try:
             text = path.read_text()
@@ -58,12 +78,11 @@ class AdapterLoader:
             return
         if text == self._read:
             return
-        wanted = AdapterList.model_validate_json(text).adapters
-        ids = {task.endpoint_id for task in wanted}
-        for endpoint_id in [each for each in self._handled if each not in ids]:
-            self._unload(endpoint_id)
-        for task in wanted:
-            if task.endpoint_id not in self._handled:
+        wanted = {task.load_id: task for task in AdapterList.model_validate_json(text).adapters}
+        for load_id in [each for each in self._handled if each not in wanted]:
+            self._forget(load_id)
+        for load_id, task in wanted.items():
+            if load_id not in self._handled:
                 self._load_and_report(task)
         self._read = text
 
@@ -83,28 +102,55 @@ class AdapterLoader:
         except Exception as error:  # noqa: BLE001 - whatever it is: the platform gives it an engine of its own
             reason = (str(error) or type(error).__name__)[:_MAX_REASON]
             print(f"The adapter '{task.served_name}' can't be loaded: {reason}", flush=True)
-        self._handled[task.endpoint_id] = task.served_name if reason is None else None
-        self._spool.write(AdapterEvent(time=now(), endpoint_id=task.endpoint_id, reason=reason))
+        self._handled[task.load_id] = reason is None
+        self._spool.write(
+            AdapterEvent(time=now(), endpoint_id=task.endpoint_id, load_id=task.load_id, reason=reason)
+        )
 
     def _load(self, task: AdapterTask) -> None:
         from trellis_train.export.adapters import write_adapter
         from trellis_train.export.layout import read_layout
 
-        folder = self._folder_of(task.endpoint_id)
-        write_adapter(read_layout(Path(task.checkpoint.path)), base=self._base, output=folder)
+        if self._refusal is not None:
+            raise AdapterRefused(self._refusal)
+        if task.served_name in self._loaded:  # it could not be unloaded before
+            self._unload(task.served_name)
+        folder = self._folder_of(task.load_id)
+        layout = read_layout(Path(task.checkpoint.path))
+        for own in (layout.adapter, layout.config):
+            if own is not None:
+                require_same_prompts(own, base=self._base)
+        write_adapter(layout, base=self._base, output=folder)
         self._post("load_lora_adapter", {"lora_name": task.served_name, "lora_path": str(folder)})
+        self._loaded[task.served_name] = task.load_id
         print(f"The adapter '{task.served_name}' is loaded.", flush=True)
 
-    def _unload(self, endpoint_id: str) -> None:
-        name = self._handled[endpoint_id]
-        if name is not None:
-            self._post("unload_lora_adapter", {"lora_name": name})
-            print(f"The adapter '{name}' is unloaded.", flush=True)
-        shutil.rmtree(self._folder_of(endpoint_id), ignore_errors=True)
-        del self._handled[endpoint_id]
+    def _forget(self, load_id: str) -> None:
+        """Unload what is no longer asked for. One that stays loaded harms no other: nothing names it."""
+        del self._handled[load_id]
+        for name in [each for each, loaded in self._loaded.items() if loaded == load_id]:
+            try:
+                self._unload(name)
+            except (AdapterRefused, OSError) as error:
+                logger.warning("the adapter '%s' can't be unloaded: %s", name, error)
 
-    def _folder_of(self, endpoint_id: str) -> Path:
-        return self._attempt_dir / ADAPTERS_FOLDER / endpoint_id
+    def _unload(self, name: str) -> None:
+        """Unload one; what the engine does not know is unloaded."""
+        try:
+            self._post("unload_lora_adapter", {"lora_name": name})
+        except AdapterUnknown:
+            logger.warning("the engine no longer has the adapter '%s'", name)
+        else:
+            print(f"The adapter '{name}' is unloaded.", flush=True)
+        # A request that waits in the engine may need the files: a missing one would end the engine.
+        self._left.append((time.monotonic() + _KEPT_S, self._folder_of(self._loaded.pop(name))))
+
+    def _remove_left(self) -> None:
+        while self._left and self._left[0][0] <= time.monotonic():
+            shutil.rmtree(self._left.pop(0)[1], ignore_errors=True)
+
+    def _folder_of(self, load_id: str) -> Path:
+        return self._attempt_dir / ADAPTERS_FOLDER / load_id
 
     def _post(self, path: str, body: dict[str, str]) -> None:
         request = urllib.request.Request(  # noqa: S310 - our own server
@@ -116,7 +162,32 @@ class AdapterLoader:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
                 return
         except urllib.error.HTTPError as error:
+            if error.code == _UNKNOWN:
+                raise AdapterUnknown(path) from error
             raise AdapterRefused(_read_message(error.read()) or f"status {error.code}") from error
+
+
+def require_same_prompts(adapter: Path, *, base: Path) -> None:
+    """Raise ``AdapterRefused`` where an adapter was trained with another template or other tokens.
+
+    The engine renders every prompt as the base model's. Merged weights keep the adapter's own.
+    """
+    template = read_template(adapter)
+    if template and template != read_template(base):
+        raise AdapterRefused("Its chat template differs from its base model's.")
+    own, bases = _read_tokens(adapter), _read_tokens(base)
+    if own is not None and bases is not None and own != bases:
+        raise AdapterRefused("Its tokenizer has other tokens than its base model's.")
+
+
+def _read_tokens(folder: Path) -> tuple[int, list[tuple[int, str]]] | None:
+    """How many tokens there are, and which were added; None where the tokenizer has another format."""
+    try:
+        found = json.loads((folder / "tokenizer.json").read_text())
+        added = sorted((int(each["id"]), str(each["content"])) for each in found["added_tokens"])
+        return len(found["model"]["vocab"]), added
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _read_message(content: bytes) -> str | None:

@@ -3,22 +3,29 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import httpx
 from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 from trellis_contracts import tasks as task_names
 from trellis_contracts.attempt import ENGINE_KEY_FILE
+from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.core.tasks import TaskQueue
 from trellis_api.endpoints import repository, service
-from trellis_api.endpoints.errors import EndpointFailed, EndpointNotReady, TooManyRequests
+from trellis_api.endpoints.errors import (
+    EndpointFailed,
+    EndpointNotReady,
+    EndpointStopping,
+    TooManyRequests,
+)
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai.names import find_target, require_kind
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
@@ -32,8 +39,12 @@ _FAILED_LATELY_S = 60
 _RETRY_S = 10
 #: How often a request under way is noted, in seconds; far below the shortest idle time.
 _NOTE_S = 3.0
+#: For how long an engine counts as alive that was seen so; below the time between two looks of a stream.
+_SEEN_S = 0.8
 _CONNECT_S = 5.0
 _WRITE_S = 30.0
+#: Of an engine's job, once it has become ready.
+_ALIVE = frozenset({JobState.RUNNING, JobState.STOPPING})
 #: Asks, between two looks, whether the client is still there.
 StillWanted = Callable[[], Awaitable[None]]
 
@@ -47,6 +58,11 @@ class Engine:
     served_name: str
     url: str
     key: str
+    job_id: str
+    #: Of an adapter: keeps what the engine has cached for weights that had the same name before apart.
+    cache_salt: str | None = None
+    #: Why it can't answer requests with tools.
+    tool_problem: str | None = None
 
 
 class Engines:
@@ -57,6 +73,9 @@ class Engines:
         self._client: httpx.AsyncClient | None = None
         self._open = 0
         self._noted_at: dict[str, float] = {}
+        #: When the engine of a job's attempt was last seen alive.
+        self._seen_at: dict[tuple[str, int], float] = {}
+        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
 
     @property
     def client(self) -> httpx.AsyncClient:
@@ -99,27 +118,57 @@ class Engines:
         deadline = time.monotonic() + self._settings.endpoint_wait_s
         asked_attempt: int | None = None
         while True:
-            row, job = await run_in_threadpool(self._look, name, asked_attempt, is_embedding)
-            state = service.state_of(row, job)
-            if state is EndpointState.READY:
-                engine = await run_in_threadpool(self._describe, row, job)
+            found: tuple[Endpoint, Job, Engine | None]
+            try:
+                found = await self._once(self._look, name, asked_attempt, is_embedding)
+            except EndpointStopping as error:  # the engine that an adapter is to share: it starts anew then
+                explanation = error.message
+            else:
+                row, job, engine = found
                 if engine is not None:
                     return engine
-            elif state is EndpointState.STARTING:
-                asked_attempt = job.attempt
+                state = service.state_of(row, job)
+                if state is EndpointState.STARTING:
+                    asked_attempt = job.attempt
+                explanation = _explain_waiting(row, job, state)
             if time.monotonic() >= deadline:
-                raise EndpointNotReady(
-                    _explain_waiting(row, job, state), headers={"Retry-After": str(_RETRY_S)}
-                )
+                raise EndpointNotReady(explanation, headers={"Retry-After": str(_RETRY_S)})
             await still_wanted()
             await asyncio.sleep(_POLL_S)
 
     async def check(self, engine: Engine) -> bool:
-        """Note that a request is under way; whether the engine is still the endpoint's."""
-        return await run_in_threadpool(self._check, engine)
+        """Note that a request is under way; whether the engine is still the endpoint's.
 
-    def _look(self, name: str, asked_attempt: int | None, is_embedding: bool) -> tuple[Endpoint, Job]:
-        """The endpoint as it stands; one that is not there or has stopped is started."""
+        Many streams of one engine are one look at the database.
+        """
+        now, run = time.monotonic(), (engine.job_id, engine.attempt)
+        is_noted = now - self._noted_at.get(engine.endpoint_id, -_NOTE_S) < _NOTE_S
+        if is_noted and now - self._seen_at.get(run, -_SEEN_S) < _SEEN_S:
+            return True
+        is_alive: bool = await self._once(self._check, engine)
+        return is_alive
+
+    async def _once(self, look: Callable[..., Any], *what: Hashable) -> Any:
+        """The result of a look at the database, shared by all who ask for the same while it is under way."""
+        key = (look.__name__, *what)
+        task = self._under_way.get(key)
+        if task is None:
+            task = asyncio.create_task(run_in_threadpool(look, *what))
+            self._under_way[key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(key))
+        return await asyncio.shield(task)
+
+    def _look(
+        self, name: str, asked_attempt: int | None, is_embedding: bool
+    ) -> tuple[Endpoint, Job, Engine | None]:
+        """The endpoint as it stands, with its engine if that answers; one that has stopped is started."""
+        row, job = self._find_or_start(name, asked_attempt, is_embedding)
+        is_ready = service.state_of(row, job) is EndpointState.READY
+        return row, job, self._describe(row, job) if is_ready else None
+
+    def _find_or_start(
+        self, name: str, asked_attempt: int | None, is_embedding: bool
+    ) -> tuple[Endpoint, Job]:
         with self._database.read() as session:
             target = find_target(session, name)
             require_kind(session, target, name, is_embedding=is_embedding)
@@ -148,8 +197,7 @@ class Engines:
         if existing is not None:
             if service.state_of(*existing) is EndpointState.STOPPING:
                 return existing
-            row = existing[0]
-            request = EndpointStart(idle_timeout_s=row.idle_timeout_s, max_model_len=row.max_model_len)
+            request = service.as_last_asked(existing[0])
         return service.start(session, self._settings, target=target, request=request)
 
     def _describe(self, row: Endpoint, job: Job) -> Engine | None:
@@ -160,24 +208,35 @@ class Engines:
         except FileNotFoundError:
             return None
         host = f"[{row.host}]" if ":" in (row.host or "") else row.host
-        with self._database.write() as session:
-            repository.note_use(session, endpoint_id=row.id)
-        return Engine(row.id, job.attempt, row.name, f"http://{host}:{row.port}", key)
+        self._note_use(row.id)
+        return Engine(
+            endpoint_id=row.id,
+            attempt=job.attempt,
+            served_name=row.name,
+            url=f"http://{host}:{row.port}",
+            key=key,
+            job_id=job.id,
+            cache_salt=row.load_id,
+            tool_problem=row.tool_problem,
+        )
 
     def _check(self, engine: Engine) -> bool:
         with self._database.read() as session:
-            row = repository.find_endpoint(session, endpoint_id=engine.endpoint_id)
-            job = session.get(Job, row.job_id, populate_existing=True) if row else None
-            if row is None or job is None or job.attempt != engine.attempt:
-                return False
-            state = service.state_of(row, job)
+            job = session.get(Job, engine.job_id, populate_existing=True)
+            # One that is stopping lets requests in flight end, and so does one that unloads an adapter.
+            is_alive = job is not None and job.attempt == engine.attempt and job.state in _ALIVE
+        if is_alive:
+            self._seen_at[engine.job_id, engine.attempt] = time.monotonic()
+        self._note_use(engine.endpoint_id)
+        return is_alive
+
+    def _note_use(self, endpoint_id: str) -> None:
+        """Write down that a request is under way, now and then: each is a transaction of its own."""
         now = time.monotonic()
-        if now - self._noted_at.get(engine.endpoint_id, -_NOTE_S) >= _NOTE_S:
-            self._noted_at[engine.endpoint_id] = now
+        if now - self._noted_at.get(endpoint_id, -_NOTE_S) >= _NOTE_S:
+            self._noted_at[endpoint_id] = now
             with self._database.write() as session:
-                repository.note_use(session, endpoint_id=engine.endpoint_id)
-        # One that is stopping lets requests in flight end.
-        return state in {EndpointState.READY, EndpointState.STOPPING}
+                repository.note_use(session, endpoint_id=endpoint_id)
 
 
 def _is_late(job: Job) -> bool:

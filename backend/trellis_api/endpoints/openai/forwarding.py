@@ -86,37 +86,71 @@ async def _pass_events(
     engines: Engines, engine: Engine, answer: httpx.Response, *, path: str, shows_usage: bool
 ) -> AsyncGenerator[bytes]:
     """Events as they come. What breaks in the middle becomes a last event that says so."""
-
-    async def look() -> None:
-        await _require_alive(engines, engine)
-
     outcome = "broken_off"
+    watcher = asyncio.create_task(_break_when_lost(engines, engine, answer))
+    events = _Events(shows_usage=shows_usage)
     try:
         with _explaining():
-            lines = answer.aiter_lines()
-            name = ""
-            while (line := await _until_done(_next(lines), look)) is not None:
-                if line.startswith("event:"):
-                    name = f"{line}\n"
-                if not line.startswith("data:"):
-                    continue
-                if line.startswith('data: {"error"'):
-                    raise EngineLost(f"The engine failed while generating: {_read_error(line)}")
-                if '"usage":{' in line and not _take_usage(line, shows_usage=shows_usage):
-                    continue
-                yield f"{name}{line}\n\n".encode()
-                name = ""
+            async for chunk in answer.aiter_bytes():
+                passed, error = events.take(chunk)
+                if passed:
+                    yield passed
+                if error is not None:
+                    raise EngineLost(f"The engine failed while generating: {error}")
         outcome = "answered"
     except DomainError as error:
         outcome = "lost"
         yield f"data: {json.dumps(describe_openai(error.status, error.code, error.message))}\n\n".encode()
     finally:
+        watcher.cancel()
         count_request(path, outcome)
 
 
-def _take_usage(line: str, *, shows_usage: bool) -> bool:
+async def _break_when_lost(engines: Engines, engine: Engine, answer: httpx.Response) -> None:
+    """Close the connection to an engine that is gone: whoever reads from it gets an error at once.
+
+    One task a stream that wakes every second costs far less than a timer around every token.
+    """
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        try:
+            is_alive = await engines.check(engine)
+        except Exception:  # an edge: a database that is away for a moment ends no answer
+            log.exception("could not check the engine of %s", engine.endpoint_id)
+            continue
+        if not is_alive:
+            await answer.extensions["network_stream"].aclose()
+            return
+
+
+class _Events:
+    """Events of a stream, cut from chunks that end anywhere; comments and the usage nobody asked for go."""
+
+    def __init__(self, *, shows_usage: bool) -> None:
+        self._shows_usage = shows_usage
+        self._rest = self._name = b""
+
+    def take(self, chunk: bytes) -> tuple[bytes, str | None]:
+        """Those that the chunk completes, and the error that the engine tells, behind which all ends."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        passed: list[bytes] = []
+        for line in lines:
+            if line.startswith(b"event:"):
+                self._name = line.rstrip(b"\r") + b"\n"
+            if not line.startswith(b"data:"):
+                continue
+            if line.startswith(b'data: {"error"'):
+                return b"".join(passed), _read_error(line)
+            if b'"usage":{' in line and not _take_usage(line, shows_usage=self._shows_usage):
+                continue
+            passed += [self._name, line.rstrip(b"\r"), b"\n\n"]
+            self._name = b""
+        return b"".join(passed), None
+
+
+def _take_usage(line: bytes, *, shows_usage: bool) -> bool:
     """Count the tokens that the last event tells; whether the client is to see it."""
-    event = json.loads(line.removeprefix("data:"))
+    event = json.loads(line.removeprefix(b"data:"))
     if event.get("choices"):
         return True
     if isinstance(event.get("response"), dict):  # the last event of /v1/responses
@@ -125,14 +159,10 @@ def _take_usage(line: str, *, shows_usage: bool) -> bool:
     return shows_usage
 
 
-def _read_error(line: str) -> str:
+def _read_error(line: bytes) -> str:
     """What an engine says went wrong, in an event of its stream."""
-    error = json.loads(line.removeprefix("data:"))["error"]
+    error = json.loads(line.removeprefix(b"data:"))["error"]
     return str(error.get("message") if isinstance(error, dict) else error)[:_MAX_MESSAGE]
-
-
-async def _next(lines: AsyncIterator[str]) -> str | None:
-    return await anext(lines, None)
 
 
 async def _until_done(doing: Awaitable[Value], look: Callable[[], Awaitable[None]]) -> Value:

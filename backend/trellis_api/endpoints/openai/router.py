@@ -17,6 +17,7 @@ from trellis_api.endpoints.openai.names import find_target, list_cards
 from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest, Generation
 from trellis_api.endpoints.openai.responses import ResponseRequest
 from trellis_api.endpoints.openai.schemas import ModelCard, ModelList
+from trellis_api.endpoints.openai.tools import require_tools
 from trellis_api.endpoints.openai.usage import count_request
 
 router = APIRouter(prefix=OPENAI_PREFIX, tags=["openai"], responses=OPENAI_RESPONSES)
@@ -108,7 +109,10 @@ async def _answer(
     try:
         is_embedding = isinstance(body, EmbeddingRequest)
         engine = await engines.find(body.model, lambda: refuse_gone(request), is_embedding=is_embedding)
+        require_tools(engine, body)
         passed_on = body.for_engine(model=engine.served_name)
+        if engine.cache_salt is not None:
+            passed_on["cache_salt"] = engine.cache_salt
         response = await forward(
             request, engines, engine, path=path, body=passed_on, shows_usage=body.shows_usage
         )

@@ -150,13 +150,16 @@ def test_parameters_and_metrics_become_columns_that_sort_and_stay_in_the_address
     logged_in.goto(f"{dashboard.url}/jobs")
     logged_in.locator("[data-test=columns]").click()
 
-    logged_in.get_by_label("Parameters", exact=True).last.fill("learning_rate")
-    logged_in.get_by_text("Learning rate · learning_rate").click()
-    logged_in.keyboard.press("Escape")
-    logged_in.get_by_label("Metric", exact=True).last.fill("critic/score/mean")
+    logged_in.locator("[data-test=parameter-columns]").click()
+    logged_in.keyboard.type("learning_rate")
+    logged_in.locator(".n-base-select-option").filter(has_text="Learning rate · learning_rate").click()
+    logged_in.locator("[data-test=metric-key]").click()
+    logged_in.keyboard.type("critic/score/mean")
     logged_in.keyboard.press("Enter")
     logged_in.locator("[data-test=add-metric]").click()
     expect(rows(logged_in).locator('[data-column="parameters.learning_rate"]')).to_have_count(2)
+    # The menu lies over the table until it is left.
+    logged_in.get_by_role("heading", level=1).click()
     logged_in.locator('[data-sort="metrics.last.critic/score/mean"]').click()
 
     expect(rows(logged_in).first).to_contain_text("measured")

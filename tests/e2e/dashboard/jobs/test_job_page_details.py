@@ -35,10 +35,11 @@ def test_a_tap_on_a_chart_shows_its_values(phone: Page, dashboard, launch) -> No
     job = launch("tapped")
     job.train(20)
     phone.goto(f"{dashboard.url}/jobs/{job.id}")
-    chart = phone.locator("canvas").first
+    chart = phone.locator(".canvas canvas").first
     chart.wait_for()
-    chart.scroll_into_view_if_needed()
-    phone.wait_for_timeout(500)
+    chart.evaluate("(canvas) => canvas.scrollIntoView({ block: 'center' })")
+    # A chart is drawn in the moments after it comes into sight.
+    phone.wait_for_timeout(1500)
     box = chart.bounding_box()
     assert box is not None
 

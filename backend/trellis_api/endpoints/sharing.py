@@ -1,0 +1,89 @@
+"""Adapters in the engine of their base model: asked for, loaded, unloaded, or given an engine of their own.
+
+The engine's run is told with each heartbeat what to serve (``adapters.list_adapters``) and answers with an
+event. Request and answer bear the same identity (``load_id``), so an answer that comes late settles nothing.
+"""
+
+import logging
+import secrets
+from datetime import timedelta
+from typing import Literal
+
+from sqlmodel import Session
+from trellis_contracts.events import AdapterEvent
+
+from trellis_api.core.columns import utc_now
+from trellis_api.endpoints import repository
+from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.own_engine import add_own_job, forget_address
+from trellis_api.endpoints.schemas import EndpointStart
+from trellis_api.jobs import service
+from trellis_api.jobs.models import Job
+
+log = logging.getLogger(__name__)
+
+#: A ready engine that has not answered a request to load for so long never will.
+LOST_AFTER = timedelta(minutes=10)
+_MAX_REASON = 500
+
+
+def share_engine(row: Endpoint, host: tuple[Endpoint, Job]) -> Job:
+    """Let the engine of ``host`` load the row's adapter: the reply to its next heartbeat names it."""
+    engine, job = host
+    forget_address(row)
+    row.job_id, row.engine_id, row.max_lora_rank = job.id, engine.id, None
+    row.load_id, row.asked_attempt, row.asked_at = secrets.token_hex(8), job.attempt, utc_now()
+    row.unloaded_at = row.unloaded_for = None
+    return job
+
+
+def can_load(host: Endpoint, *, rank: int, request: EndpointStart) -> bool:
+    """Whether an engine was started with room for an adapter, and with the window that is wanted."""
+    fits = request.max_model_len in {None, host.max_model_len, host.context_length}
+    return fits and host.max_lora_rank is not None and rank <= host.max_lora_rank
+
+
+def unload(row: Endpoint, *, why: Literal["idle", "request"]) -> None:
+    """Let the engine drop the adapter; requests in flight are still answered. It can be asked for again."""
+    if row.asked_attempt is None:
+        return
+    row.load_id = row.asked_attempt = row.asked_at = None
+    row.unloaded_at, row.unloaded_for = utc_now(), why
+    forget_address(row)
+
+
+def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:
+    """The engine has loaded an adapter, or can't: then the adapter is merged for an engine of its own."""
+    row = repository.find_endpoint(session, endpoint_id=event.endpoint_id)
+    host = repository.find_by_job(session, job_id=job.id)
+    if row is None or host is None or row.engine_id != host.id:
+        return
+    if row.asked_attempt != attempt or row.load_id != event.load_id:
+        return  # the answer to a request that has been taken back, or made anew
+    if event.reason is not None:
+        give_own_engine(session, row=row, job=job, reason=event.reason)
+        return
+    row.ready_attempt, row.ready_at = attempt, utc_now()
+    row.host, row.port, row.context_length = host.host, host.port, host.context_length
+    row.tool_problem = host.tool_problem
+    session.add(row)
+    service.announce(session, job=job)
+
+
+def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -> None:
+    """Leave the engine that ``job`` runs for one that serves the merged weights alone, now and later."""
+    log.warning("endpoint %s gets an engine of its own: %s", row.id, reason)
+    own = add_own_job(session, row=row, model_id=job.model_id, slots=job.gpus)
+    row.refusal = reason[:_MAX_REASON]
+    session.add(row)
+    session.flush()
+    service.announce(session, job=own)
+
+
+def is_lost(row: Endpoint, host: Endpoint, job: Job) -> bool:
+    """Whether a ready engine has been silent about an adapter for too long."""
+    if row.asked_attempt != job.attempt or row.ready_attempt == job.attempt or row.asked_at is None:
+        return False
+    if host.ready_attempt != job.attempt or host.ready_at is None:
+        return False  # the engine itself is being loaded
+    return utc_now() - max(row.asked_at, host.ready_at) > LOST_AFTER

@@ -40,7 +40,7 @@ run_parts() { # setup_NAME...: the first that fails ends the others and the set-
   done
   set +m
   for part; do
-    wait -n -p ended || die "the set-up stopped at '${names[$ended]}'; its lines above say why"
+    wait -n -p ended || die "set-up stopped at '${names[$ended]}'; see its output above"
   done
   trap - EXIT
 }
@@ -64,7 +64,7 @@ ensure_packages() { # what for, package...
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
       { as_root apt-get update -qq >/dev/null && as_root env DEBIAN_FRONTEND=noninteractive \
           apt-get install -y -qq --no-install-recommends "$@" >/dev/null; } ||
-      die "could not install $* ($purpose)" "install it by hand: apt-get install $*"
+      die "could not install $* ($purpose)" "install it with: apt-get install $*"
   else
     die "$purpose: $* is missing" "run: sudo apt-get install -y $*"
   fi
@@ -79,7 +79,7 @@ find_python() {
       return
     fi
   done
-  die "Python 3.11 or 3.12 with venv is needed" \
+  die "Python 3.11 or 3.12 with venv is required" \
     "Debian 12: sudo apt-get install -y python3 python3-venv; Ubuntu 24.04: sudo apt-get install -y python3.12 python3.12-venv"
 }
 
@@ -99,7 +99,7 @@ make_venv() {
   local found
   if [ -x "$python" ] && "$python" -c '' 2>/dev/null; then return; fi
   found=$(find_python)
-  say "making $venv with $found"
+  say "creating $venv with $found"
   mkdir -p "$(dirname "$venv")"
   "$found" -m venv --clear "$venv"
   [ "$venv" = "$here/.venv" ] || ln -sfn "$venv" "$here/.venv"
@@ -114,7 +114,7 @@ find_uv() {
   if "$venv/bin/uv" --version >/dev/null 2>&1; then
     uv="$venv/bin/uv"
   else
-    say "uv cannot be used (${problem##*$'\n'}): pip installs the packages, which takes minutes longer"
+    say "uv cannot be used (${problem##*$'\n'}): using pip, which takes minutes longer"
     uv=none
   fi
 }
@@ -141,8 +141,8 @@ count_packages() { # how many are asked for: pip's output on stdin becomes a lin
         found=$((found + 1))
         [ $((found % 20)) -ne 0 ] || say "pip has $found of $1 packages"
         ;;
-      "Building wheels"*) say "pip builds what has no wheel" ;;
-      "Installing collected"*) [ "$1" -lt 20 ] || say "pip has all packages and installs them, which takes minutes" ;;
+      "Building wheels"*) say "pip is building packages that have no wheel" ;;
+      "Installing collected"*) [ "$1" -lt 20 ] || say "pip has all packages and is installing them, which takes minutes" ;;
     esac
   done
 }
@@ -151,7 +151,7 @@ count_packages() { # how many are asked for: pip's output on stdin becomes a lin
 install_packages() {
   if [ "$uv" != none ]; then
     uv_pip --build-constraints "$lock" "$@" && return
-    say "uv could not install them, for the reason above: pip tries, which takes minutes longer"
+    say "uv failed, see above: pip tries, which takes minutes longer"
     uv=none
   fi
   pip_install "$@"
@@ -165,7 +165,7 @@ install_cpu_torch() { # version
   elif [ "$uv" = none ] || uv_pip --dry-run "$build" 2>/dev/null 8>&2; then
     install_packages "$build" || return
   else
-    say "no package index here has PyTorch's CPU build: trying PyTorch's own index"
+    say "no configured package index has PyTorch's CPU build: trying PyTorch's own index"
     uv_pip --torch-backend cpu "torch==$1" || pip_install "$build" || return
   fi
   "$python" -c 'import importlib.metadata as m, sys; sys.exit("+cpu" not in m.version("torch"))'
@@ -189,7 +189,7 @@ find_flash_archs() { # compute capabilities of nvidia-smi as flash-attn names ar
 
 missing_for_build() { # what a CUDA extension of PyTorch needs and is not here, each with how to get it
   command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] ||
-    echo "nvcc (NVIDIA's CUDA toolkit 13: apt-get install -y cuda-toolkit-13-0, then put /usr/local/cuda/bin on PATH)"
+    echo "nvcc (NVIDIA CUDA toolkit 13: apt-get install -y cuda-toolkit-13-0, then put /usr/local/cuda/bin on PATH)"
   command -v g++ >/dev/null || command -v c++ >/dev/null || echo "a C++ compiler (apt-get install -y build-essential)"
   "$python" -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' ||
     echo "Python.h (apt-get install -y python3-dev, of the version that made $venv)"
@@ -197,20 +197,20 @@ missing_for_build() { # what a CUDA extension of PyTorch needs and is not here, 
 
 without_flash_attn() {
   say "flash-attn is not installed: $1"
-  say "the platform works without it, on PyTorch's attention (SDPA) and without packing, which is slower"
+  say "the platform works without it: it uses PyTorch's attention (SDPA) without packing, which is slower"
   say "to try again: rm $venv/trellis-lock && ./init.sh"
 }
 
 install_flash_attn() {
   local archs missing jobs log="$venv/trellis-flash-attn.log"
   archs=$(find_flash_archs)
-  [ -n "$archs" ] || { without_flash_attn "nvidia-smi names no GPU of compute capability 8.0 or newer"; return 0; }
+  [ -n "$archs" ] || { without_flash_attn "nvidia-smi lists no GPU with compute capability 8.0 or newer"; return 0; }
   missing=$(missing_for_build)
   [ -z "$missing" ] || { without_flash_attn "its build needs ${missing//$'\n'/ and }"; return 0; }
   # A compiler process of it takes 6 GB and more; together they end a build for want of memory.
   jobs=$(awk -v cores="$(nproc)" '/^MemAvailable/ { fit = int($2 / 6291456); print fit < 1 ? 1 : fit < cores ? fit : cores }' /proc/meminfo)
   say "compiling flash-attn for architecture $archs with $jobs processes: about $((120 / jobs + 5)) minutes, depending on the cores"
-  build_flash_attn "$archs" "$jobs" "$log" || without_flash_attn "it could not be built; the end of $log says why"
+  build_flash_attn "$archs" "$jobs" "$log" || without_flash_attn "the build failed; see the end of $log"
 }
 
 build_flash_attn() { # architectures, processes, log
@@ -263,7 +263,7 @@ has_node() {
 ensure_node() {
   local wheel
   has_node && return
-  say "installing Node.js into $venv: this machine has none, or an older one than 20.19"
+  say "installing Node.js into $venv: not found, or older than 20.19"
   make_venv
   find_uv
   install_packages -r "$here/requirements/node.txt"
@@ -305,9 +305,9 @@ setup_dashboard() {
 setup_system() {
   if ! command -v bwrap >/dev/null; then
     if command -v apt-get >/dev/null && is_root_capable; then
-      (ensure_packages "sandbox for rewards that run code" bubblewrap) || say "rewards that run code stay off"
+      (ensure_packages "sandbox for rewards that run code" bubblewrap) || say "rewards that run code are unavailable"
     else
-      say "rewards that run code stay off until bubblewrap is installed: sudo apt-get install -y bubblewrap"
+      say "rewards that run code are unavailable until bubblewrap is installed: sudo apt-get install -y bubblewrap"
     fi
   fi
   [ "$uses" = tests ] || return 0
@@ -363,7 +363,7 @@ run_parts "${parts[@]}"
 exec 8>&- 9<&-
 
 if [ "$1" = setup ]; then
-  echo "packages and dashboard are installed; ./init.sh starts the platform" >&2
+  echo "packages and dashboard are installed; run ./init.sh to start the platform" >&2
   exit 0
 fi
 # The default data root lies in the checkout, wherever this is called from.

@@ -21,7 +21,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", file_okay=False, help="Output folder.")],
     as_json: Json = False,
 ) -> None:
-    """Write the model that a run trained as whole weights; an adapter is merged into its base."""
+    """Export a run's model as full weights; an adapter is merged into its base."""
     if output.is_dir() and any(output.iterdir()):
         raise Problem(f"{output} is not empty", exit_code=ExitCode.USAGE)
     found = Path(find_model(run, scratch=output))

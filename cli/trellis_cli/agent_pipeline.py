@@ -129,7 +129,9 @@ def plan_stages(
 ) -> list[dict[str, Any]]:
     """The stages to submit: the template's, with rows, algorithm and parameters; ``own`` is by stage."""
     if num_samples is not None and settings.rl.algorithm != "dpo":
-        raise Problem(f"--num-samples is of dpo, not of {settings.rl.algorithm}", exit_code=ExitCode.USAGE)
+        raise Problem(
+            f"--num-samples only works with dpo, not {settings.rl.algorithm}", exit_code=ExitCode.USAGE
+        )
     left_out = set() if settings.warm_up.enabled else {WARM_UP}
     # Finding tools is a training of its own, which nothing else builds on.
     left_out |= set() if _DATASETS[RETRIEVAL] in datasets else {RETRIEVAL}
@@ -269,7 +271,7 @@ def _read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
     found = client.get(f"/environments/{find_environment(client, environment)}")
     if found["kind"] != ENVIRONMENT_KIND:
         raise Problem(
-            f"'{found['name']}' is of the kind {found['kind']}; the pipeline needs {ENVIRONMENT_KIND}",
+            f"'{found['name']}' has kind {found['kind']}; the pipeline needs {ENVIRONMENT_KIND}",
             hint=f"trellis environments make NAME --kind {ENVIRONMENT_KIND}",
             exit_code=ExitCode.REFUSED,
         )

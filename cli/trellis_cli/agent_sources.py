@@ -84,7 +84,7 @@ def _newest(checkpoints: Path) -> Path | None:
 
 
 def _merge(state: Path, run: Path, scratch: Path) -> str:
-    err.print(f"folding the adapter of {state} into its base", markup=False)
+    err.print(f"merging the adapter of {state} into its base", markup=False)
     shutil.rmtree(scratch, ignore_errors=True)
     base = _base_of(run)
     command = python_command(

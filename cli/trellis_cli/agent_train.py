@@ -91,8 +91,8 @@ def train(
         int | None,
         typer.Option(
             min=1,
-            help="sft: rows to learn; dpo: responses to a prompt, of which pairs are made; "
-            "grpo: responses to a prompt; ppo: rollouts a step.",
+            help="sft: number of rows; dpo: responses per prompt to build pairs from; "
+            "grpo: responses per prompt; ppo: rollouts per step.",
         ),
     ] = None,
     metrics: Annotated[
@@ -175,7 +175,7 @@ def _option_parameters(
     parameters: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     if weights is not None:
         if stage is not Stage.SFT:
-            raise Problem(f"--task-weights is of sft, not of {stage.value}", exit_code=ExitCode.USAGE)
+            raise Problem(f"--task-weights only works with sft, not {stage.value}", exit_code=ExitCode.USAGE)
         try:
             parameters |= SFTSettings(task_weights=read_weights(weights)).parameters(given_only=True)
         except BadSettings as error:
@@ -188,7 +188,7 @@ def _option_parameters(
             continue
         if stage not in names:
             known = ", ".join(each.value for each in names)
-            raise Problem(f"{option} is of {known}, not of {stage.value}", exit_code=ExitCode.USAGE)
+            raise Problem(f"{option} only works with {known}, not {stage.value}", exit_code=ExitCode.USAGE)
         parameters[names[stage]] = value
     return parameters
 
@@ -196,7 +196,7 @@ def _option_parameters(
 def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> LocalRows:
     """The model's own responses, the best to each prompt against the worst."""
     if samples < 2:
-        raise Problem("--num-samples of dpo: a pair needs at least two", exit_code=ExitCode.USAGE)
+        raise Problem("--num-samples must be at least 2 for dpo", exit_code=ExitCode.USAGE)
     output.mkdir(parents=True, exist_ok=True)
     err.print(f"sampling {samples} responses to each prompt", markup=False)
     rows, pairs = locate_rows(data.path, data.split or "train", output / ROWS_FOLDER), output / PAIRS_FILE

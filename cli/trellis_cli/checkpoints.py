@@ -105,7 +105,7 @@ def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:
     if wants_best:
         best = [each for each in there if each["is_best"]]
         if not best:
-            raise Problem("no checkpoint has a value of that metric", exit_code=ExitCode.REFUSED)
+            raise Problem("no checkpoint has a value for this metric", exit_code=ExitCode.REFUSED)
         return int(best[0]["step"])
     return max(int(each["step"]) for each in there)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def generate(
     settings: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help=("Pipeline YAML; see docs/data.md."))
+        Path, typer.Argument(exists=True, dir_okay=False, help=("Settings YAML; see docs/data.md."))
     ],
     input_: Annotated[
         list[Path],

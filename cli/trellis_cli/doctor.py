@@ -3,6 +3,7 @@
 import os
 import platform as python_platform
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from trellis_cli.gpu_tools import examine_tools, query
 GIB = 1024**3
 MIN_SHARED_MEMORY_BYTES = 512 * 1024**2
 MIN_MEMORY_BYTES = 6 * GIB
+#: What follows where jobs are not isolated.
+_OPEN = "jobs can read the platform's secrets and other jobs' files"
 SUPPORTED = ((3, 11), (3, 12))
 
 
@@ -37,6 +40,7 @@ def examine(settings: Settings) -> list[Check]:
         check_memory(),
         check_frontend(settings),
         check_sandbox(),
+        check_isolation(settings),
         check_gpus(settings),
         *check_gpu_tools(settings),
     ]
@@ -82,7 +86,7 @@ def check_database(settings: Settings) -> Check:
         with database.read() as session:
             session.connection().execute(text("SELECT 1"))
     except SQLAlchemyError as error:
-        return Check("database", "failing", f"{name} does not answer: {str(error).splitlines()[0]}")
+        return Check("database", "failing", f"{name} does not respond: {str(error).splitlines()[0]}")
     finally:
         database.dispose()
     return Check("database", "ok", name)
@@ -122,6 +126,25 @@ def check_sandbox() -> Check:
     if problem is None:
         return Check("sandbox", "ok", "bubblewrap available for sandboxing")
     return Check("sandbox", "warning", f"{problem}: rewards 'code' and 'python' are unavailable")
+
+
+def check_isolation(settings: Settings) -> Check:
+    """Whether jobs can be kept from files that they have no use for."""
+    if settings.job_isolation == "off":
+        return Check("job isolation", "warning", f"TRELLIS_JOB_ISOLATION=off: {_OPEN}")
+    probe = [str(settings.job_python or sys.executable), "-P", "-m", "trellis_contracts.isolated"]
+    try:
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem: str | None = str(error)
+    else:
+        said = done.stdout.strip() or done.stderr.strip().rpartition("\n")[2]
+        problem = None if done.returncode == 0 else said
+    if problem is None:
+        return Check("job isolation", "ok", "jobs see only the files they use")
+    if settings.job_isolation == "required":
+        return Check("job isolation", "failing", f"{problem}: jobs won't start (TRELLIS_JOB_ISOLATION)")
+    return Check("job isolation", "warning", f"{problem}: {_OPEN}")
 
 
 def check_frontend(settings: Settings) -> Check:

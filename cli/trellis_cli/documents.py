@@ -43,14 +43,14 @@ Read by `init.sh` and the command line before the platform starts.
 
 | variable | default | meaning |
 |---|---|---|
-| `TRELLIS_PYTHON` | the first that fits | Python 3.11 or 3.12 for the virtual environment. |
-| `TRELLIS_TORCH_INDEX_URL` | the usual, then PyTorch's own | Package index with PyTorch's CPU wheel. |
-| `TRELLIS_URL` | of `trellis login`, else of the data root | Platform that the CLI and the SDK connect to. |
-| `TRELLIS_TOKEN` | of `trellis login`, else `<data_root>/admin.token` | Bearer token for that platform. |
+| `TRELLIS_PYTHON` | the first one found | Python 3.11 or 3.12 for the virtual environment. |
+| `TRELLIS_TORCH_INDEX_URL` | configured index, then PyTorch's own | Package index with PyTorch's CPU wheel. |
+| `TRELLIS_URL` | from `trellis login`, else from the data root | Platform for the CLI and the SDK. |
+| `TRELLIS_TOKEN` | from `trellis login`, else `<data_root>/admin.token` | Bearer token for that platform. |
 | `TRELLIS_TRACEBACK` | none | If set, CLI errors show a traceback. |
 
-A setting that is not given is embedded: SQLite, a Redis server and a Ray head of the platform's own, on free
-local ports that `<data_root>/run/services.json` remembers.
+If the database, broker or Ray addresses are not set, the platform runs its own: SQLite, a Redis server and
+a Ray head on free local ports, which are stored in `<data_root>/run/services.json`.
 """
 
 

@@ -59,7 +59,7 @@ def _place(folder: Path, name: str) -> Path:
     """Where a file goes; whatever the platform says, below the folder."""
     parts = PurePosixPath(name).parts
     if not parts or PurePosixPath(name).is_absolute() or ".." in parts or "\\" in name or "\0" in name:
-        raise Problem(f"the platform names a file '{name[:100]}', which is no place below {folder}")
+        raise Problem(f"the platform returned a file name outside {folder}: '{name[:100]}'")
     return folder.joinpath(*parts)
 
 

@@ -144,7 +144,7 @@ def _wait(client: ApiClient, environment_id: str) -> dict[str, Any]:
                 return found
             if found["state"] == "failed":
                 raise Problem(
-                    f"'{found['name']}' could not be made: {found['reason']}", exit_code=ExitCode.FAILED
+                    f"'{found['name']}' could not be created: {found['reason']}", exit_code=ExitCode.FAILED
                 )
             line.update(f"{found['state']} {found['phase'] or ''}")
             time.sleep(POLL_S)

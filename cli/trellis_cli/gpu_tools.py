@@ -18,7 +18,7 @@ from pathlib import Path
 MIN_DRIVER = 580
 _TIMEOUT_S = 20
 _AGAIN = "then: rm .venv/trellis-lock && ./init.sh"
-_JIT = "Triton and vLLM compile kernels with it while a job runs"
+_JIT = "Triton and vLLM need it to compile kernels while a job runs"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def find_compiler() -> Tool:
     """A C compiler, which Triton starts for its launchers."""
     found = next(filter(None, map(shutil.which, ("gcc", "cc", "clang"))), None)
     if found is None:
-        return Tool("compiler", False, f"there is none; {_JIT}: apt-get install -y build-essential")
+        return Tool("compiler", False, f"not found; {_JIT}: apt-get install -y build-essential")
     return Tool("compiler", True, found)
 
 
@@ -92,21 +92,17 @@ def find_flash_attention() -> Iterator[Tool]:
     if importlib.util.find_spec("flash_attn") is not None:
         yield Tool(name, True, "installed")
         return
-    without = "not installed: jobs run on PyTorch's attention (SDPA), without packing, which is slower"
+    without = "not installed: jobs use PyTorch's attention (SDPA) without packing, which is slower"
     yield Tool(name, False, f"{without}; to build it, install what is missing, {_AGAIN}", is_optional=True)
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=str(_cuda_home() / "bin"))
     if nvcc is None:
         get = "apt-get install -y cuda-toolkit-13-0, and put /usr/local/cuda/bin on PATH"
-        yield Tool(
-            "nvcc", False, f"there is none, and the build of flash-attn needs it: {get}", is_optional=True
-        )
+        yield Tool("nvcc", False, f"not found, but needed to build flash-attn: {get}", is_optional=True)
     else:
         yield Tool("nvcc", True, nvcc)
     if shutil.which("g++") is None and shutil.which("c++") is None:
         get = "apt-get install -y build-essential"
-        yield Tool(
-            "g++", False, f"there is none, and the build of flash-attn needs it: {get}", is_optional=True
-        )
+        yield Tool("g++", False, f"not found, but needed to build flash-attn: {get}", is_optional=True)
 
 
 def _cuda_home() -> Path:

@@ -28,8 +28,8 @@ def login(
 ) -> None:
     """Save a platform's URL and token for the CLI; without URL, print a login link for this machine.
 
-    The file is private to this user (~/.config/trellis/connection.json). The link opens the dashboard of the
-    platform on this machine, once and within a quarter of an hour.
+    The file is private to this user (~/.config/trellis/connection.json). The link opens this machine's
+    dashboard; it works once, for 15 minutes.
     """
     if url is None:
         if token is not None:

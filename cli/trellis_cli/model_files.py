@@ -66,7 +66,7 @@ def card(
     except (OSError, UnicodeDecodeError) as error:
         raise Problem(f"{verify} cannot be read: {error}") from error
     found = client.post(f"{address}/card/check", {"card": text})
-    out.print(f"right: {found['statements']} statements are those of the platform", highlight=False)
+    out.print(f"up to date: {found['statements']} statements match the platform", highlight=False)
 
 
 def find_address(client: ApiClient, name: str) -> str:

@@ -83,7 +83,7 @@ def up(port: Port = None, as_json: Json = False) -> None:
 def down() -> None:
     """Stop all services. Data is kept; running jobs end as crashed and can be resumed."""
     ended = Supervisor(load_platform(), say).down()
-    out.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+    out.print(f"stopped: {', '.join(ended)}" if ended else "nothing was running")
 
 
 def supervise(port: Port = None) -> None:
@@ -121,7 +121,7 @@ def logs(
     unknown = set(service or ()) - set(known)
     if unknown:
         raise Problem(
-            f"no such service: {', '.join(sorted(unknown))}",
+            f"unknown service: {', '.join(sorted(unknown))}",
             hint=f"known: {', '.join(known)}",
             exit_code=ExitCode.USAGE,
         )

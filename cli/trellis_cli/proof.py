@@ -60,7 +60,7 @@ def run_proofs(recipes: list[str], *, model: str | None = None, as_json: bool) -
         print_json({"passed": has_passed, **compare_time(seconds, bound_s), "proofs": rows})
     else:
         print_proofs(rows)
-        out.print("[green]every proof holds[/green]" if has_passed else "[red]not all proofs hold[/red]")
+        out.print("[green]all recipes passed[/green]" if has_passed else "[red]some recipes failed[/red]")
         out.print(describe_time(seconds, bound_s))
     return has_passed
 
@@ -80,8 +80,8 @@ def choose_recipes(named: list[str]) -> list[str]:
     known = {recipe.id: recipe.family for recipe in list_recipes()}
     if unknown := [name for name in named if name not in known]:
         raise Problem(
-            f"no proof of {', '.join(unknown)}",
-            hint="`trellis recipes list` names the recipes",
+            f"unknown recipes: {', '.join(unknown)}",
+            hint="`trellis recipes list` shows all recipes",
             exit_code=ExitCode.USAGE,
         )
     return named or [name for name, family in known.items() if family != AGENTS]
@@ -92,8 +92,8 @@ def refuse_agents(recipes: list[str]) -> None:
     agents = {recipe.id for recipe in list_recipes() if recipe.family == AGENTS} | {EVERYTHING}
     if unproven := [name for name in recipes if name in agents]:
         raise Problem(
-            f"{', '.join(unproven)} cannot be proven on a pretrained model, only on the starter model",
-            hint="leave --model out, or name other recipes",
+            f"{', '.join(unproven)} can only be checked with the starter model, not a pretrained one",
+            hint="omit --model, or choose other recipes",
             exit_code=ExitCode.USAGE,
         )
 
@@ -106,11 +106,11 @@ def compare_time(seconds: float, bound_s: float | None) -> dict[str, Any]:
 
 def describe_time(seconds: float, bound_s: float | None) -> str:
     """The same in words."""
-    taken = f"{seconds / 60:.1f} min in all"
+    taken = f"{seconds / 60:.1f} min total"
     if bound_s is None:
         return taken
     verdict = "[green]within[/green]" if seconds <= bound_s else "[red]over[/red]"
-    return f"{taken}, {verdict} the {bound_s / 60:.0f} min for the whole set on two cores"
+    return f"{taken}, {verdict} the limit of {bound_s / 60:.0f} min on two cores"
 
 
 def read_report(path: Path) -> list[dict[str, Any]]:

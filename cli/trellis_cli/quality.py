@@ -48,8 +48,8 @@ def run_tests(
 ) -> None:
     """Run the fast tests, two suites at a time; results in .test-results. Other arguments go to pytest.
 
-    A test that takes long bears a mark that says why (slow, training, browser, faults) and runs with --all,
-    or where --changed finds that the change can reach it.
+    Long tests are marked slow, training, browser or faults; they run with --all, or with --changed if they
+    are affected by the change.
     """
     from trellis_cli.ci import runs
 
@@ -87,15 +87,15 @@ def proof(
     recipe: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Recipes such as grpo and what they also do (adapters, other rewards); default: what every "
-            "algorithm promises (bound: 45 minutes on two cores). `all` proves the agents' as well: hours."
+            help="Recipes such as grpo, with their variants (adapters, other rewards); default: all "
+            "algorithm recipes, no variants (limit: 45 min on two cores). `all` adds agents (hours)."
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help="A pretrained model instead of the starter model: a folder, or a name of "
-            "`trellis models catalogue`, e.g. smollm2-135m-instruct (about 5 minutes a recipe on two cores)."
+            help="A pretrained model instead of the starter model: a folder or a name from `trellis models "
+            "catalogue`, e.g. smollm2-135m-instruct (about 5 minutes per recipe on two cores)."
         ),
     ] = None,
     as_json: Json = False,
@@ -111,7 +111,7 @@ def bench(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            help=("Benchmarks to run; default: all except real_model and memory. `list` shows them.")
+            help="Benchmarks to run; default: all but real_model, memory and cpu_layer. `list` shows them."
         ),
     ] = None,
     shapes: Annotated[
@@ -130,7 +130,12 @@ def bench(
         ),
     ] = 1_000_000,
     model: Annotated[
-        str | None, typer.Option(help="For real_model and memory: a model folder or a catalogue name.")
+        str | None,
+        typer.Option(help="For real_model, memory and cpu_layer: a model folder or a catalogue name."),
+    ] = None,
+    piece: Annotated[
+        list[str] | None,
+        typer.Option(help="For cpu_layer: a piece of the CPU layer, e.g. cpu-threads; repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -139,7 +144,13 @@ def bench(
     from trellis_cli.bench.run import run_benchmarks
 
     is_kept = run_benchmarks(
-        name or [], as_json=as_json, shapes=shapes, rounds=rounds, rows=rows, model=model or DEFAULT
+        name or [],
+        as_json=as_json,
+        shapes=shapes,
+        rounds=rounds,
+        rows=rows,
+        model=model or DEFAULT,
+        pieces=piece or (),
     )
     raise typer.Exit(ExitCode.OK if is_kept else ExitCode.FAILED)
 

@@ -91,7 +91,7 @@ def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool
         return Rows(folders)
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
-        raise Problem(f"there is no {', '.join(missing)}", exit_code=ExitCode.USAGE)
+        raise Problem(f"not found: {', '.join(missing)}", exit_code=ExitCode.USAGE)
     if files := _parquet_files(paths):
         return Rows({"train": files})
     if imported is None or len(paths) != 1:
@@ -112,7 +112,7 @@ def _read_report(folder: Path) -> "RunReport":
     except ValidationError:
         raise Problem(
             f"{folder / _REPORT_FILE} is not a run report",
-            hint="name the Parquet files instead of their folder, or move that file elsewhere",
+            hint="specify the Parquet files instead of their folder, or move that file elsewhere",
             exit_code=ExitCode.USAGE,
         ) from None
 

@@ -109,7 +109,7 @@ def enable(*, is_system: bool) -> None:
     commands = [[*control, "daemon-reload"], [*control, "enable", _NAME]]
     by_hand = "; ".join(" ".join(each) for each in commands)
     if shutil.which("systemctl") is None:
-        raise Problem("the unit is written and not enabled: systemctl is not here", hint=f"run: {by_hand}")
+        raise Problem("wrote the unit but couldn't enable it: systemctl not found", hint=f"run: {by_hand}")
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
         if done.returncode:
@@ -117,7 +117,7 @@ def enable(*, is_system: bool) -> None:
             raise Problem(f"the unit is written and not enabled: {said[-1]}", hint=f"run: {by_hand}")
     out.print(f"enabled; start it now: {' '.join(control)} start {_NAME}", highlight=False, soft_wrap=True)
     if not is_system:
-        out.print("to have it run while you are logged out: loginctl enable-linger", highlight=False)
+        out.print("to keep it running while you are logged out: loginctl enable-linger", highlight=False)
 
 
 def locate_unit(*, is_system: bool) -> Path:

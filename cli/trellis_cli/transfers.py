@@ -17,31 +17,31 @@ from trellis_cli.task_bar import TransferBar
 from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
-Transfer = Annotated[str, typer.Argument(help="Id of the transfer (trf_...).")]
-Wait = Annotated[bool, typer.Option(help="Follow it to its end.")]
+Transfer = Annotated[str, typer.Argument(help="Transfer ID (trf_...).")]
+Wait = Annotated[bool, typer.Option(help="Wait until it finishes.")]
 _POLL_S = 1.0
 _UNFINISHED = ("queued", "running")
 
 
 def push(
     model: Model,
-    repo: Annotated[str, typer.Argument(help="owner/name on the hub; created where there is none.")],
+    repo: Annotated[str, typer.Argument(help="owner/name on the hub; created if it doesn't exist.")],
     modelscope: Annotated[
         bool, typer.Option("--modelscope", help="Push to ModelScope instead of the Hugging Face Hub.")
     ] = False,
     revision: Annotated[
-        str | None, typer.Option(help="Branch, default main; created where there is none.")
+        str | None, typer.Option(help="Branch; default: main. Created if it doesn't exist.")
     ] = None,
     public: Annotated[
-        bool, typer.Option("--public", help="A repository that is created is public; default private.")
+        bool, typer.Option("--public", help="Create the repository as public; default: private.")
     ] = False,
-    message: Annotated[str, typer.Option(help="Of the commit; default names the model.")] = "",
+    message: Annotated[str, typer.Option(help="Commit message; default: the model's name.")] = "",
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:
     """Push a model with its card to a hub, e.g. `trellis models push support-bot team/support-bot`.
 
-    The address and the token are those of the workers: HF_ENDPOINT and HF_TOKEN, or MODELSCOPE_ENDPOINT and
+    Address and token are configured on the workers: HF_ENDPOINT and HF_TOKEN, or MODELSCOPE_ENDPOINT and
     MODELSCOPE_API_TOKEN.
     """
     client = connect()
@@ -63,9 +63,7 @@ def gguf(
 ) -> None:
     """Export a model to a GGUF file, e.g. `trellis models gguf support-bot --output .`."""
     if output is not None and not wait:
-        raise Problem(
-            "--output needs the export to be followed: leave --no-wait out", exit_code=ExitCode.USAGE
-        )
+        raise Problem("--output can't be combined with --no-wait", exit_code=ExitCode.USAGE)
     client = connect()
     transfer = client.post(f"/models/{find_model(client, model)}/gguf", {"type": kind})
     transfer = _follow(client, transfer, wait=wait, as_json=as_json)
@@ -75,9 +73,9 @@ def gguf(
 
 @app.command("list")
 def list_transfers(
-    model: Annotated[str | None, typer.Option(help="Of this model only.")] = None, as_json: Json = False
+    model: Annotated[str | None, typer.Option(help="Filter by model.")] = None, as_json: Json = False
 ) -> None:
-    """Pushes and exports, newest first."""
+    """List pushes and exports, newest first."""
     client = connect()
     only = {} if model is None else {"model": find_model(client, model)}
     items = list(client.pages("/transfers", **only))
@@ -100,13 +98,13 @@ def list_transfers(
 
 @app.command()
 def cancel(transfer: Transfer) -> None:
-    """End one that waits or runs; nothing is committed to the hub."""
+    """Cancel a queued or running transfer; nothing is committed to the hub."""
     _tell(connect().post(f"/transfers/{transfer}/cancel"))
 
 
 @app.command()
 def resume(transfer: Transfer, wait: Wait = True, as_json: Json = False) -> None:
-    """Let one that failed or was cancelled go on; what the hub has is not sent again."""
+    """Resume a failed or cancelled transfer; files that the hub already has are skipped."""
     client = connect()
     _follow(client, client.post(f"/transfers/{transfer}/resume"), wait=wait, as_json=as_json)
 
@@ -114,16 +112,16 @@ def resume(transfer: Transfer, wait: Wait = True, as_json: Json = False) -> None
 @app.command()
 def download(
     transfer: Transfer,
-    output: Annotated[Path, typer.Argument(help="File or folder to write to.")] = Path(),
+    output: Annotated[Path, typer.Argument(help="Output file or folder.")] = Path(),
 ) -> None:
-    """Download the file of an export."""
+    """Download an exported file."""
     client = connect()
     _download(client, client.get(f"/transfers/{transfer}"), output)
 
 
 @app.command()
 def delete(transfer: Transfer) -> None:
-    """Forget a finished one, with the file that it has made; what was pushed stays on the hub."""
+    """Delete a finished transfer and its exported file; pushed files stay on the hub."""
     connect().delete(f"/transfers/{transfer}")
 
 
@@ -163,7 +161,7 @@ def _tell(transfer: dict[str, Any]) -> None:
 
 def _download(client: ApiClient, transfer: dict[str, Any], output: Path) -> None:
     if not transfer["has_file"]:
-        raise Problem(f"{transfer['id']} has no file: it is no export, or is not done")
+        raise Problem(f"{transfer['id']} has no file: it isn't an export, or isn't finished")
     target = output / transfer["result"]["file"] if output.is_dir() else output
     unfinished = target.with_name(f".{target.name}.{transfer['id']}.unfinished")
     there = unfinished.stat().st_size if unfinished.exists() else 0
@@ -175,10 +173,10 @@ def _download(client: ApiClient, transfer: dict[str, Any], output: Path) -> None
     except OSError as error:
         raise Problem(f"{target} cannot be written: {error.strerror}") from error
     if unfinished.stat().st_size < total:
-        raise Problem(f"{target.name} is not whole", hint="the same command goes on where it stopped")
+        raise Problem(f"{target.name} is incomplete", hint="run the same command again to resume")
     with unfinished.open("rb") as written:
         if hashlib.file_digest(written, "sha256").hexdigest() != transfer["result"]["sha256"]:
             unfinished.unlink()
-            raise Problem(f"{target.name} is not what the platform has made", hint="download it again")
+            raise Problem(f"{target.name} has the wrong SHA-256", hint="download it again")
     unfinished.replace(target)
     out.print(f"{target}  {size(total)}", markup=False, highlight=False, soft_wrap=True)

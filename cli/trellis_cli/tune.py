@@ -125,9 +125,9 @@ def search(
     ]  # fmt: skip
     done = subprocess.run(command, check=False)  # noqa: S603 - our own command
     if done.returncode == CANNOT_BEGIN:
-        raise Problem("the search cannot begin", hint="the line above says why", exit_code=ExitCode.USAGE)
+        raise Problem("cannot start the search", hint="see the message above", exit_code=ExitCode.USAGE)
     if done.returncode:
-        raise Problem("the search found no trial that ended well", hint=f"see {output}/trials.csv")
+        raise Problem("no trial succeeded", hint=f"see {output}/trials.csv")
 
 
 def read_plan(config: Path) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def send_file(client: ApiClient, file: Path, *, resume: str | None = None, tell:
         _send_rest(client, file, upload, offset, tell)
     except Problem as problem:
         if problem.hint is None or problem.exit_code == ExitCode.UNREACHABLE:
-            problem.hint = f"the same command goes on where it stopped (or --resume {upload})"
+            problem.hint = f"run the same command again to resume (or --resume {upload})"
         raise
     return upload
 
@@ -92,7 +92,8 @@ def _take_up(client: ApiClient, size: int, asked: str | None, noted: str | None)
         return upload, offset
     if asked:
         raise Problem(
-            f"upload {asked} is of a file of {length} bytes, not of {size}", exit_code=ExitCode.USAGE
+            f"upload {asked} belongs to a file of {length} bytes, not {size}",
+            exit_code=ExitCode.USAGE,
         )
     return None
 

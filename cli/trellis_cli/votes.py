@@ -11,17 +11,17 @@ from trellis_cli.waiting import wait_for_dataset
 app = typer.Typer(no_args_is_help=True)
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", help="Votes on this model; given twice, between these two. As requests name it."),
+    typer.Option(
+        "--model", help="Votes on this model (name, ID or JOB:STEP); given twice: between these two."
+    ),
 ]
-BlindOnly = Annotated[
-    bool, typer.Option("--blind-only", help="Only votes of people who did not know the models.")
-]
+BlindOnly = Annotated[bool, typer.Option("--blind-only", help="Only blind votes.")]
 _SHOWN = 48
 
 
 @app.command("list")
 def list_votes(model: Models = None, blind_only: BlindOnly = False, as_json: Json = False) -> None:
-    """Votes, newest first."""
+    """List votes, newest first."""
     items = list(connect().pages("/votes", **_filter(model, blind_only)))
     if as_json:
         print_json(items)
@@ -43,7 +43,7 @@ def list_votes(model: Models = None, blind_only: BlindOnly = False, as_json: Jso
 
 @app.command("win-rates")
 def win_rates(model: Models = None, blind_only: BlindOnly = False, as_json: Json = False) -> None:
-    """How often each of two models was better, with a 95 % interval; ties are left out of the rate."""
+    """Show how often each of two models won, with a 95% CI; ties don't count toward the rate."""
     items = connect().get("/votes/win-rates", **_filter(model, blind_only))["items"]
     if as_json:
         print_json(items)
@@ -65,12 +65,12 @@ def win_rates(model: Models = None, blind_only: BlindOnly = False, as_json: Json
 
 @app.command()
 def dataset(
-    name: Annotated[str, typer.Argument(help="Of the dataset that is made.")],
+    name: Annotated[str, typer.Argument(help="Name of the new dataset.")],
     model: Models = None,
     blind_only: BlindOnly = False,
     as_json: Json = False,
 ) -> None:
-    """Make a dataset of preference pairs for DPO, e.g. `trellis votes dataset votes-1 --blind-only`."""
+    """Create a dataset of preference pairs for DPO, e.g. `trellis votes dataset votes-1 --blind-only`."""
     client = connect()
     body = {"name": name, "models": model or [], "blind_only": blind_only}
     made = wait_for_dataset(client, client.post("/votes/dataset", body)["id"])
@@ -81,8 +81,8 @@ def dataset(
 
 
 @app.command()
-def delete(vote: Annotated[str, typer.Argument(help="Id of the vote (vot_...).")]) -> None:
-    """Forget a vote; datasets that were made from it stay."""
+def delete(vote: Annotated[str, typer.Argument(help="Vote ID (vot_...).")]) -> None:
+    """Delete a vote; datasets created from it are kept."""
     connect().delete(f"/votes/{vote}")
 
 
@@ -97,5 +97,5 @@ def _winner(vote: dict[str, Any]) -> str:
 
 def _rate(found: dict[str, Any]) -> str:
     if found["win_rate"] is None:
-        return "no decision"
+        return "no decisive votes"
     return f"{found['win_rate']:.1%} ({found['low']:.1%} to {found['high']:.1%})"

@@ -71,7 +71,7 @@ def wait_for_model(
         if model["state"] == "ready":
             return model
         if model["state"] not in WAITING:
-            raise Problem(f"'{model['name']}' could not be fetched: {model['state_reason']}")
+            raise Problem(f"'{model['name']}' could not be downloaded: {model['state_reason']}")
         look(model)
         _pause(ends, f"'{model['name']}' is {model['state']}")
 
@@ -92,7 +92,7 @@ def _pause(ends: float | None, state: str) -> None:
     if ends is not None and time.monotonic() > ends:
         raise Problem(
             f"{state}, and the time is over",
-            hint="trellis status tells whether the workers run",
+            hint="check the workers with trellis status",
             exit_code=ExitCode.UNREACHABLE,
         )
     time.sleep(_PAUSE_S)

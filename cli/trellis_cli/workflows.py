@@ -109,7 +109,7 @@ def _send(client: ApiClient, path: Path, function: str | None) -> str:
                 read_package(path, function)
             except BadPackage as error:
                 raise Problem(
-                    f"{path} is no package of a workflow", hint=str(error), exit_code=ExitCode.USAGE
+                    f"{path} is not a workflow package", hint=str(error), exit_code=ExitCode.USAGE
                 ) from error
             archive = pack(path, Path(folder) / f"{path.resolve().name}.tar.gz")
         with FileBar(archive) as bar:

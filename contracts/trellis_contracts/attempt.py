@@ -31,6 +31,10 @@ STOP_FILE = "stop"
 BEAT_FILE = "beat"
 #: Written by the workers: for how long they have seen that file stand still.
 SILENCE_FILE = "silence.json"
+#: The ``Rules`` of what the run's processes may see.
+ISOLATION_FILE = "isolation.json"
+#: The run's temporary files, where its processes see this folder in place of that of all runs.
+TEMPORARY_FOLDER = "tmp"
 #: The event spool: one or more ``<producer>.<segment>.jsonl`` a producer.
 EVENTS_FOLDER = "events"
 #: How far the spool has been sent.

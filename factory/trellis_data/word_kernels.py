@@ -252,14 +252,15 @@ def diversity(data, offsets, kinds, folded, window):
 
 @njit(cache=True, nogil=True)
 def terms_of(words, alone, count, stops, out):
-    """What a text is about: words that are not among ``stops`` (sorted), pairs of characters alone."""
+    """What a text is about: words and characters that are not among ``stops`` (sorted), pairs of characters.
+
+    At most two for each word: ``out`` has room for that.
+    """
     used = 0
     for index in range(count):
-        if alone[index]:
-            if index + 1 < count and alone[index + 1]:
-                out[used] = mix(words[index] * _RUN + words[index + 1])
-                used += 1
-            continue
+        if alone[index] and index + 1 < count and alone[index + 1]:
+            out[used] = mix(words[index] * _RUN + words[index + 1])
+            used += 1
         at = np.searchsorted(stops, words[index])
         if at == len(stops) or stops[at] != words[index]:
             out[used] = words[index]
@@ -279,8 +280,8 @@ def overlap(data, offsets, other, other_offsets, kinds, folded, stops):
     words = np.empty(most, dtype=np.uint64)
     sizes = np.empty(most, dtype=np.int32)
     alone = np.empty(most, dtype=np.bool_)
-    mine = np.empty(most, dtype=np.uint64)
-    theirs = np.empty(most, dtype=np.uint64)
+    mine = np.empty(2 * most, dtype=np.uint64)
+    theirs = np.empty(2 * most, dtype=np.uint64)
     for row in range(texts):
         count = scan(data, offsets[row], offsets[row + 1], kinds, folded, words, sizes, alone)
         one = np.unique(mine[: terms_of(words, alone, count, stops, mine)])

@@ -27,6 +27,10 @@ _MOST_TOKENS = {"cuda": 32_768, "cpu": 65_536}
 #: vocabulary, a few copies of which dominate its memory, stay within this size.
 _CPU_LOGITS_BYTES = 1024**3
 _FLOAT_BYTES = 4
+#: On a CPU the critic's passes stay this small: the policy's share prompts between responses and gain from
+#: being large, the critic's do not.
+_CPU_CRITIC_TOKENS = 1024
+_CRITIC_ROWS, _CRITIC_TOKENS = "critic_micro_batch_size", "critic_max_tokens_per_gpu"
 #: Without knowledge of model or memory: what most models on most GPUs bear.
 _CAUTIOUS_ROWS, _CAUTIOUS_TOKENS = 8, 16_384
 
@@ -103,16 +107,41 @@ def _passes(
         most = most if known else min(most, _CAUTIOUS_TOKENS)
         choices["max_tokens_per_gpu"] = _doubled(longest, max(most, longest))
     filled: dict[str, Value] = {name: sizes[-1] for name, sizes in choices.items()}
+
+    def with_critic(sizes: dict[str, Value]) -> dict[str, Value]:
+        return sizes | _passes_of_critic(request, parameters, sizes, names)
+
+    filled = with_critic(filled)
     searched = _name_in_use(recipe, parameters)
     if searches and searched in choices:
         limit = int(_SHARE * (request.device_memory_bytes or 0))
 
         def fits(size: int) -> bool:
-            needed = measure({**parameters, **filled, searched: size})
+            needed = measure({**parameters, **with_critic({**filled, searched: size})})
             return needed is None or needed <= limit
 
         filled[searched] = _largest_that_fits(choices[searched], fits)
-    return filled
+    return with_critic(filled)
+
+
+def _passes_of_critic(
+    request: ComposeRequest, parameters: dict[str, Value], filled: dict[str, Value], names: list[str]
+) -> dict[str, Value]:
+    """The critic's passes: as large as the policy's, on a CPU smaller unless the policy's were given."""
+    longest, found = _longest(parameters), {}
+    is_small = request.platform == "cpu"
+    if _CRITIC_TOKENS in names:
+        tokens = positive({**parameters, **filled}.get("max_tokens_per_gpu"), longest)
+        if is_small and "max_tokens_per_gpu" in filled:
+            tokens = min(tokens, _doubled(longest, max(longest, _CPU_CRITIC_TOKENS))[-1])
+        found[_CRITIC_TOKENS] = tokens
+    if _CRITIC_ROWS in names:
+        rows = positive({**parameters, **filled}.get("micro_batch_size"), 1)
+        if is_small and "micro_batch_size" in filled:
+            most = max(1, _CPU_CRITIC_TOKENS // longest)
+            rows = next(size for size in reversed(divisors(rows)) if size <= most)
+        found[_CRITIC_ROWS] = rows
+    return dict(found)
 
 
 def _largest_that_fits(sizes: Sequence[int], fits: Callable[[int], bool]) -> int:

@@ -14,24 +14,24 @@ FAMILIES = {
 }
 HEADER = """# Recipes
 
-What can be trained, and every parameter. `trellis recipes show ID` prints the same for one recipe;
-`overrides` reach whatever the engine has besides. What rows must hold: [data formats](#data-formats).
-Made from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
+All recipes and their parameters. `trellis recipes show ID` prints the same for one recipe. Use `overrides`
+for any other setting of the engine. For the required columns, see [data formats](#data-formats).
+Generated from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
 """
 DATA_FORMATS = f"""## Data formats
 
-What a row holds. Each part is looked for in these columns, and the first that is there counts. `columns` of a
-request (`--column prompt=ask`) names others; `data_format` (`--data-format`) says what the rows are where
-they were taken for something else. Messages are lists of objects with a `content` and a `role`:
+Each part of a row is read from the first of these columns that exists. Use `columns` in a request
+(`--column prompt=ask`) for other names, and `data_format` (`--data-format`) if the detected format is wrong.
+Messages are lists of objects with a `content` and a `role`:
 {", ".join(sorted(ROLES))}.
 
-| format | part | columns | holds |
+| format | part | columns | type |
 |---|---|---|---|
 """
 CONVERTED = """
-A recipe takes whatever can be brought into the form that it trains on:
+Recipes accept all formats that can be converted to the one they train on:
 
-| trains on | takes |
+| trains on | accepts |
 |---|---|
 """
 
@@ -97,7 +97,7 @@ def shown(value: Any) -> str:
 
 
 def _overview(recipes: list[Recipe]) -> str:
-    rows = ["| recipe | what | data |", "|---|---|---|"]
+    rows = ["| recipe | description | data |", "|---|---|---|"]
     for recipe in recipes:
         what = f"**{title_of(recipe)}.** {_cell(recipe.description.en)}"
         rows.append(f"| [`{recipe.id}`](#{recipe.id}) | {what} | {', '.join(recipe.data_formats)} |")
@@ -108,9 +108,8 @@ def _section(recipe: Recipe) -> str:
     lines = [f"### {recipe.id}\n", recipe.description.en]
     if recipe.paper:
         lines.append(f"\nPaper: {paper_of(recipe.paper)}.")
-    lines.append(
-        f"\nEngine: {recipe.engine}. Trains on {recipe.row_format}; takes {', '.join(recipe.data_formats)}.\n"
-    )
+    accepted = ", ".join(recipe.data_formats)
+    lines.append(f"\nEngine: {recipe.engine}. Trains on {recipe.row_format}; accepts {accepted}.\n")
     lines += ["| parameter | default | accepts | meaning |", "|---|---|---|---|"]
     for parameter in recipe.parameters:
         accepts = _cell(allowed_values(parameter))

@@ -158,6 +158,7 @@ class BestByBenchmark(TypedDict):
 class Budget(TypedDict):
     """When no more runs are started."""
 
+    cost: NotRequired[float | None]
     hours: NotRequired[float | None]
     runs: NotRequired[int | None]
     slot_hours: NotRequired[float | None]
@@ -354,6 +355,13 @@ class ContainsScorer(TypedDict):
 
     ignore_case: bool
     kind: Literal["contains"]
+
+
+class Cost(TypedDict):
+    """An amount of money."""
+
+    amount: float
+    currency: str
 
 
 class Counts(TypedDict):
@@ -636,7 +644,7 @@ class EarlyStopped(TypedDict):
 
 
 class EndpointRead(TypedDict):
-    """An endpoint as it stands."""
+    """An endpoint and its state."""
 
     attempt: int
     can_start: bool
@@ -762,6 +770,7 @@ class EvaluationRead(TypedDict):
     can_delete: bool
     can_retry: bool
     created_at: str
+    dataset_names: dict[str, str]
     engine: EngineSettings
     eta_s: float | None
     failure: Failure | None
@@ -1093,6 +1102,7 @@ class JobRead(TypedDict):
     can_stop: bool
     cloned_from: str | None
     columns: dict[str, str]
+    cost: Cost | None
     created_at: str
     data_format: DataFormat | None
     dataset: NamedReference | None
@@ -1106,6 +1116,7 @@ class JobRead(TypedDict):
     export_as: ExportAsRead | None
     exported_model: NamedReference | None
     failure: Failure | None
+    fields: dict[str, int | float | bool | str | None]
     finished_at: str | None
     group: str | None
     headline_metrics: list[str]
@@ -1648,7 +1659,7 @@ class ProgressMade(TypedDict):
 
 
 class PromotionRead(TypedDict):
-    """A step of the history."""
+    """A promotion or rollback."""
 
     alias: str
     created_at: str
@@ -2302,6 +2313,7 @@ class Text(TypedDict):
 class TimeForecast(TypedDict):
     """Estimated duration, based on comparable runs."""
 
+    cost: Cost | None
     high_s: float
     is_same_data: bool
     low_s: float
@@ -2396,7 +2408,7 @@ class Trajectory(TypedDict):
 
 
 class TransferProgress(TypedDict):
-    """Progress of the work."""
+    """Progress of a transfer."""
 
     done_bytes: int
     file: NotRequired[str | None]
@@ -2508,7 +2520,7 @@ class VersionRead(TypedDict):
 
 
 class VoteAnswer(TypedDict):
-    """What a model answered."""
+    """A model's response."""
 
     model: str
     text: str
@@ -2522,7 +2534,7 @@ class VoteMessage(TypedDict):
 
 
 class VoteRead(TypedDict):
-    """A vote. Of two models the one whose name comes first is a."""
+    """A vote. Model a is the one whose name comes first alphabetically."""
 
     a: VoteAnswer
     b: VoteAnswer

@@ -112,8 +112,8 @@ def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
 @pytest.mark.parametrize(
     ("stage", "options", "said"),
     [
-        ("sft", ["--beta", "1"], "--beta is of dpo, grpo, ppo, not of sft"),
-        ("dpo", ["--task-weights", "tool_selection=1"], "--task-weights is of sft"),
+        ("sft", ["--beta", "1"], "--beta only works with dpo, grpo, ppo, not sft"),
+        ("dpo", ["--task-weights", "tool_selection=1"], "--task-weights only works with sft"),
         ("sft", ["--task-weights", "flying=1"], "kinds of tasks"),
         ("sft", ["--set", "lora_rnk=1"], "did you mean 'lora_rank'"),
         ("sft", ["--set", "lora_rank"], "takes NAME=VALUE"),

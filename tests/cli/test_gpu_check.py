@@ -138,7 +138,7 @@ def test_a_probe_that_hangs_is_a_failing_row_and_leaves_no_process(tmp_path: Pat
     row = STUCK.run(ground)
 
     assert row.state == "failing"
-    assert "no end after 1.5 s" in row.detail
+    assert "timed out after 1.5 s" in row.detail
     assert "waiting for the other ranks" in row.detail
     assert row.seconds is not None
     assert row.seconds < 20
@@ -179,9 +179,9 @@ def test_without_a_gpu_the_check_fails_and_names_what_it_would_have_run(
 
     rows = list(examine(ground, libraries=[FOUNDATION], checks=CHECKS))
 
-    assert rows[0] == Row("driver", "failing", "nvidia-smi names no GPU")
+    assert rows[0] == Row("driver", "failing", "nvidia-smi lists no GPU")
     assert {row.check for row in rows[2:]} == {each.name for each in CHECKS}
-    assert {(row.state, row.detail) for row in rows[2:]} == {("skipped", "there is no GPU")}
+    assert {(row.state, row.detail) for row in rows[2:]} == {("skipped", "no GPU found")}
 
 
 def test_nothing_is_trained_where_pytorch_cannot_use_the_gpu(
@@ -206,7 +206,7 @@ def test_what_takes_more_gpus_or_a_missing_package_is_skipped_with_the_reason(
     rows = {row.check: row for row in examine(ground, libraries=[FOUNDATION], checks=[FINE, wide, special])}
 
     assert (rows["fine"].state, rows["wide"].state, rows["special"].state) == ("ok", "skipped", "skipped")
-    assert rows["wide"].detail == "it takes 2 GPUs, and there is 1"
+    assert rows["wide"].detail == "needs 2 GPUs, found 1"
     assert rows["special"].detail == "the package package_of_nobody is not installed"
 
 
@@ -292,12 +292,12 @@ def test_a_run_that_tells_every_step_and_leaves_a_checkpoint_is_ok(tell: Callabl
 @pytest.mark.parametrize(
     ("events", "complaint"),
     [
-        ([metrics(1), SAVED], "no metrics of step 2"),
+        ([metrics(1), SAVED], "no metrics for step 2"),
         ([metrics(1), metrics(2, train__loss="NaN"), SAVED], "train/loss is nan at step 2"),
         ([metrics(1), metrics(2, train__grad_norm="Infinity"), SAVED], "train/grad_norm is inf at step 2"),
         ([metrics(1), {**metrics(2), "values": {"train/lr": 0.1}}, SAVED], "step 2 has no train/loss"),
         ([metrics(1, train__grad_norm=0), metrics(2, train__grad_norm=0), SAVED], "nothing was trained"),
-        ([metrics(1), metrics(2)], "no checkpoint of step 2"),
+        ([metrics(1), metrics(2)], "no checkpoint for step 2"),
     ],
 )
 def test_a_run_that_lacks_something_fails(
@@ -333,7 +333,7 @@ def test_a_run_that_hangs_is_ended_and_says_how_far_it_came(tell: Callable[..., 
     row = tell({"kind": "progress", "phase": "loading"}, hangs=True)
 
     assert row.state == "failing"
-    assert "no end after 1.5 s, killed (phase: loading, 0 steps told)" in row.detail
+    assert "timed out after 1.5 s, killed (phase: loading, 0 steps reported)" in row.detail
     assert time.monotonic() - started < 30
 
 
@@ -343,7 +343,7 @@ def test_a_run_that_cannot_be_composed_fails_with_the_reason(ground: Ground) -> 
     row = run.run(ground)
 
     assert row.state == "failing"
-    assert "it cannot be composed: " in row.detail
+    assert "invalid settings: " in row.detail
     assert "batch_size" in row.detail
 
 

@@ -63,7 +63,7 @@ def test_trl_is_split_into_the_same_parts() -> None:
 
 
 def test_a_run_too_short_to_measure_is_said_to_be_so() -> None:
-    with pytest.raises(ValueError, match="no step was measured"):
+    with pytest.raises(ValueError, match="no steps were measured"):
         split_ours([metrics_event(1, 0.0), metrics_event(2, 1.0)], warm_up=2)
 
 

@@ -39,7 +39,7 @@ def test_waiting_ends_when_the_files_are_here(monkeypatch: pytest.MonkeyPatch) -
 def test_a_failed_fetch_says_why() -> None:
     client = Answers(model("failed", state_reason="The hub is away."))
 
-    with pytest.raises(Problem, match="'tiny' could not be fetched: The hub is away"):
+    with pytest.raises(Problem, match="'tiny' could not be downloaded: The hub is away"):
         wait_for_model(client, "mdl_1")
 
 

@@ -122,10 +122,10 @@ def _prove(
 
 
 def test_the_time_of_the_whole_set_is_said_with_its_bound() -> None:
-    assert "30.0 min in all" in proof.describe_time(1800, 2700)
-    assert "within[/green] the 45 min" in proof.describe_time(1800, 2700)
-    assert "over[/red] the 45 min" in proof.describe_time(2760, 2700)
-    assert proof.describe_time(90, None) == "1.5 min in all"
+    assert "30.0 min total" in proof.describe_time(1800, 2700)
+    assert "within[/green] the limit of 45 min" in proof.describe_time(1800, 2700)
+    assert "over[/red] the limit of 45 min" in proof.describe_time(2760, 2700)
+    assert proof.describe_time(90, None) == "1.5 min total"
 
 
 def test_the_table_shows_the_gain_over_the_control(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,5 +157,5 @@ def test_a_pretrained_model_has_its_own_proofs_and_no_bound_on_their_time() -> N
 
 
 def test_agents_are_proven_on_the_starter_model_alone() -> None:
-    with pytest.raises(Problem, match="agent_grpo cannot be proven on a pretrained model"):
+    with pytest.raises(Problem, match="agent_grpo can only be checked with the starter model"):
         proof.run_proofs(["grpo", "agent_grpo"], model="some-model", as_json=True)

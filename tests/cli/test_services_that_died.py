@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.services import service as services
+from trellis_cli.services.platform import load_platform
 from trellis_cli.services.process import ProcessIdentity, in_session, wait_until_gone
 from trellis_cli.services.redis import RedisService
 from trellis_cli.services.service import Service
 from trellis_cli.services.supervisor import Supervisor
+from trellis_cli.services.worker import WorkerService
 from trellis_testing.waiting import wait_until
 
 MakeSupervisor = Callable[..., Supervisor]
@@ -155,3 +157,18 @@ def test_services_that_know_the_right_address_are_left_alone(
     supervisor.up()
 
     assert told.pid == first_pid
+
+
+def test_temporary_files_of_a_killed_worker_are_gone_when_it_starts_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRELLIS_DATA_ROOT", str(tmp_path))
+    service = WorkerService(load_platform())
+    service.prepare()
+    folder = Path(service.environment()["TMPDIR"])
+    (folder / "pymp-abc").mkdir()
+
+    service.prepare()
+
+    assert folder.is_relative_to(tmp_path)
+    assert list(folder.iterdir()) == []

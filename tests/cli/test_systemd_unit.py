@@ -35,7 +35,7 @@ def test_the_files_are_written_and_what_is_missing_is_told(
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
 
-    with pytest.raises(Problem, match="not enabled") as problem:
+    with pytest.raises(Problem, match="couldn't enable it") as problem:
         install_service()
 
     assert "systemctl --user enable trellis.service" in (problem.value.hint or "")

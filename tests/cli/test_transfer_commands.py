@@ -92,7 +92,7 @@ def test_an_export_is_downloaded_and_a_broken_download_goes_on(platform: Platfor
 def test_a_file_that_is_another_one_is_not_kept(platform: Platform, tmp_path: Path) -> None:
     platform.content = b"GGUF and less"
 
-    with pytest.raises(Problem, match="not what the platform has made"):
+    with pytest.raises(Problem, match="has the wrong SHA-256"):
         transfers.gguf("bot", output=tmp_path)
 
     assert list(tmp_path.iterdir()) == []

@@ -27,4 +27,4 @@ def test_a_search_that_cannot_begin_says_why(tmp_path: Path, space: str, complai
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert complaint in done.stderr
     assert "RuntimeWarning" not in done.stderr
-    assert "cannot begin" in done.stderr.splitlines()[-2]
+    assert "cannot start" in done.stderr.splitlines()[-2]

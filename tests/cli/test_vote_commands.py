@@ -44,7 +44,7 @@ def test_no_decision_is_no_rate(platform: Platform, capsys: pytest.CaptureFixtur
 
     votes.win_rates()
 
-    assert "no decision" in capsys.readouterr().out
+    assert "no decisive votes" in capsys.readouterr().out
 
 
 def test_pairs_become_a_dataset(platform: Platform, capsys: pytest.CaptureFixture[str]) -> None:

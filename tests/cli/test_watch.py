@@ -60,7 +60,7 @@ def test_a_killed_service_is_started_again_and_told_of(
     assert supervisor.services[0].pid != first_pid
     assert (told.name, told.restarts, told.state) == ("redis", 1, "running")
     assert told.reason is not None
-    assert told.reason.startswith("it ended")
+    assert told.reason.startswith("it exited")
     assert told.died_at == pytest.approx(time.time(), abs=60)
 
 
@@ -88,7 +88,7 @@ def test_a_service_that_was_stopped_by_a_signal_is_replaced(
     assert not hung.is_alive
     reason = read(supervisor).reason
     assert reason is not None
-    assert "did not answer" in reason
+    assert "did not respond" in reason
 
 
 def test_what_dies_again_and_again_is_given_up_loudly_until_it_is_started_by_hand(
@@ -110,7 +110,7 @@ def test_what_dies_again_and_again_is_given_up_loudly_until_it_is_started_by_han
     watch.look()
 
     assert (given_up.state, given_up.restarts, stays_dead) == ("given_up", MOST_DEATHS, True)
-    assert any("GIVEN UP" in line and "./init.sh" in line for line in said)
+    assert any("GAVE UP" in line and "./init.sh" in line for line in said)
     assert read(supervisor).state == "running"
 
 

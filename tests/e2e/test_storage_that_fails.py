@@ -108,6 +108,6 @@ def test_a_platform_does_not_start_where_it_cannot_write() -> None:
     )
 
     assert done.returncode != 0
-    assert "/proc/trellis cannot be written" in " ".join(done.stderr.split())
+    assert "can't write to the data root /proc/trellis" in " ".join(done.stderr.split())
     assert "TRELLIS_DATA_ROOT" in done.stderr
     assert "Traceback" not in done.stderr

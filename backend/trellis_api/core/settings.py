@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
 from trellis_contracts.endpoints import JudgeEndpoint
 
+from trellis_api.core.pricing import SlotPrice
+
 GIB = 1024**3
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
 
@@ -57,10 +59,15 @@ class Settings(BaseSettings):
         45, gt=0, description="Time without a heartbeat after which a run counts as lost."
     )
     launch_timeout_s: float = Field(
-        20, gt=0, description="A launch that Ray has not heard of after this time lost its worker."
+        20, gt=0, description="Time after which a launch that Ray does not know counts as lost."
     )
     job_python: Path | None = Field(
         None, description="Python executable for jobs on the cluster; default: the platform's own."
+    )
+    job_isolation: Literal["auto", "required", "off"] = Field(
+        "auto",
+        description="Whether jobs and dry runs see only the files they use: where the machine permits it, "
+        "never without (they fail with isolation_unavailable), or not at all.",
     )
     sweep_interval_s: float = Field(2, gt=0, description="Polling interval of the workers.")
     max_exports: int = Field(
@@ -90,17 +97,17 @@ class Settings(BaseSettings):
         0,
         ge=0,
         le=64,
-        description="Experimental. Max adapters of one base model that an engine computes at once; 0 gives "
-        "each adapter an engine of its own, merged into its base.",
+        description="Experimental. Max adapters of one base model per engine; 0: each adapter gets its own "
+        "engine, merged into its base.",
     )
     wandb_api_key: SecretStr | None = Field(
         None,
         description="Weights & Biases key for fine-tuning jobs with a `wandb` integration, for the API and "
-        "workers. WANDB_BASE_URL names a server of your own.",
+        "workers. Set WANDB_BASE_URL if you host your own server.",
     )
     benchmark_mirror: Path | None = Field(
         None,
-        description="Folder with the files of benchmarks, used instead of the hub: gsm8k/test.jsonl, "
+        description="Folder with benchmark files, used instead of the Hub: gsm8k/test.jsonl, "
         "gsm8k/train.jsonl, math/test.jsonl, math/math500.jsonl, mmlu/stem_test.jsonl, "
         "humaneval/HumanEval.jsonl.gz.",
     )
@@ -115,47 +122,54 @@ class Settings(BaseSettings):
 
     flash_attention: bool | None = Field(
         None,
-        description="Whether flash-attn is installed where jobs run on GPUs; default: whether it is here. "
-        "Without it jobs run on PyTorch's attention, without packing.",
+        description="Whether flash-attn is installed where GPU jobs run; default: whether it is installed "
+        "here. Without it, jobs use PyTorch's attention without packing.",
     )
     judges: dict[str, JudgeEndpoint] = Field(
         {},
-        description='Chat endpoints that may judge responses, as JSON: {"name": {"base_url": "https://...", '
+        description='Endpoints of LLM judges, as JSON: {"name": {"base_url": "https://...", '
         '"model": "...", "key_variable": "NAME_OF_A_VARIABLE", "requests_per_minute": 60, '
-        '"input_price": 0.1, "output_price": 0.4}}; prices in dollars per million tokens.',
+        '"input_price": 0.1, "output_price": 0.4}}; prices in US dollars per million tokens.',
     )
-    dry_run_timeout_s: float = Field(600, gt=0, description="Time that a dry run of rewards may take.")
+    dry_run_timeout_s: float = Field(600, gt=0, description="Time limit of a reward dry run.")
 
     environment_timeout_s: float = Field(
-        1800, gt=0, description="Time that making an environment for agents may take."
+        1800, gt=0, description="Time limit for creating an agent environment."
     )
-    tool_call_timeout_s: float = Field(
-        20, gt=0, description="Time that a call of an environment's tool by hand may take."
-    )
+    tool_call_timeout_s: float = Field(20, gt=0, description="Time limit of a tool call in an environment.")
 
     workflow_install_timeout_s: float = Field(
-        900, gt=0, description="Time that installing the requirements of a workflow may take."
+        900, gt=0, description="Time limit for installing a workflow's requirements."
     )
     workflow_packages_bytes: int = Field(
-        4 * GIB, gt=0, description="Room that the requirements of one workflow may take."
+        4 * GIB, gt=0, description="Max disk space for a workflow's requirements."
     )
     workflow_hosts: list[str] = Field(
         [],
-        description='Hosts that workflows may ask with model.fetch, as JSON: ["api.example.com", '
-        '"search.internal:8443"]; default none. Their sandbox has no network.',
+        description='Hosts that workflows can reach with model.fetch, as JSON: ["api.example.com", '
+        '"search.internal:8443"]. Their sandbox has no other network access.',
     )
 
     allow_local_addresses: bool | None = Field(
         None,
-        description="Whether work on data may open addresses of this machine and of private networks that "
-        "a pipeline names; default: where TRELLIS_HOST is a loopback address. Link-local ones never.",
+        description="Whether data pipelines can access addresses of this machine and of private networks; "
+        "default: only if TRELLIS_HOST is a loopback address. Link-local addresses never.",
     )
     data_processes: int | None = Field(
-        None, ge=1, description="Processes of a pipeline's run; default one a core of the machine."
+        None, ge=1, description="Processes per pipeline run; default: one per core."
     )
     data_nice: int = Field(10, ge=0, le=19, description="Nice value (0–19) of data workers.")
     preview_timeout_s: float = Field(
-        120, gt=0, description="Time that a preview or a look at tokens may take."
+        120, gt=0, description="Time limit of a preview, including tokenized rows."
+    )
+    gpu_hour_price: float | None = Field(
+        None, gt=0, le=1e9, description="Price of a GPU-hour; jobs and launches then show their cost."
+    )
+    cpu_hour_price: float | None = Field(
+        None, gt=0, le=1e9, description="Price of a slot-hour on a CPU platform; as for gpu_hour_price."
+    )
+    currency: str = Field(
+        "USD", pattern="^[A-Z]{3}$", description="Currency of the prices, as an ISO 4217 code."
     )
 
     @field_validator("data_root")
@@ -203,6 +217,12 @@ class Settings(BaseSettings):
         if self.platform == "auto":
             return "cuda" if self.gpu_count else "cpu"
         return self.platform
+
+    @property
+    def slot_price(self) -> SlotPrice | None:
+        """What an hour of a slot of this platform costs; None where no price is set."""
+        price = self.gpu_hour_price if self.resolved_platform == "cuda" else self.cpu_hour_price
+        return None if price is None else SlotPrice(price, self.currency)
 
     @property
     def total_slots(self) -> int:

@@ -1,4 +1,4 @@
-"""``/endpoints``: serve models and checkpoints, and stop that."""
+"""``/endpoints``: serve models and checkpoints."""
 
 from typing import Annotated, Any
 
@@ -18,9 +18,9 @@ Responses = dict[int | str, dict[str, Any]]
 router = APIRouter(tags=["endpoints"], responses={401: ERROR_RESPONSES[401]})
 FOUND: Responses = {404: ERROR_RESPONSES[404]}
 CONFLICT: Responses = {**FOUND, 409: ERROR_RESPONSES[409]}
-EndpointId = Annotated[str, Path(description="Id of the endpoint.", pattern=id_pattern("ep"))]
-ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
-Step = Annotated[int, Path(ge=0, le=2**53, description="Step of the checkpoint.")]
+EndpointId = Annotated[str, Path(description="Endpoint ID.", pattern=id_pattern("ep"))]
+ModelId = Annotated[str, Path(description="Model ID.", pattern=id_pattern("mdl"))]
+Step = Annotated[int, Path(ge=0, le=2**53, description="Checkpoint step.")]
 
 
 @router.post("/models/{model_id}/endpoint", status_code=202, summary="Serve a model", responses=CONFLICT)
@@ -32,7 +32,7 @@ def serve_model(
     tasks: TasksDep,
     body: EndpointStart | None = None,
 ) -> EndpointRead:
-    """Start its endpoint; one that starts or is ready already is answered as it is."""
+    """Start its endpoint. If it is already starting or ready, returns it unchanged."""
     pair = service.start(
         session, settings, target=ModelTarget(model=model_id), request=body or EndpointStart()
     )
@@ -55,7 +55,7 @@ def serve_checkpoint(
     tasks: TasksDep,
     body: EndpointStart | None = None,
 ) -> EndpointRead:
-    """Its weights are put together first, as for an evaluation; an adapter is folded into its base."""
+    """Serve a saved checkpoint. Its weights are consolidated first; adapters are merged into their base."""
     target = CheckpointTarget(job=job_id, step=step)
     pair = service.start(session, settings, target=target, request=body or EndpointStart())
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
@@ -69,13 +69,13 @@ def list_endpoints(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[EndpointRead]:
-    """One for each model or checkpoint that was ever served."""
+    """List one endpoint per model or checkpoint that has been served."""
     return presentation.list_page(session, settings, cursor=cursor, limit=limit)
 
 
-@router.get("/endpoints/{endpoint_id}", summary="Read an endpoint", responses=FOUND)
+@router.get("/endpoints/{endpoint_id}", summary="Get an endpoint", responses=FOUND)
 def read_endpoint(endpoint_id: EndpointId, session: ReadSession, settings: SettingsDep) -> EndpointRead:
-    """With the last lines of output where it failed."""
+    """Read its state; if it failed, with the last lines of output."""
     pair = service.get_endpoint(session, endpoint_id=endpoint_id)
     return presentation.present(session, settings, pair)
 
@@ -88,7 +88,7 @@ def stop_endpoint(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> EndpointRead:
-    """Requests in flight get a few seconds. One that has stopped or failed stays so."""
+    """Stop it after a few seconds for in-flight requests. No effect if it has stopped or failed."""
     row, job = service.stop(session, endpoint_id=endpoint_id)
     if row.engine_id is None:
         tasks.send_later(background, task_names.STOP, job.id)

@@ -1,4 +1,4 @@
-"""Endpoints as clients ask for them and see them."""
+"""Request and response schemas of endpoints."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ MAX_IDLE_S = 7 * 24 * 3600
 
 
 class EndpointState(StrEnum):
-    """Where an endpoint is in its life."""
+    """The state of an endpoint."""
 
     STARTING = "starting"
     READY = "ready"
@@ -22,7 +22,7 @@ class EndpointState(StrEnum):
 
 
 class EndpointStart(BaseModel):
-    """How a model or checkpoint shall be served."""
+    """Options for serving a model or checkpoint."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,42 +30,42 @@ class EndpointStart(BaseModel):
         default=None,
         ge=10,
         le=MAX_IDLE_S,
-        description="Time without a request after which it stops; null: TRELLIS_ENDPOINT_IDLE_S.",
+        description="Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.",
     )
     max_model_len: int | None = Field(
         default=None,
         ge=16,
         le=2**24,
-        description="Tokens of prompt and answer together; null: as many as fit.",
+        description="Max prompt plus answer tokens; null: as many as fit.",
     )
 
 
 class EndpointRead(BaseModel):
-    """An endpoint as it stands."""
+    """An endpoint and its state."""
 
     id: str
-    name: str = Field(description="The `model` of requests to /v1: the model's name, or `job_...:200`.")
+    name: str = Field(description="Value of `model` in /v1 requests: the model's name, or `job_...:200`.")
     kind: Literal["model", "checkpoint"]
-    model: NamedReference | None = Field(description="The model, or the one that the job started from.")
-    job: NamedReference | None = Field(description="The training that the checkpoint is of.")
+    model: NamedReference | None = Field(description="The model, or the base model of the job.")
+    job: NamedReference | None = Field(description="The job that saved the checkpoint.")
     step: int | None
-    run_id: str = Field(description="The job that carries it out: its log and event stream.")
+    run_id: str = Field(description="The job that runs the endpoint, with its log and events.")
     attempt: int
     shares_engine_of: NamedReference | None = Field(
-        description="The base model whose engine serves this adapter; null for one with its own engine."
+        description="The base model whose engine serves this adapter; null if it has its own engine."
     )
     state: EndpointState
-    phase: str | None = Field(description="What a starting one is doing: null while it waits for room.")
-    state_since: datetime = Field(description="Since when it starts, is ready, or has ended.")
+    phase: str | None = Field(description="Start-up phase; null while queued.")
+    state_since: datetime = Field(description="When it entered this state.")
     queue_position: int | None
-    slots: int = Field(description="0 on a CPU, where it shares the cores.")
-    max_model_len: int | None = Field(description="Tokens of prompt and answer together, once it is ready.")
+    slots: int = Field(description="0 on a CPU, where endpoints share the cores.")
+    max_model_len: int | None = Field(description="Max prompt plus answer tokens; set once it is ready.")
     idle_timeout_s: float
     stops_at: datetime | None = Field(
-        description="When it stops if nobody uses it; null unless ready, and for an engine that adapters use."
+        description="When it stops if idle; null unless ready, and while adapters use its engine."
     )
     last_used_at: datetime | None
-    stopped_by: Literal["idle", "request"] | None = Field(description="Why it has stopped, where it has.")
+    stopped_by: Literal["idle", "request"] | None = Field(description="Why it stopped, if it did.")
     failure: Failure | None
     created_at: datetime
     can_start: bool

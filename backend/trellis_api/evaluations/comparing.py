@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from trellis_evaluation.comparison import Comparison
 
 log = logging.getLogger(__name__)
-_FOLDER = "comparisons"
+#: What was compared before data type and engine counted among the settings lies in another folder.
+_FOLDER = "comparisons-2"
 
 
 @dataclass(frozen=True)

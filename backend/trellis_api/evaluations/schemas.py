@@ -83,6 +83,9 @@ class EvaluationRead(Renamed):
     trigger: Literal["person", "training"] = Field(description="training: asked for by the job's settings.")
     target: EvaluationTarget
     benchmarks: list[AnyOrder] = Field(description="Each with its label.")
+    dataset_names: dict[str, str] = Field(
+        description="By label, of benchmarks on datasets of the platform that still exist."
+    )
     engine: EngineSettings
     seed: int
     priority: int

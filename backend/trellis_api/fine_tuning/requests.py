@@ -1,4 +1,4 @@
-"""Bodies of requests for fine-tuning. What is not among the fields is refused by name."""
+"""Request schemas of fine-tuning. Unknown fields are rejected by name."""
 
 from typing import Annotated, Literal
 
@@ -26,7 +26,7 @@ METADATA: TypeAdapter[dict[str, str]] = TypeAdapter(
 
 
 class Hyperparameters(Strict):
-    """What all methods have in common."""
+    """Hyperparameters of all methods."""
 
     n_epochs: Auto | Epochs = "auto"
     batch_size: Auto | Count = "auto"
@@ -34,13 +34,13 @@ class Hyperparameters(Strict):
 
 
 class DpoHyperparameters(Hyperparameters):
-    """Of preferences."""
+    """Hyperparameters of DPO."""
 
     beta: Auto | Annotated[float, Field(gt=0, le=100)] = "auto"
 
 
 class ReinforcementHyperparameters(Hyperparameters):
-    """Of reinforcement. ``reasoning_effort`` but the default is refused."""
+    """Hyperparameters of reinforcement. ``reasoning_effort`` only supports the default."""
 
     compute_multiplier: Auto | Annotated[float, Field(gt=0, le=64)] = "auto"
     eval_interval: Auto | Count = "auto"
@@ -49,26 +49,26 @@ class ReinforcementHyperparameters(Hyperparameters):
 
 
 class Supervised(Strict):
-    """Learn what the assistant says."""
+    """Supervised fine-tuning on assistant messages."""
 
     hyperparameters: Hyperparameters = Field(default_factory=Hyperparameters)
 
 
 class Dpo(Strict):
-    """Learn from pairs."""
+    """DPO on preference pairs."""
 
     hyperparameters: DpoHyperparameters = Field(default_factory=DpoHyperparameters)
 
 
 class Reinforcement(Strict):
-    """Learn from what a grader gives to sampled answers."""
+    """Reinforcement learning on graded responses."""
 
     grader: Grader
     hyperparameters: ReinforcementHyperparameters = Field(default_factory=ReinforcementHyperparameters)
 
 
 class Method(Strict):
-    """How to learn."""
+    """The fine-tuning method."""
 
     type: Literal["supervised", "dpo", "reinforcement"]
     supervised: Supervised | None = None
@@ -96,7 +96,7 @@ class Method(Strict):
 
 
 class WandbSettings(Strict):
-    """Where a run would be shown."""
+    """Weights & Biases settings."""
 
     project: str = Field(max_length=200)
     entity: str | None = Field(default=None, max_length=200)
@@ -105,7 +105,7 @@ class WandbSettings(Strict):
 
 
 class Integration(Strict):
-    """A service that is told of the job."""
+    """A service that receives the job's metrics."""
 
     type: str = Field(max_length=64)
     wandb: WandbSettings | None = None

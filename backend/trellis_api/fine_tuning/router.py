@@ -1,4 +1,4 @@
-"""``/v1/files`` and ``/v1/fine_tuning/jobs``, as OpenAI's clients speak them."""
+"""``/v1/files`` and ``/v1/fine_tuning/jobs``: OpenAI's fine-tuning API."""
 
 from typing import Annotated, Any, Literal
 
@@ -31,10 +31,10 @@ from trellis_api.fine_tuning.schemas import (
 from trellis_api.uploads import storage
 
 router = APIRouter(prefix=OPENAI_PREFIX, tags=["fine-tuning"], responses=OPENAI_RESPONSES)
-FileId = Annotated[str, Path(max_length=64, description="Id of a file (file-...).")]
-JobId = Annotated[str, Path(max_length=64, description="Id of a fine-tuning job (ftjob-...).")]
+FileId = Annotated[str, Path(max_length=64, description="File ID (file-...).")]
+JobId = Annotated[str, Path(max_length=64, description="Fine-tuning job ID (ftjob-...).")]
 After = Annotated[
-    str | None, Query(max_length=64, pattern=NO_NUL, description="Id of the last one of the page before.")
+    str | None, Query(max_length=64, pattern=NO_NUL, description="ID of the last item on the previous page.")
 ]
 Limit = Annotated[int, Query(ge=1, le=100)]
 FormDep = Annotated[ReceivedForm, Depends(receive_form(files.FIELDS))]
@@ -65,7 +65,7 @@ def create_file(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> FileObject:
-    """A worker reads its lines into a dataset; `status` is `processed` then, or `error` with the line."""
+    """A worker imports it as a dataset; `status` becomes `processed`, or `error` with the line."""
     with database.write() as session:
         row, task = files.add(session, settings, form)
         found = files.present(session, row)
@@ -82,7 +82,7 @@ def list_files(
     order: Literal["asc", "desc"] = "desc",
     purpose: Annotated[str | None, Query(max_length=64)] = None,
 ) -> FileList:
-    """Files for fine-tuning; there are none for other purposes."""
+    """List fine-tuning files; other purposes aren't supported."""
     if purpose not in (None, files.PURPOSE):
         return FileList(data=[], has_more=False, first_id=None, last_id=None)
     behind = files.get_file(session, file_id=after) if after else None
@@ -98,17 +98,17 @@ def list_files(
     )
 
 
-@router.get("/files/{file_id}", summary="Read a file's state")
+@router.get("/files/{file_id}", summary="Get a file")
 def read_file(file_id: FileId, session: ReadSession) -> FileObject:
-    """Whether its lines could be read. Also of the result file that a job names."""
+    """Get a file's status. Also works for a job's result file."""
     if found := results.find(session, file_id=file_id):
         return results.present(session, *found)
     return files.present(session, files.get_file(session, file_id=file_id))
 
 
-@router.get("/files/{file_id}/content", summary="Read a file's content", response_class=Response)
+@router.get("/files/{file_id}/content", summary="Get a file's content", response_class=Response)
 def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsDep) -> Response:
-    """The bytes as they were uploaded; of a result file, the figures of each step as CSV."""
+    """Download the uploaded bytes; for a result file, the metrics of each step as CSV."""
     if found := results.find(session, file_id=file_id):
         headers = {"Content-Disposition": disposition(results.FILENAME)}
         return Response(results.write(session, found[1]), media_type="text/csv", headers=headers)
@@ -120,7 +120,7 @@ def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsD
 
 @router.delete("/files/{file_id}", summary="Delete a file and its rows")
 def delete_file(file_id: FileId, session: WriteSession, settings: SettingsDep) -> FileDeleted:
-    """Refused while a job that is not finished learns from it."""
+    """Fails while an unfinished job uses the file."""
     files.delete(session, settings, file_id=file_id)
     return FileDeleted(id=file_id)
 
@@ -133,7 +133,7 @@ def create_fine_tuning_job(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> JobObject:
-    """A job of the platform with a recipe; its end is a model `ft:<base>:<suffix>:<id>`."""
+    """Start a platform job; its result is a model `ft:<base>:<suffix>:<id>`."""
     row = service.create(session, settings, body)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, row)
@@ -148,12 +148,12 @@ def list_fine_tuning_jobs(
     metadata: Annotated[
         Literal["null"] | None,
         Query(
-            description="`metadata[key]=value`: jobs with this value; `metadata=null`: those without any.",
+            description="`metadata[key]=value`: jobs with this value; `metadata=null`: without metadata.",
             json_schema_extra=DEEP_OBJECT,
         ),
     ] = None,
 ) -> JobList:
-    """Newest first."""
+    """List jobs, newest first."""
     behind = service.get_job(session, job_id=after) if after else None
     wanted = None if metadata else _read_metadata(request)
     conditions = repository.has_metadata(wanted)
@@ -172,9 +172,9 @@ def _read_metadata(request: Request) -> dict[str, str]:
         ) from error
 
 
-@router.get("/fine_tuning/jobs/{fine_tuning_job_id}", summary="Read a fine-tuning job")
+@router.get("/fine_tuning/jobs/{fine_tuning_job_id}", summary="Get a fine-tuning job")
 def read_fine_tuning_job(fine_tuning_job_id: JobId, session: ReadSession) -> JobObject:
-    """Its status, and its model once it has succeeded."""
+    """Get its status and, once it has succeeded, its model."""
     return presentation.present(session, service.get_job(session, job_id=fine_tuning_job_id))
 
 
@@ -182,7 +182,7 @@ def read_fine_tuning_job(fine_tuning_job_id: JobId, session: ReadSession) -> Job
 def cancel_fine_tuning_job(
     fine_tuning_job_id: JobId, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> JobObject:
-    """End it for good; checkpoints stay."""
+    """Cancel it permanently; checkpoints are kept."""
     row, stopped = service.cancel(session, job_id=fine_tuning_job_id)
     if stopped is not None:
         tasks.send_later(background, task_names.STOP, stopped)
@@ -193,7 +193,7 @@ def cancel_fine_tuning_job(
 def pause_fine_tuning_job(
     fine_tuning_job_id: JobId, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> JobObject:
-    """It writes a checkpoint and gives its slot back."""
+    """Save a checkpoint and free the slot."""
     row, stopped = service.pause(session, job_id=fine_tuning_job_id)
     if stopped is not None:
         tasks.send_later(background, task_names.STOP, stopped)
@@ -208,7 +208,7 @@ def resume_fine_tuning_job(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> JobObject:
-    """From its last checkpoint."""
+    """Continue from its last checkpoint."""
     row = service.resume(session, settings, job_id=fine_tuning_job_id)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, row)
@@ -218,7 +218,7 @@ def resume_fine_tuning_job(
 def list_fine_tuning_events(
     fine_tuning_job_id: JobId, session: ReadSession, after: After = None, limit: Limit = 20
 ) -> EventList:
-    """Newest first: states, checkpoints, and the figures of each step."""
+    """List states, checkpoints and metrics of each step, newest first."""
     row = service.get_job(session, job_id=fine_tuning_job_id)
     return events.list_page(session, row, after=after, limit=limit)
 
@@ -227,6 +227,6 @@ def list_fine_tuning_events(
 def list_fine_tuning_checkpoints(
     fine_tuning_job_id: JobId, session: ReadSession, after: After = None, limit: Limit = 10
 ) -> CheckpointList:
-    """Newest first; `fine_tuned_model_checkpoint` may be the `model` of a request."""
+    """List them, newest first; requests can use `fine_tuned_model_checkpoint` as `model`."""
     row = service.get_job(session, job_id=fine_tuning_job_id)
     return presentation.list_checkpoints(session, row, after=after, limit=limit)

@@ -1,4 +1,4 @@
-"""Files and fine-tuning jobs as OpenAI's API shows them; names and kinds of fields are its."""
+"""Response schemas of files and fine-tuning jobs; fields are those of OpenAI's API."""
 
 from typing import Any, Literal
 
@@ -15,12 +15,12 @@ class FileObject(BaseModel):
     filename: str
     purpose: str
     status: Literal["uploaded", "processed", "error"]
-    status_details: str | None = Field(default=None, description="Why its rows cannot be learned from.")
+    status_details: str | None = Field(default=None, description="Why the file can't be used for training.")
     expires_at: int | None = None
 
 
 class FileList(BaseModel):
-    """Files."""
+    """A list of files."""
 
     object: Literal["list"] = "list"
     data: list[FileObject]
@@ -30,7 +30,7 @@ class FileList(BaseModel):
 
 
 class FileDeleted(BaseModel):
-    """A file is gone."""
+    """A deleted file."""
 
     id: str
     object: Literal["file"] = "file"
@@ -45,7 +45,7 @@ class JobError(BaseModel):
     param: str | None = None
 
 
-#: As in OpenAI's API, and ``paused`` for a job that rests.
+#: As in OpenAI's API, and ``paused``.
 Status = Literal["validating_files", "queued", "running", "paused", "succeeded", "failed", "cancelled"]
 
 
@@ -72,11 +72,11 @@ class JobObject(BaseModel):
     metadata: dict[str, str] | None
     method: dict[str, Any]
     suffix: str | None
-    trellis_job_id: str | None = Field(description="The job of the platform that carries it out.")
+    trellis_job_id: str | None = Field(description="ID of the platform job that runs it.")
 
 
 class JobList(BaseModel):
-    """Fine-tuning jobs."""
+    """A list of fine-tuning jobs."""
 
     object: Literal["list"] = "list"
     data: list[JobObject]
@@ -84,7 +84,7 @@ class JobList(BaseModel):
 
 
 class EventObject(BaseModel):
-    """Something that happened to a job."""
+    """An event of a job."""
 
     id: str
     object: Literal["fine_tuning.job.event"] = "fine_tuning.job.event"
@@ -96,7 +96,7 @@ class EventObject(BaseModel):
 
 
 class EventList(BaseModel):
-    """Events, newest first."""
+    """A list of events, newest first."""
 
     object: Literal["list"] = "list"
     data: list[EventObject]
@@ -104,7 +104,7 @@ class EventList(BaseModel):
 
 
 class CheckpointObject(BaseModel):
-    """A checkpoint that answers requests under its name."""
+    """A checkpoint that requests can use as `model`."""
 
     id: str
     object: Literal["fine_tuning.job.checkpoint"] = "fine_tuning.job.checkpoint"
@@ -116,7 +116,7 @@ class CheckpointObject(BaseModel):
 
 
 class CheckpointList(BaseModel):
-    """Checkpoints, newest first."""
+    """A list of checkpoints, newest first."""
 
     object: Literal["list"] = "list"
     data: list[CheckpointObject]

@@ -19,6 +19,8 @@ def update(session: Session, *, job_id: str, changes: JobUpdate) -> Job:
                 {"state": job.state.value},
             )
         job.priority = changes.priority
+        # Among the jobs of another priority it stands by its age.
+        job.ordered_at = None
     if changes.name is not None:
         job.name = changes.name
     if changes.group is not None:

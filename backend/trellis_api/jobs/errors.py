@@ -176,3 +176,15 @@ class ToolsNotShown(InvalidRequest):
     """The model's chat template shows no tools, and the recipe trains an agent that has some."""
 
     code = "tools_not_shown"
+
+
+class CannotMoveBefore(Conflict):
+    """A queued job cannot stand before that one."""
+
+    code = "cannot_move_before"
+
+
+class UnknownField(InvalidRequest):
+    """A list of jobs has no such field."""
+
+    code = "unknown_field"

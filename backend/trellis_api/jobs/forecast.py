@@ -4,6 +4,7 @@ Nothing is guessed: without a measured run that was alike the time is null, and 
 """
 
 import heapq
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from trellis_recipes.compose import ComposeRequest, Composition
 from trellis_recipes.memory.settings import IncompleteConfiguration
 from trellis_recipes.recipe_parameters import Value, resolve_parameters
 
+from trellis_api.core.pricing import SlotPrice
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import repository
 from trellis_api.jobs.disk import count_run_steps, estimate_use
@@ -57,7 +59,7 @@ def forecast(
     measured = list_alike(session, job=job, model=model)
     return RunForecast(
         steps=steps,
-        time=_tell_time(measured, steps=steps, rows=rows, gpus=job.gpus),
+        time=_tell_time(measured, steps=steps, rows=rows, gpus=job.gpus, price=settings.slot_price),
         start=_tell_start(session, settings, job=job),
         disk=_tell_disk(composition, request),
     )
@@ -130,7 +132,7 @@ def _measure(other: Job, job: Job) -> Measured | None:
 
 
 def _tell_time(
-    measured: Sequence[Measured], *, steps: int | None, rows: int, gpus: int
+    measured: Sequence[Measured], *, steps: int | None, rows: int, gpus: int, price: SlotPrice | None
 ) -> TimeForecast | None:
     if not measured or not steps:
         return None
@@ -145,6 +147,7 @@ def _tell_time(
         step_s=round(step_s, 4),
         rows_per_s=round(rows / step_s, 2),
         slot_hours=round(seconds * gpus / 3600, 4),
+        cost=None if price is None else price.of(seconds * gpus),
         runs=[each.job_id for each in measured],
         is_same_data=all(each.is_same_data for each in measured),
     )
@@ -152,37 +155,51 @@ def _tell_time(
 
 def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForecast:
     """Let the running jobs end at their ETA and the queue follow; null where one of them cannot be told."""
+    ahead = [each for each in _list_waiting(session) if each.priority >= job.priority]
+    return _follow_queue(session, settings, waiting=[*ahead, job])[-1]
+
+
+def list_starts(session: Session, settings: Settings, *, queued: Sequence[Job]) -> dict[str, StartForecast]:
+    """When each queued training starts, by its id; the others hold no slot that it waits for."""
+    waiting = [each for each in queued if each.gpus and each.kind == TRAIN]
+    starts = _follow_queue(session, settings, waiting=waiting)
+    return {each.id: start for each, start in zip(waiting, starts, strict=True)}
+
+
+def _list_waiting(session: Session) -> list[Job]:
+    return [each for each in repository.list_queued(session) if each.gpus and each.kind == TRAIN]
+
+
+def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job]) -> list[StartForecast]:
+    """Starts of waiting jobs: each takes its slots as those before it end, and none overtakes another."""
     running = [each for each in repository.list_holding_slots(session) if each.gpus]
-    ahead = [
-        each
-        for each in repository.list_queued(session)
-        if each.gpus and each.kind == TRAIN and each.priority >= job.priority
-    ]
     free = settings.total_slots - sum(each.gpus for each in running)
-    if not ahead and free >= job.gpus:
-        return StartForecast(seconds=0.0, jobs_ahead=0)
-    ends: list[tuple[float, int]] = []
-    for each in running:
-        eta = 0.0 if each.state == JobState.STOPPING else estimate_eta_s(each)
-        if eta is None:
-            return StartForecast(seconds=None, jobs_ahead=len(ahead), unknown=each.name)
-        heapq.heappush(ends, (eta, each.gpus))
+    ends = [(_left_s(each), each.gpus, each.name) for each in running]
+    heapq.heapify(ends)
     now = 0.0
     known: _Known = {}
-    for each in [*ahead, job]:
-        while free < each.gpus and ends:
-            now, given = heapq.heappop(ends)
+    starts: list[StartForecast] = []
+    for ahead, job in enumerate(waiting):
+        while free < job.gpus and ends and ends[0][0] < math.inf:
+            now, given, _ = heapq.heappop(ends)
             free += given
-        if free < each.gpus:
-            return StartForecast(seconds=None, jobs_ahead=len(ahead))
-        if each is job:
-            return StartForecast(seconds=round(now, 1), jobs_ahead=len(ahead))
-        length = _length_s(session, each, known)
-        if length is None:
-            return StartForecast(seconds=None, jobs_ahead=len(ahead), unknown=each.name)
-        free -= each.gpus
-        heapq.heappush(ends, (now + length, each.gpus))
-    return StartForecast(seconds=None, jobs_ahead=len(ahead))
+        if free < job.gpus:
+            unknown = ends[0][2] if ends else None
+            rest = range(ahead, len(waiting))
+            return [*starts, *(StartForecast(seconds=None, jobs_ahead=n, unknown=unknown) for n in rest)]
+        starts.append(StartForecast(seconds=round(now, 1), jobs_ahead=ahead))
+        if job is waiting[-1]:
+            break
+        length = _length_s(session, job, known)
+        free -= job.gpus
+        heapq.heappush(ends, (math.inf if length is None else now + length, job.gpus, job.name))
+    return starts
+
+
+def _left_s(job: Job) -> float:
+    """Seconds to the end of a job that holds slots; without an ETA it never ends."""
+    eta = 0.0 if job.state == JobState.STOPPING else estimate_eta_s(job)
+    return math.inf if eta is None else eta
 
 
 #: Runs that were alike, by recipe, model, slots and data: a queue often holds many jobs of one kind.

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, Field
 
+from trellis_api.core.pricing import Cost
+
 
 class TimeForecast(BaseModel):
     """Estimated duration, based on comparable runs."""
@@ -12,6 +14,7 @@ class TimeForecast(BaseModel):
     step_s: float
     rows_per_s: float = Field(description="Rows, or responses, that a step works on.")
     slot_hours: float = Field(description="Hours times slots: GPU-hours on a GPU platform.")
+    cost: Cost | None = Field(description="Of the slot-hours; null where the owner set no price.")
     runs: list[str] = Field(description="Ids of the jobs that it was computed from.")
     is_same_data: bool = Field(description="All of them trained on this dataset; otherwise on others.")
 

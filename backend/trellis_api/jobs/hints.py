@@ -54,6 +54,14 @@ HINTS: dict[str, Text] = {
         "platform and its training package may have different versions.",
         zh="任务无法读取其规格说明。请复制任务重新启动；若仍失败，平台与训练包的版本可能不一致。",
     ),
+    "isolation_unavailable": Text(
+        en="TRELLIS_JOB_ISOLATION=required, but this machine doesn't permit user and mount namespaces. "
+        "Run ./init.sh doctor there, and allow them (in a container: a seccomp profile that permits them), "
+        "or set TRELLIS_JOB_ISOLATION=auto.",
+        zh="TRELLIS_JOB_ISOLATION=required，但该机器不允许用户和挂载命名空间。"
+        "请在该机器上运行 ./init.sh doctor，"
+        "并放开限制（容器中需要允许它们的 seccomp 配置），或设置 TRELLIS_JOB_ISOLATION=auto。",
+    ),
     "bad_configuration": Text(
         en="The engine rejected the configuration. The last log lines name the key; "
         "compare it with the preview.",
@@ -114,9 +122,9 @@ HINTS: dict[str, Text] = {
     ),
     "sampling_exhausted": Text(
         en="Most prompts have all-correct or all-wrong responses, so there is no learning "
-        "signal. Use data closer to the model's ability, a larger group, a "
+        "signal; the reason gives both shares. Use data closer to the model's ability, a larger group, a "
         "finer-grained reward, or allow more batches.",
-        zh="多数提示的回答全对或全错，没有可学习的信号。请换用更贴合模型能力的数据、增大组大小、使用更细粒度的奖励，"
+        zh="多数提示的回答全对或全错，没有可学习的信号；原因中给出两者的比例。请换用更贴合模型能力的数据、增大组大小、使用更细粒度的奖励，"
         "或允许采样更多批次。",
     ),
     "kv_cache_too_small": Text(

@@ -95,6 +95,8 @@ class Job(SQLModel, table=True):
 
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     queued_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+    #: Where it stands among jobs of its priority, where a person moved it; None: as of ``queued_at``.
+    ordered_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     launched_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     started_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

@@ -6,7 +6,9 @@ from typing import cast
 from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
 
+from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs import headline, log_store, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
@@ -16,6 +18,8 @@ from trellis_api.jobs.best import list_headline
 from trellis_api.jobs.data_fit import format_of
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
+from trellis_api.jobs.field_schemas import FieldValue
+from trellis_api.jobs.fields import JobField, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.repository import JobFilter
@@ -44,16 +48,23 @@ def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
     return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
-def present_measured(session: Session, *, job: Job, metric: str | None) -> JobRead:
-    """One job in detail, with a metric as in a list of jobs: ``metric``, or its headline."""
+def present_measured(session: Session, *, job: Job, metric: str | None, price: SlotPrice | None) -> JobRead:
+    """One job in detail, with cost and metric as in a list of jobs: ``metric``, or its headline."""
     metrics = headline.summarise(session, jobs=[job], metric=metric)
-    return present_all(session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics)[0]
+    return present_all(session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics, price=price)[0]
 
 
 def list_page(
-    session: Session, *, wanted: JobFilter, order: JobOrder, cursor: str | None, limit: int
+    session: Session,
+    *,
+    wanted: JobFilter,
+    order: JobOrder,
+    fields: Sequence[JobField] = (),
+    price: SlotPrice | None = None,
+    cursor: str | None,
+    limit: int,
 ) -> Page[JobRead]:
-    """One page of jobs in the order that is asked for, each with one metric."""
+    """One page of jobs in the order that is asked for, each with one metric and the given fields."""
     shown: Sequence[Job]
     if (order.sort, order.direction) == (JobSort.CREATED, "desc"):
         before = decode_time_position(cursor) if cursor is not None else None
@@ -64,7 +75,9 @@ def list_page(
         statement = repository.select_jobs(wanted)
         shown, next_cursor = list_sorted(session, statement, order=order, after=after, limit=limit)
     metrics = headline.summarise(session, jobs=shown, metric=order.metric)
-    return Page(items=present_all(session, jobs=shown, metrics=metrics), next_cursor=next_cursor)
+    values = read_values(session, jobs=shown, fields=fields)
+    items = present_all(session, jobs=shown, metrics=metrics, fields=values, price=price)
+    return Page(items=items, next_cursor=next_cursor)
 
 
 def present_all(
@@ -74,6 +87,8 @@ def present_all(
     has_detail: bool = False,
     has_notes: bool = False,
     metrics: Mapping[str, HeadlineMetric] | None = None,
+    fields: Mapping[str, dict[str, FieldValue]] | None = None,
+    price: SlotPrice | None = None,
 ) -> list[JobRead]:
     """Many jobs, with a fixed number of queries."""
     run_times = repository.sum_earlier_run_times(session, jobs=jobs)
@@ -130,12 +145,14 @@ def present_all(
             finished_at=job.finished_at,
             stop_requested_at=job.stop_requested_at,
             earlier_run_time_s=run_times.get(job.id, 0.0),
+            cost=_cost(job, earlier_s=run_times.get(job.id, 0.0), price=price),
             progress=present_progress(job),
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
             failure=_failure(session, job=job, has_lines=has_detail),
             headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
             metric=(metrics or {}).get(job.id),
+            fields=(fields or {}).get(job.id, {}),
             alarm_count=len(alarms.active(job)),
             worst_alarm=find_worst(alarms.active(job)),
             alarms=(
@@ -152,6 +169,14 @@ def present_all(
         )
         for job in jobs
     ]
+
+
+def _cost(job: Job, *, earlier_s: float, price: SlotPrice | None) -> Cost | None:
+    is_begun = job.started_at is not None or earlier_s > 0
+    if price is None or not job.gpus or not is_begun:
+        return None
+    own_s = ((job.finished_at or utc_now()) - job.started_at).total_seconds() if job.started_at else 0.0
+    return price.of(job.gpus * (earlier_s + max(0.0, own_s)))
 
 
 def estimate_eta_s(job: Job) -> float | None:

@@ -28,9 +28,14 @@ from trellis_api.jobs.models import (
 #: PostgreSQL advisory lock under which jobs are admitted, one admission at a time.
 ADMISSION_LOCK = 7_240_001
 _IS_QUEUED = col(Job.state) == JobState.QUEUED
-#: Evaluations stand behind everything else; then priority, then first in, first out. A place in line means
-#: something only in the order of the launches.
-_LAUNCH_ORDER = (col(Job.kind) == EVALUATE, col(Job.priority).desc(), col(Job.queued_at), col(Job.id))
+#: Evaluations stand behind everything else; then priority, then first in, first out, unless somebody moved
+#: the job. A place in line means something only in the order of the launches.
+_LAUNCH_ORDER = (
+    col(Job.kind) == EVALUATE,
+    col(Job.priority).desc(),
+    func.coalesce(col(Job.ordered_at), col(Job.queued_at)),
+    col(Job.id),
+)
 
 
 @dataclass(frozen=True)

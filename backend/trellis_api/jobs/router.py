@@ -10,9 +10,12 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import editing, presentation, service, submit
+from trellis_api.jobs import editing, fields, presentation, queue, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
+from trellis_api.jobs.field_schemas import JobFieldsRead
+from trellis_api.jobs.fields import MAX_FIELDS, FieldText
+from trellis_api.jobs.queue_schemas import JobQueue, QueueMove
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
 from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
@@ -54,6 +57,7 @@ def preview_job(
 @router.get("", summary="List jobs, newest first or by a column", responses={422: ERROR_RESPONSES[422]})
 def list_jobs(
     session: ReadSession,
+    settings: SettingsDep,
     state: Annotated[list[JobState] | None, Query(description="Any of these states.")] = None,
     kind: Annotated[JobKind | None, Query(description="Of this kind; default all.")] = None,
     recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
@@ -78,7 +82,10 @@ def list_jobs(
     group: Annotated[
         str | None, Query(description="Jobs of this group.", max_length=200, pattern=NO_NUL)
     ] = None,
-    sort: Annotated[JobSort, Query(description="Column; jobs without a value come last.")] = JobSort.CREATED,
+    sort: Annotated[
+        JobSort | FieldText,
+        Query(description="Column, or a field as in `fields`; jobs without a value come last."),
+    ] = JobSort.CREATED,
     order: Annotated[Direction, Query(description="Ascending or descending.")] = "desc",
     metric: Annotated[
         str | None,
@@ -89,12 +96,21 @@ def list_jobs(
             pattern=NO_NUL,
         ),
     ] = None,
+    field: Annotated[
+        list[FieldText] | None,
+        Query(
+            alias="fields",
+            description="Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, "
+            "`metrics.best.KEY` or `metrics.at.STEP.KEY`.",
+            max_length=MAX_FIELDS,
+        ),
+    ] = None,
     cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
     """All given filters must match. A cursor is only valid for the same order."""
     if sort in BY_METRIC and metric is None:
-        raise SortNeedsMetric(f"To sort by {sort.value}, set `metric` to the metric's key.")
+        raise SortNeedsMetric(f"To sort by {sort}, set `metric` to the metric's key.")
     parameters = {"environment": environment, "workflow": workflow}
     wanted = JobFilter(
         states=tuple(state or ()),
@@ -108,14 +124,47 @@ def list_jobs(
         group=group,
         params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )
-    by = JobOrder(sort, order, metric)
-    return presentation.list_page(session, wanted=wanted, order=by, cursor=cursor, limit=limit)
+    by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric)
+    shown = [fields.parse_field(each) for each in dict.fromkeys(field or ())]
+    return presentation.list_page(
+        session,
+        wanted=wanted,
+        order=by,
+        fields=shown,
+        price=settings.slot_price,
+        cursor=cursor,
+        limit=limit,
+    )
+
+
+@router.get("/queue", summary="List the queue in launch order")
+def read_queue(session: ReadSession, settings: SettingsDep) -> JobQueue:
+    """At most 200 jobs, each with its expected start."""
+    return queue.read(session, settings)
+
+
+@router.post(
+    "/{job_id}/move",
+    summary="Move a queued job within the queue",
+    responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
+)
+def move_job(job_id: JobId, body: QueueMove, session: WriteSession, settings: SettingsDep) -> JobQueue:
+    """Its priority changes only where it must: to that of its new neighbors."""
+    queue.move(session, job_id=job_id, before=body.before)
+    return queue.read(session, settings)
+
+
+@router.get("/fields", summary="List fields to show as columns of jobs")
+def list_job_fields(session: ReadSession) -> JobFieldsRead:
+    """Parameters and metrics of the newest 200 trainings."""
+    return fields.list_offered(session)
 
 
 @router.get("/{job_id}", summary="Read a job", responses=JOB_RESPONSES)
 def read_job(
     job_id: JobId,
     session: ReadSession,
+    settings: SettingsDep,
     metric: Annotated[
         str | None,
         Query(
@@ -128,7 +177,7 @@ def read_job(
 ) -> JobRead:
     """With the last lines of output where it failed."""
     job = service.get_job(session, job_id=job_id)
-    return presentation.present_measured(session, job=job, metric=metric)
+    return presentation.present_measured(session, job=job, metric=metric, price=settings.slot_price)
 
 
 @router.patch(

@@ -11,11 +11,13 @@ from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
+from trellis_api.core.pricing import Cost
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
 from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
+from trellis_api.jobs.field_schemas import FieldValue
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.forecast_schemas import RunForecast
 
@@ -347,6 +349,10 @@ class JobRead(BaseModel):
     finished_at: datetime | None
     stop_requested_at: datetime | None
     earlier_run_time_s: float = Field(description="Total seconds of earlier attempts.")
+    cost: Cost | None = Field(
+        description="Run time of all attempts times slots, at the current price. Null without slots, before "
+        "the first attempt and where the owner set no price (only when listing or reading jobs)."
+    )
     progress: Progress
     eta_s: float | None = Field(description="Seconds to the last step, at this attempt's speed so far.")
     queue_position: int | None = Field(description="1 is next; null unless queued.")
@@ -354,6 +360,9 @@ class JobRead(BaseModel):
     headline_metrics: list[str] = Field(description="Keys to chart first.")
     metric: HeadlineMetric | None = Field(
         description="The requested metric, else its first reported headline metric (only in lists)."
+    )
+    fields: dict[str, FieldValue] = Field(
+        description="Values of the requested fields, null where there is none (only in lists).",
     )
     alarm_count: int = Field(description="Active alarms.")
     worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")

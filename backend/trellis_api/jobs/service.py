@@ -174,7 +174,9 @@ def settle(
         job.reason = reason or (row.reason if row else None)
         job.cause = cause or (row.cause if row else None)
     elif state == JobState.SUCCEEDED:
-        job.reason = job.cause = None  # it came to its end before a stop that had a reason reached it
+        # It came to its end before a stop that had a reason reached it; its own note on the end stays.
+        job.reason = row.reason if row is not None and row.outcome == JobState.SUCCEEDED else None
+        job.cause = None
     if row is not None:
         row.finished_at = utc_now()
         row.exit_code = exit_code
@@ -218,6 +220,7 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     alarms.replace_attempt(session, job_id=job.id)
     job.attempt += 1
     job.queued_at = utc_now()
+    job.ordered_at = None
     job.launched_at = job.started_at = job.finished_at = job.stop_requested_at = None
     job.exit_code = job.reason = job.cause = job.phase = None
     job.first_step = job.first_step_at = job.last_step_at = None

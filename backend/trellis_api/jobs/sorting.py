@@ -10,19 +10,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Float, Select, and_, case, cast, func, or_, select, true, union_all
+from sqlalchemy import ColumnElement, Float, Select, and_, case, cast, func, or_, select, true
 from sqlmodel import Session, col
 from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import UtcDateTime, utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs.best import suit_mode
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs import field_order
+from trellis_api.jobs.fields import JobField, is_text
 from trellis_api.jobs.models import Attempt, Job, JobTag
 from trellis_api.models.models import Model
 
-_LARGEST = 1.7976931348623157e308
 Direction = Literal["asc", "desc"]
 
 
@@ -36,6 +35,7 @@ class JobSort(StrEnum):
     DATASET = "dataset"
     STATE = "state"
     DURATION = "duration"
+    COST = "cost"
     PROGRESS = "progress"
     STARRED = "starred"
     TAGS = "tags"
@@ -50,7 +50,7 @@ BY_METRIC = frozenset({JobSort.METRIC_LAST, JobSort.METRIC_BEST})
 class JobOrder:
     """By what jobs are listed, and from which end; ``metric`` is the key for those sorted by a metric."""
 
-    sort: JobSort = JobSort.CREATED
+    sort: JobSort | JobField = JobSort.CREATED
     direction: Direction = "desc"
     metric: str | None = None
 
@@ -66,23 +66,27 @@ class Position:
     def encode(self, order: JobOrder) -> str:
         """The cursor of the page behind it, good for this order alone."""
         value = self.value.isoformat() if isinstance(self.value, datetime) else self.value
-        return encode_cursor(order.sort, order.direction, value, self.job_id, self.now.isoformat())
+        return encode_cursor(str(order.sort), order.direction, value, self.job_id, self.now.isoformat())
 
 
 def decode_position(cursor: str, order: JobOrder) -> Position:
     """Unpack a cursor; ``InvalidCursor`` for one of another order."""
     sort, direction, value, job_id, moment = decode_cursor(cursor, parts=5)
-    if (sort, direction) != (order.sort, order.direction) or not isinstance(job_id, str):
+    if (sort, direction) != (str(order.sort), order.direction) or not isinstance(job_id, str):
         raise InvalidCursor("The cursor doesn't match this sort order.")
     now = _read_instant(moment)
     if order.sort == JobSort.CREATED:
         return Position(_read_instant(value), job_id, now)
-    expected = str if order.sort in _TEXTS else (int, float)
+    expected = str if _has_texts(order.sort) else (int, float)
     if value is not None and not isinstance(value, expected):
         raise InvalidCursor("Invalid cursor.")
     if "\x00" in job_id or (isinstance(value, str) and "\x00" in value):
         raise InvalidCursor("Invalid cursor.")
     return Position(value, job_id, now)
+
+
+def _has_texts(sort: JobSort | JobField) -> bool:
+    return is_text(sort) if isinstance(sort, JobField) else sort in _TEXTS
 
 
 _TEXTS = frozenset({JobSort.NAME, JobSort.RECIPE, JobSort.MODEL, JobSort.DATASET, JobSort.TAGS})
@@ -123,12 +127,17 @@ def _behind(
 
 def _express(order: JobOrder, *, dialect: str, now: datetime) -> ColumnElement[Any]:
     match order.sort:
+        case JobField():
+            return field_order.express(order.sort, dialect=dialect)
         case JobSort.METRIC_LAST:
-            return _last_value(order.metric or "")
+            return field_order.last_value(order.metric or "")
         case JobSort.METRIC_BEST:
-            return _best_value(order.metric or "")
+            return field_order.best_value(order.metric or "")
         case JobSort.DURATION:
             return _duration_s(dialect, now)
+        case JobSort.COST:
+            # One price holds for all: slot-seconds are in the order of their cost.
+            return _duration_s(dialect, now) * func.nullif(col(Job.gpus), 0)
         case sort:
             found: ColumnElement[Any] = _COLUMNS[sort]
             return found
@@ -159,38 +168,6 @@ def _duration_s(dialect: str, now: datetime) -> ColumnElement[float | None]:
         seconds = cast(func.extract("epoch", end - col(Attempt.started_at)), Float(53))
     is_own = (col(Attempt.job_id) == Job.id, col(Attempt.started_at).is_not(None))
     return select(func.sum(seconds)).where(*is_own).scalar_subquery()
-
-
-def _series(key: str) -> Any:
-    """The id of a job's series of that key, as a subquery of the list."""
-    columns = metric_series.c
-    found = select(columns.id).where(columns.job_id == Job.id, columns.key == key)
-    return found.correlate(Job.__table__).scalar_subquery()  # type: ignore[attr-defined]
-
-
-def _last_value(key: str) -> ColumnElement[float | None]:
-    points = metric_points.c
-    newest = select(points.value).where(points.series_id == _series(key)).order_by(points.step.desc())
-    return newest.limit(1).scalar_subquery()
-
-
-def _best_value(key: str) -> ColumnElement[float | None]:
-    """The extreme over the rollups and over the points that are in none yet."""
-    points, rollups = metric_points.c, metric_rollups.c
-    is_least = suit_mode(key) == "min"
-    extreme = func.min if is_least else func.max
-    complete = case((col(Job.metric_step) > 0, col(Job.metric_step) // ROLLUP_STEPS), else_=0)
-    table = Job.__table__  # type: ignore[attr-defined]
-    summed = select(extreme(rollups.min_value if is_least else rollups.max_value).label("value")).where(
-        rollups.series_id == _series(key), rollups.bucket < complete
-    )
-    rest = select(extreme(points.value).label("value")).where(
-        points.series_id == _series(key),
-        points.step >= complete * ROLLUP_STEPS,
-        points.value.between(-_LARGEST, _LARGEST),
-    )
-    both = union_all(summed.correlate(table), rest.correlate(table)).subquery()
-    return select(extreme(both.c.value)).scalar_subquery()
 
 
 def _read_instant(text: Any) -> datetime:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from trellis_contracts.states import JobState
 from trellis_contracts.supervision import SupervisedService
 
+from trellis_api.core.pricing import SlotPriceRead
 from trellis_api.jobs.alarms.schemas import Severity
 from trellis_api.jobs.schemas import JobRead
 
@@ -42,6 +43,7 @@ class SlotsRead(BaseModel):
 
     used: int
     total: int
+    price: SlotPriceRead | None = Field(description="Null where the owner set no price.")
 
 
 class GpuRead(BaseModel):

@@ -61,7 +61,11 @@ def read_dashboard(session: Session, settings: Settings, probes: Probes) -> Dash
             AlarmCount(code=code, severity=severity, jobs=count)
             for (code, severity), count in sorted(count_active_by_code(session).items())
         ],
-        slots=SlotsRead(used=count_held_slots(session), total=settings.total_slots),
+        slots=SlotsRead(
+            used=count_held_slots(session),
+            total=settings.total_slots,
+            price=settings.slot_price.present() if settings.slot_price else None,
+        ),
         running=presentation.present_all(session, jobs=list_holding_slots(session)[:_LISTED_JOBS]),
         queue=presentation.present_all(session, jobs=list_queued(session, limit=_LISTED_JOBS)),
         recent_failures=presentation.present_all(

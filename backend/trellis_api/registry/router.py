@@ -1,4 +1,4 @@
-"""``/registry``: versions of named models, aliases, promotions with a condition, history and the way back."""
+"""``/registry``: versions of named models, aliases, gated promotions, history and rollback."""
 
 from typing import Annotated, Any
 
@@ -21,33 +21,35 @@ from trellis_api.registry.schemas import (
 
 CONFLICT: dict[int | str, dict[str, Any]] = {404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]}
 router = APIRouter(prefix="/registry", tags=["registry"], responses=ERROR_RESPONSES)
-RegistryName = Annotated[str, Path(max_length=64, pattern=NAME_PATTERN, description="Of the named model.")]
+RegistryName = Annotated[
+    str, Path(max_length=64, pattern=NAME_PATTERN, description="Name of the registered model.")
+]
 Alias = Annotated[
-    str, Path(max_length=64, pattern=ALIAS_PATTERN, description="For example production or candidate.")
+    str, Path(max_length=64, pattern=ALIAS_PATTERN, description="Alias, e.g. production or candidate.")
 ]
 
 
 @router.get("", summary="List named models")
 def list_named_models(session: ReadSession) -> NamedModelList:
-    """Each with its versions and aliases."""
+    """List named models with their versions and aliases."""
     return NamedModelList(items=[service.present(session, row) for row in repository.list_names(session)])
 
 
 @router.post("", status_code=201, summary="Add a version", responses=CONFLICT)
 def add_version(body: VersionCreate, session: WriteSession) -> NamedModelRead:
-    """Adds a model as the next version of a name; the first version creates the name."""
+    """Add a model as the next version of a name; the first version creates the name."""
     return service.present(session, service.add_version(session, request=body))
 
 
-@router.get("/{registry_name}", summary="Read a named model")
+@router.get("/{registry_name}", summary="Get a named model")
 def read_named_model(registry_name: RegistryName, session: ReadSession) -> NamedModelRead:
-    """Versions, newest first, and the aliases."""
+    """Get its versions, newest first, and aliases."""
     return service.present(session, service.get_named(session, name=registry_name))
 
 
-@router.delete("/{registry_name}", status_code=204, summary="Forget a named model")
+@router.delete("/{registry_name}", status_code=204, summary="Delete a named model")
 def delete_named_model(registry_name: RegistryName, session: WriteSession) -> None:
-    """With its versions and its history; the models stay."""
+    """Delete it with its versions and history; the models are kept."""
     service.delete(session, name=registry_name)
 
 
@@ -80,14 +82,14 @@ def promote_version(
 def roll_back_alias(
     registry_name: RegistryName, alias: Alias, session: WriteSession, body: AliasRollBack | None = None
 ) -> NamedModelRead:
-    """To its previous version."""
+    """Move it back to its previous version."""
     note = (body or AliasRollBack()).note
     return service.present(session, service.roll_back(session, name=registry_name, alias=alias, note=note))
 
 
-@router.get("/{registry_name}/history", summary="Promotions and rollbacks, newest first")
+@router.get("/{registry_name}/history", summary="List promotions and rollbacks")
 def read_registry_history(registry_name: RegistryName, session: ReadSession) -> PromotionHistory:
-    """Changes of aliases, with notes and gate results."""
+    """List alias changes with notes and gate results, newest first."""
     service.get_named(session, name=registry_name)
     steps = repository.list_promotions(session, name=registry_name)
     return PromotionHistory(items=[PromotionRead.model_validate(step) for step in steps])

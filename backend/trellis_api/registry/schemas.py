@@ -1,4 +1,4 @@
-"""Named models as clients ask for them and see them."""
+"""Request and response schemas of the registry."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,22 +16,22 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NAM
 
 
 class VersionCreate(BaseModel):
-    """A model as the next version of a name."""
+    """A model to add as the next version of a name."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name = Field(description="Made at its first version.")
+    name: Name = Field(description="Created with the first version.")
     model: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("mdl"))]
     note: Note = ""
 
 
 class Gate(BaseModel):
-    """Only if it is not worse than the version that the alias stands on, by a paired test (5 %)."""
+    """Only promote if the version isn't worse than the alias' current one (paired test, 5% level)."""
 
     model_config = ConfigDict(extra="forbid")
 
     benchmark: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)] = Field(
-        description="Label of a benchmark on which both were measured in the same way, e.g. gsm8k."
+        description="Benchmark label; both versions need an evaluation with the same settings, e.g. gsm8k."
     )
 
 
@@ -58,8 +58,8 @@ class GateResult(BaseModel):
 
     benchmark: str
     metric: str
-    value: float = Field(description="Of the version that is promoted.")
-    against: float = Field(description="Of the version that the alias stood on.")
+    value: float = Field(description="Score of the promoted version.")
+    against: float = Field(description="Score of the alias' current version.")
     difference: float
     p_value: float | None
     pairs: int
@@ -73,7 +73,7 @@ class NamedVersionRead(BaseModel):
     number: int
     model: str
     model_name: str
-    exists: bool = Field(description="False where the model was deleted.")
+    exists: bool = Field(description="False if the model was deleted.")
     aliases: list[str]
     note: str
     created_at: datetime
@@ -83,19 +83,19 @@ class NamedModelRead(BaseModel):
     """A name with its versions, newest first."""
 
     name: str
-    aliases: dict[str, int] = Field(description="Alias → version; requests to /v1 may name `name:alias`.")
+    aliases: dict[str, int] = Field(description="Alias → version; /v1 requests can use `name:alias`.")
     versions: list[NamedVersionRead]
     created_at: datetime
 
 
 class NamedModelList(BaseModel):
-    """All names."""
+    """A list of named models."""
 
     items: list[NamedModelRead]
 
 
 class PromotionRead(BaseModel):
-    """A step of the history."""
+    """A promotion or rollback."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -110,6 +110,6 @@ class PromotionRead(BaseModel):
 
 
 class PromotionHistory(BaseModel):
-    """Promotions and rollbacks, newest first."""
+    """A list of promotions and rollbacks, newest first."""
 
     items: list[PromotionRead]

@@ -19,6 +19,8 @@ from trellis_api.sweeps import space
 from trellis_api.sweeps.errors import InvalidSweep
 from trellis_api.sweeps.schemas import (
     MAX_RUNS,
+    MAX_SLOT_HOURS,
+    Budget,
     Objective,
     SweepCreate,
     SweepIssue,
@@ -54,6 +56,7 @@ def make_plan(session: Session, settings: Settings, *, request: SweepCreate) -> 
     plan.errors += _check_whole_numbers(plan)
     plan.errors += _check_seeds(plan.request)
     plan.errors += _check_budget(request, plan)
+    plan.errors += _check_price(request, settings)
     plan.errors += _check_sizes(plan, settings)
     if not plan.errors:
         _check_values(session, settings, plan)
@@ -122,9 +125,20 @@ def _fill_in(request: SweepCreate, recipe: Recipe | None, settings: Settings) ->
         "parallel": parallel,
         "early_stop": early_stop,
     }
+    budget = _price_budget(request.budget, settings)
     if trials is not None:
-        updates["budget"] = request.budget.model_copy(update={"runs": min(MAX_RUNS, trials * len(seeds))})
+        budget = budget.model_copy(update={"runs": min(MAX_RUNS, trials * len(seeds))})
+    updates["budget"] = budget
     return Plan(request.model_copy(update=updates), integers, trials, parallel)
+
+
+def _price_budget(budget: Budget, settings: Settings) -> Budget:
+    """The budget with the slot-hours that its money buys, so that a later price does not change it."""
+    if budget.cost is None or settings.slot_price is None:
+        return budget
+    bought = settings.slot_price.hours_for(budget.cost)
+    hours = min(bought, MAX_SLOT_HOURS if budget.slot_hours is None else budget.slot_hours)
+    return budget.model_copy(update={"slot_hours": hours})
 
 
 def _fill_in_objective(request: SweepCreate) -> Objective:
@@ -180,6 +194,12 @@ def _check_budget(asked: SweepCreate, plan: Plan) -> Iterator[SweepIssue]:
     if runs is not None and runs < seeds:
         message = f"Each combination runs once per seed; {runs} runs are not enough for {seeds} seeds."
         yield SweepIssue(code="too_few_runs", field="budget.runs", message=message)
+
+
+def _check_price(asked: SweepCreate, settings: Settings) -> Iterator[SweepIssue]:
+    if asked.budget.cost is not None and settings.slot_price is None:
+        message = "A budget in money needs a price: set TRELLIS_GPU_HOUR_PRICE or TRELLIS_CPU_HOUR_PRICE."
+        yield SweepIssue(code="no_price", field="budget.cost", message=message)
 
 
 def _check_sizes(plan: Plan, settings: Settings) -> Iterator[SweepIssue]:

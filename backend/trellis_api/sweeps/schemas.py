@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 from trellis_contracts.states import JobState
 
 from trellis_api.core.texts import NO_NUL, Name
@@ -12,8 +12,11 @@ from trellis_api.sweeps.states import RunState, SweepState
 
 MAX_RUNS = 1000
 MAX_PARAMETERS = 20
+MAX_SLOT_HOURS = 1_000_000
 MAX_VALUES = 100
 MAX_TEXT_CHARACTERS = 200_000
+#: Names of population-based training.
+_POPULATIONS = frozenset({"pbt", "pb2", "population", "population_based_training"})
 Number = int | float
 Value = bool | int | float | str
 #: A parameter of the recipe, or ``overrides.`` and an engine key.
@@ -72,6 +75,18 @@ class Search(BaseModel):
     )
     seed: Seed = Field(default=0, description="Of the draws.")
 
+    @field_validator("method", mode="before")
+    @classmethod
+    def _refuse_populations(cls, method: Any) -> Any:
+        """Say why, since other tools have it: a value that is merely unknown would look like a typo."""
+        if isinstance(method, str) and method.lower() in _POPULATIONS:
+            raise ValueError(
+                f"{method} is not supported: it changes parameters in the middle of a run and copies weights "
+                "between runs, while each run here is a job of its own with one configuration that can be "
+                "reproduced; use asha, or bayesian"
+            )
+        return method
+
 
 class Budget(BaseModel):
     """When no more runs are started."""
@@ -90,8 +105,15 @@ class Budget(BaseModel):
     slot_hours: float | None = Field(
         default=None,
         gt=0,
-        le=1_000_000,
+        le=MAX_SLOT_HOURS,
         description="Hours times slots of all runs: GPU-hours on a GPU platform. As for hours when used up.",
+    )
+    cost: float | None = Field(
+        default=None,
+        gt=0,
+        le=1e12,
+        description="Maximum cost of all runs in the platform's currency; sets slot_hours, at the price at "
+        "the time of the request.",
     )
 
 

@@ -20,8 +20,8 @@ RANGES: dict[int | str, dict[str, Any]] = {
     416: {"model": ErrorBody, "description": "The range starts after the end"},
 }
 router = APIRouter(tags=["transfers"], responses=ERROR_RESPONSES)
-ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
-TransferId = Annotated[str, Path(description="Id of the transfer.", pattern=id_pattern(repository.PREFIX))]
+ModelId = Annotated[str, Path(description="Model ID.", pattern=id_pattern("mdl"))]
+TransferId = Annotated[str, Path(description="Transfer ID.", pattern=id_pattern(repository.PREFIX))]
 
 
 @router.post("/models/{model_id}/push", status_code=201, summary="Push a model to a hub", responses=CONFLICT)
@@ -33,7 +33,7 @@ def push_model(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> TransferRead:
-    """Queue a push of all files and of the model card, as one commit. The token is the workers' own."""
+    """Queue a push of all files and the model card as one commit, with the token set on the workers."""
     transfer = service.begin_push(session, settings, model_id=model_id, request=body)
     tasks.send_later(background, RUN_TRANSFERS)
     return service.present(settings, transfer)
@@ -48,7 +48,7 @@ def export_gguf(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> TransferRead:
-    """Queue an export to one file, for llama.cpp and what is built on it."""
+    """Queue an export to a single file, for llama.cpp and tools based on it."""
     transfer = service.begin_gguf(session, settings, model_id=model_id, request=body)
     tasks.send_later(background, RUN_TRANSFERS)
     return service.present(settings, transfer)
@@ -58,23 +58,23 @@ def export_gguf(
 def list_transfers(
     session: ReadSession,
     settings: SettingsDep,
-    model: Annotated[str | None, Query(pattern=id_pattern("mdl"), description="Of this model only.")] = None,
+    model: Annotated[str | None, Query(pattern=id_pattern("mdl"), description="Filter by model.")] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[TransferRead]:
-    """Newest first."""
+    """List transfers, newest first."""
     return service.list_page(session, settings, model_id=model, cursor=cursor, limit=limit)
 
 
-@router.get("/transfers/{transfer_id}", summary="Read a transfer")
+@router.get("/transfers/{transfer_id}", summary="Get a transfer")
 def read_transfer(transfer_id: TransferId, session: ReadSession, settings: SettingsDep) -> TransferRead:
-    """With its progress, and what it has left."""
+    """Get its progress and result."""
     return service.present(settings, service.get_transfer(session, transfer_id=transfer_id))
 
 
 @router.post("/transfers/{transfer_id}/cancel", summary="Cancel a transfer", responses=CONFLICT)
 def cancel_transfer(transfer_id: TransferId, session: WriteSession, settings: SettingsDep) -> TransferRead:
-    """End it; nothing is committed to the hub."""
+    """Cancel it; nothing is committed to the hub."""
     return service.present(settings, service.cancel(session, transfer_id=transfer_id))
 
 
@@ -100,14 +100,14 @@ def delete_transfer(transfer_id: TransferId, session: WriteSession, settings: Se
 
 @router.get(
     "/transfers/{transfer_id}/file",
-    summary="Download the file of an export",
+    summary="Download an exported file",
     response_class=FileResponse,
     responses={**CONFLICT, **RANGES},
 )
 def download_transfer_file(
     transfer_id: TransferId, session: ReadSession, settings: SettingsDep
 ) -> FileResponse:
-    """Ranges of bytes are answered, so that a download that broke off goes on."""
+    """Supports byte ranges, so interrupted downloads can resume."""
     path = service.file_of(settings, service.get_transfer(session, transfer_id=transfer_id))
     headers = {"Content-Disposition": disposition(path.name)}
     return FileResponse(path, media_type="application/octet-stream", headers=headers)

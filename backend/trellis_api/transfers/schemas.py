@@ -1,4 +1,4 @@
-"""Transfers as clients ask for them and see them."""
+"""Request and response schemas of transfers."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from trellis_api.models.schemas import HubName
 
 
 class TransferKind(StrEnum):
-    """Where a model goes."""
+    """The kind of transfer."""
 
     PUSH = "push"
     GGUF = "gguf"
@@ -31,7 +31,7 @@ TRANSFER_FINISHED = frozenset({TransferState.SUCCEEDED, TransferState.FAILED, Tr
 
 
 class GgufType(StrEnum):
-    """How the weights of a GGUF file are stored."""
+    """Weight format of a GGUF file."""
 
     F16 = "f16"
     Q8_0 = "q8_0"
@@ -53,16 +53,16 @@ class PushCreate(BaseModel):
         StringConstraints(
             max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$"
         ),
-    ] = Field(description="owner/name; created where there is none.")
+    ] = Field(description="owner/name; created if it doesn't exist.")
     revision: Annotated[str, StringConstraints(max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] = (
         Field(
             default="main",
-            description="Branch; created where there is none. ModelScope has master alone, its default.",
+            description="Branch; created if it doesn't exist. ModelScope only has master, its default.",
         )
     )
-    private: bool = Field(default=True, description="Whether a repository that is created is private.")
+    private: bool = Field(default=True, description="Whether a new repository is private.")
     message: Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)] = Field(
-        default="", description="Of the commit; by default it names the model."
+        default="", description="Commit message; default: the model's name."
     )
 
     @model_validator(mode="after")
@@ -83,21 +83,21 @@ class GgufCreate(BaseModel):
 
 
 class TransferProgress(BaseModel):
-    """Progress of the work."""
+    """Progress of a transfer."""
 
-    done_bytes: int = Field(ge=0, description="Sent, or written.")
-    total_bytes: int | None = Field(default=None, ge=0, description="Of all, where it is known.")
-    file: str | None = Field(default=None, description="What is sent now.")
+    done_bytes: int = Field(ge=0, description="Bytes sent or written.")
+    total_bytes: int | None = Field(default=None, ge=0, description="Total bytes, if known.")
+    file: str | None = Field(default=None, description="Current file.")
 
 
 class TransferResult(BaseModel):
     """Result of a successful transfer."""
 
-    url: str | None = Field(default=None, description="Of a push: the page of the repository's revision.")
-    commit: str | None = Field(default=None, description="Of a push.")
-    file: str | None = Field(default=None, description="Of an export: the name of the file.")
-    size_bytes: int | None = Field(default=None, description="Of the file, or of all that was pushed.")
-    sha256: str | None = Field(default=None, description="Of the file.")
+    url: str | None = Field(default=None, description="For pushes: page of the repository's revision.")
+    commit: str | None = Field(default=None, description="For pushes: commit ID.")
+    file: str | None = Field(default=None, description="For exports: file name.")
+    size_bytes: int | None = Field(default=None, description="Size of the exported or pushed files.")
+    sha256: str | None = Field(default=None, description="SHA-256 of the exported file.")
 
 
 class TransferRead(BaseModel):
@@ -110,7 +110,7 @@ class TransferRead(BaseModel):
     state: TransferState
     model_id: str
     model_name: str
-    request: dict[str, Any] = Field(description="As requested.")
+    request: dict[str, Any] = Field(description="Requested settings.")
     progress: TransferProgress | None
     result: TransferResult | None
     reason: str | None = Field(description="Why it failed.")
@@ -120,4 +120,4 @@ class TransferRead(BaseModel):
     finished_at: datetime | None
     can_cancel: bool = False
     can_resume: bool = False
-    has_file: bool = Field(default=False, description="GET /transfers/{id}/file answers.")
+    has_file: bool = Field(default=False, description="Whether GET /transfers/{id}/file is available.")

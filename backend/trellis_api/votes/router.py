@@ -1,4 +1,4 @@
-"""``/votes``: which of two answers is better, win rates, and datasets of preference pairs."""
+"""``/votes``: votes on pairs of responses, win rates, and preference datasets."""
 
 from typing import Annotated, Any
 
@@ -27,17 +27,17 @@ from trellis_api.votes.schemas import (
 _MAX_PAGE_SIZE = 50
 CONFLICT: dict[int | str, dict[str, Any]] = {409: ERROR_RESPONSES[409]}
 router = APIRouter(prefix="/votes", tags=["votes"], responses=ERROR_RESPONSES)
-VoteId = Annotated[str, Path(description="Id of the vote.", pattern=id_pattern(repository.PREFIX))]
+VoteId = Annotated[str, Path(description="Vote ID.", pattern=id_pattern(repository.PREFIX))]
 Models = Annotated[
     list[ModelName] | None,
     Query(alias="model", max_length=2, description="Votes on this model, or between these two."),
 ]
-BlindOnly = Annotated[bool, Query(description="Only votes of people who did not know the models.")]
+BlindOnly = Annotated[bool, Query(description="Only blind votes.")]
 
 
 @router.post("", status_code=201, summary="Vote")
 def add_vote(body: VoteCreate, session: WriteSession, user: UserDep) -> VoteRead:
-    """Record which of two answers to the same messages is better."""
+    """Record which of two responses to the same messages is better."""
     return service.present(service.add(session, request=body, voter=user.name))
 
 
@@ -49,18 +49,18 @@ def list_votes(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[VoteRead]:
-    """Newest first."""
+    """List votes, newest first."""
     wanted = VoteFilter(models=model or [], blind_only=blind_only)
     return service.list_page(session, wanted, cursor=cursor, limit=limit)
 
 
 @router.get("/win-rates", summary="Win rates of models against each other")
 def read_win_rates(session: ReadSession, model: Models = None, blind_only: BlindOnly = False) -> WinRates:
-    """For each pair that was voted on, with 95 % intervals."""
+    """Return the win rate of each pair of models, with 95% CIs."""
     return service.rate(session, VoteFilter(models=model or [], blind_only=blind_only))
 
 
-@router.post("/dataset", status_code=201, summary="Make a dataset of votes", responses=CONFLICT)
+@router.post("/dataset", status_code=201, summary="Create a dataset from votes", responses=CONFLICT)
 def make_vote_dataset(
     body: VoteDatasetCreate,
     database: DatabaseDep,
@@ -68,7 +68,7 @@ def make_vote_dataset(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DatasetRead:
-    """Preference pairs: prompt, chosen and rejected answer of each vote that chose one."""
+    """Create preference pairs: prompt, chosen and rejected response of each decisive vote."""
     with database.read() as session:
         upload = service.write_pairs(session, settings, body, filename="votes.jsonl")
     try:
@@ -87,5 +87,5 @@ def make_vote_dataset(
 
 @router.delete("/{vote_id}", status_code=204, summary="Delete a vote")
 def delete_vote(vote_id: VoteId, session: WriteSession) -> None:
-    """Datasets that were made from it stay."""
+    """Delete a vote; datasets created from it are kept."""
     service.delete(session, vote_id=vote_id)

@@ -1,4 +1,4 @@
-"""Votes as clients send and see them."""
+"""Request and response schemas of votes."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -35,11 +35,11 @@ class VoteMessage(BaseModel):
 
 
 class VoteAnswer(BaseModel):
-    """What a model answered."""
+    """A model's response."""
 
     model_config = ConfigDict(extra="forbid")
 
-    model: ModelName = Field(description="As requests to /v1 name it.")
+    model: ModelName = Field(description="Name used in /v1 requests.")
     text: Text
 
 
@@ -55,17 +55,17 @@ class VoteSettings(BaseModel):
 
 
 class VoteCreate(BaseModel):
-    """Which of two answers to the same messages is better."""
+    """A vote on two responses to the same messages."""
 
     model_config = ConfigDict(extra="forbid")
 
     messages: Annotated[list[VoteMessage], Field(min_length=1, max_length=200)] = Field(
-        description="The conversation up to the answers; the last turn is the user's."
+        description="The conversation before the responses; the last turn is the user's."
     )
     a: VoteAnswer
     b: VoteAnswer
     verdict: VoteVerdict
-    is_blind: bool = Field(default=False, description="Whether the voter did not know which model is which.")
+    is_blind: bool = Field(default=False, description="Whether the models were hidden from the voter.")
     settings: VoteSettings = VoteSettings()
 
     @model_validator(mode="after")
@@ -86,7 +86,7 @@ class VoteCreate(BaseModel):
 
 
 class VoteRead(BaseModel):
-    """A vote. Of two models the one whose name comes first is a."""
+    """A vote. Model a is the one whose name comes first alphabetically."""
 
     id: str
     voter: str
@@ -106,21 +106,21 @@ class WinRate(BaseModel):
     model_b: str
     wins_a: int
     wins_b: int
-    ties: int = Field(description="Votes for neither: both good (tie) or both bad (neither).")
+    ties: int = Field(description="Votes for both good (tie) or both bad (neither).")
     votes: int
-    win_rate: float | None = Field(description="Share of a among decisive votes; null without any.")
-    low: float | None = Field(description="Lower bound of its 95 % interval (Wilson).")
-    high: float | None = Field(description="Upper bound.")
+    win_rate: float | None = Field(description="Share of decisive votes for a; null if there are none.")
+    low: float | None = Field(description="Lower bound of the 95% CI (Wilson).")
+    high: float | None = Field(description="Upper bound of the 95% CI.")
 
 
 class WinRates(BaseModel):
-    """One for each pair of models that was voted on, most votes first."""
+    """Win rates of all pairs of models with votes, most votes first."""
 
     items: list[WinRate]
 
 
 class VoteFilter(BaseModel):
-    """Which votes are meant."""
+    """Filters for votes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -131,7 +131,7 @@ class VoteFilter(BaseModel):
 
 
 class VoteDatasetCreate(VoteFilter):
-    """A dataset of preference pairs made from votes."""
+    """A preference dataset created from votes."""
 
     name: Name
     description: Description = ""

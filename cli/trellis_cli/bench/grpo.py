@@ -120,7 +120,9 @@ def make_starter_material(shape: Shape, folder: Path) -> Material:
     return Material(folder / "model", folder / "data" / "rl_train.jsonl")
 
 
-def run_ours(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
+def run_ours(
+    shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
+) -> Run:
     """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
     job = EngineJob(
         folder=folder,
@@ -134,10 +136,10 @@ def run_ours(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
     )
     with PeakMemory() as memory:
         # Bare of a cluster's address: it starts one of its own.
-        metrics = job.run(ENGINE_MODULE, {**QUIET, **SAME_PRIORITY})
+        metrics = job.run(ENGINE_MODULE, {**QUIET, **SAME_PRIORITY, **(env or {})})
     lengths = {event["values"][LENGTH_KEY] for event in metrics}
     if lengths != {float(shape.response_tokens)}:
-        raise Problem(f"responses are not all of {shape.response_tokens} tokens: {sorted(lengths)}")
+        raise Problem(f"not all responses have {shape.response_tokens} tokens: {sorted(lengths)}")
     return Run(split_ours(metrics, warm_up=shape.warm_up), memory.peak_bytes)
 
 
@@ -188,7 +190,7 @@ def run_trl(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
         answer = _run(*command, log=folder / "log", env=_trl_environment(way))
     times = json.loads(answer.splitlines()[-1])
     if set(times["tokens"]) != {shape.tokens}:
-        raise Problem(f"TRL sampled {times['tokens']} tokens a step, not {shape.tokens}")
+        raise Problem(f"TRL sampled {times['tokens']} tokens per step instead of {shape.tokens}")
     return Run(split_trl(times, warm_up=shape.warm_up), memory.peak_bytes)
 
 

@@ -76,7 +76,7 @@ def choose_shapes(asked: str | None) -> list[Shape]:
     unknown = [name for name in names if name not in SHAPES]
     if unknown:
         raise Problem(
-            f"no such shape: {', '.join(unknown)}",
+            f"unknown shape: {', '.join(unknown)}",
             hint=f"known: {', '.join(SHAPES)}, {ALL}",
             exit_code=ExitCode.USAGE,
         )

@@ -48,7 +48,7 @@ def split_trl(times: Mapping[str, Any], *, warm_up: int) -> Split:
 
 def _medians(walls: Sequence[float], parts: Sequence[Mapping[str, float]]) -> Split:
     if not walls:
-        raise ValueError("no step was measured after those that warm up")
+        raise ValueError("no steps were measured after the warm-up")
     rest = [wall - sum(row.values()) for wall, row in zip(walls, parts, strict=True)]
     medians = {name: statistics.median(row[name] for row in parts) for name in parts[0]}
     return {STEP: statistics.median(walls), **medians, REST: statistics.median(rest)}

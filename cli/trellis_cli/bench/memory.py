@@ -109,13 +109,13 @@ def compare(client: ApiClient, name: str, request: Mapping[str, Any]) -> Result:
     """Preview a job, run it, and compare; the ratio is the larger figure over the smaller."""
     preview = client.post("/jobs/preview", dict(request))
     if preview["memory"] is None:
-        raise Problem(f"the preview of {name} has no estimate: {json.dumps(preview['issues'])}")
+        raise Problem(f"the preview for {name} has no estimate: {json.dumps(preview['issues'])}")
     estimate = int(preview["memory"]["peak_bytes"])
     with PeakMemory() as memory:
         job = client.post("/jobs", dict(request))["id"]
         ended = watch_job(client, job)
     if ended["state"] != "succeeded":
-        raise Problem(f"{name}: {job} has {ended['state']}: {(ended['failure'] or {}).get('reason')}")
+        raise Problem(f"{name}: {job} {ended['state']}: {(ended['failure'] or {}).get('reason')}")
     low, high = sorted((estimate, memory.peak_bytes))
     return Result(
         name,

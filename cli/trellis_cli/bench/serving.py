@@ -74,7 +74,7 @@ class Round:
         """Of the streams that came whole."""
         times = [stream.first_token_s for stream in self.streams if stream.first_token_s is not None]
         if len(times) < 2:
-            raise Problem("fewer than two streams were answered", hint="The engine's log says why.")
+            raise Problem("fewer than two streams were completed", hint="See the engine's log.")
         return quantiles(times, n=20, method="inclusive")[-1]
 
     @property

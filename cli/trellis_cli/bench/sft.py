@@ -13,7 +13,7 @@ from typing import Any
 from trellis_contracts.recipe import Engine
 from trellis_recipes.platform_defaults import environment
 
-from trellis_cli.bench.engine_job import SEED, EngineJob, Material, adapter_params, seconds_of
+from trellis_cli.bench.engine_job import QUIET, SEED, EngineJob, Material, adapter_params, seconds_of
 from trellis_cli.bench.measured_command import run_measured
 from trellis_cli.bench.peak_memory import PeakMemory, in_gib
 from trellis_cli.bench.result import Result
@@ -44,11 +44,7 @@ class SftShape:
 def measure_sft(shape: SftShape, material: Material, folder: Path) -> Result:
     """Tokens per second of both sides after the warm-up; TRL's faster way counts."""
     metrics, memory = run_ours(shape, material, folder / "ours")
-    ours = speed_of(
-        [seconds_of(event) for event in metrics],
-        [event["values"][TOKENS_KEY] for event in metrics],
-        warm_up=shape.warm_up,
-    )
+    ours = speed_ours(shape, metrics)
     theirs: dict[str, float] = {}
     peaks = {"ours": memory}
     for micro_batch in MICRO_BATCHES:
@@ -73,7 +69,18 @@ def measure_sft(shape: SftShape, material: Material, folder: Path) -> Result:
     )
 
 
-def run_ours(shape: SftShape, material: Material, folder: Path) -> tuple[list[dict[str, Any]], int]:
+def speed_ours(shape: SftShape, metrics: Sequence[Mapping[str, Any]]) -> float:
+    """Tokens per second of our run after the warm-up."""
+    return speed_of(
+        [seconds_of(event) for event in metrics],
+        [event["values"][TOKENS_KEY] for event in metrics],
+        warm_up=shape.warm_up,
+    )
+
+
+def run_ours(
+    shape: SftShape, material: Material, folder: Path, env: Mapping[str, str] | None = None
+) -> tuple[list[dict[str, Any]], int]:
     """The metrics events of a run of the recipe, and its peak in bytes."""
     job = EngineJob(
         folder=folder,
@@ -92,7 +99,7 @@ def run_ours(shape: SftShape, material: Material, folder: Path) -> tuple[list[di
         },
     )
     with PeakMemory() as memory:
-        metrics = job.run(ENGINE_MODULE)
+        metrics = job.run(ENGINE_MODULE, {**QUIET, **(env or {})})
     return [event for event in metrics if TOKENS_KEY in event["values"]], memory.peak_bytes
 
 

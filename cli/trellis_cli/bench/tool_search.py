@@ -18,6 +18,6 @@ def measure_tool_search() -> Result:
         command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
     )
     if done.returncode:
-        raise Problem(f"the search ended with {done.returncode}:\n{done.stderr[-3000:]}")
+        raise Problem(f"the search failed with exit code {done.returncode}:\n{done.stderr[-3000:]}")
     measured = json.loads(done.stdout.splitlines()[-1])
     return Result("tool_search", measured.pop("median_ms"), SEARCH_LIMIT_MS, "ms", details=measured)

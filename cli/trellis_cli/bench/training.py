@@ -53,7 +53,7 @@ class Timing:
 
     def __init__(self, job: str, first_step_s: float, step_times: list[float]) -> None:
         if len(step_times) <= WARM_UP_STEPS:
-            raise Problem(f"only {len(step_times)} steps were timed")
+            raise Problem(f"only {len(step_times)} steps have timings")
         self.job = job
         self.first_step_s = first_step_s
         self.step_s = statistics.median(step_times[WARM_UP_STEPS:])
@@ -91,7 +91,7 @@ def run_ours(client: ApiClient, request: dict[str, Any]) -> Timing:
         if state["state"] == "succeeded" and first_step_s is not None:
             return Timing(job, first_step_s, [value for value in steps if value is not None])
         time.sleep(0.2)
-    raise Problem(f"job {job} did not end within {PATIENCE_S:.0f} s")
+    raise Problem(f"job {job} did not finish within {PATIENCE_S:.0f} s")
 
 
 def point_at_data(command: str, job: str, attempt: int) -> str:
@@ -128,7 +128,7 @@ def run_bare(command: str, folder: Path) -> Timing:
                     first_step_s = first_step_s or time.monotonic() - started
                     times.append(float(found.group(2)))
                 if time.monotonic() - started > PATIENCE_S:
-                    raise Problem("the bare engine did not end in time")
+                    raise Problem("the bare engine did not finish in time")
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)

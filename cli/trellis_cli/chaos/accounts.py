@@ -53,7 +53,7 @@ def summarise(events: Sequence[Any]) -> Account:
         if event.kind == "metrics":
             for key, value in event.values.items():
                 if (key, event.step) in own.points:
-                    own.faults.append(f"the run measured {key} at step {event.step} twice")
+                    own.faults.append(f"the run reported {key} at step {event.step} twice")
                 own.points[key, event.step] = value if math.isfinite(value) else None
         elif event.kind == "log":
             own.lines.extend(f"{event.stream}: {line}" for line in event.lines)
@@ -77,5 +77,5 @@ def read_kept(client: ApiClient, job_id: str) -> Account:
         numbers += [each["line"] for each in page]
         kept.lines.extend(f"{each['stream']}: {each['text']}" for each in page)
     if numbers != list(range(1, len(numbers) + 1)):
-        kept.faults.append(f"the {len(numbers)} lines of output are not numbered without a gap")
+        kept.faults.append(f"the {len(numbers)} log lines have gaps in their numbering")
     return kept

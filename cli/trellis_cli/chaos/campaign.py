@@ -81,7 +81,7 @@ class Campaign:
         possible, left_out = list_kinds(is_on_sqlite=ground.is_on_sqlite, disk=ground.disk)
         kinds = [kind for kind in possible if kind in wanted or not wanted]
         if not kinds:
-            raise Problem("; ".join(f"{kind} cannot strike here: {left_out[kind]}" for kind in wanted))
+            raise Problem("; ".join(f"{kind} is not possible here: {left_out[kind]}" for kind in wanted))
         self._plan = plan_faults(seed, kinds)
         self.outcome = Outcome(seed, "sqlite" if ground.is_on_sqlite else "postgresql", left_out)
         self._windows: list[Window] = []
@@ -100,11 +100,11 @@ class Campaign:
             while time.monotonic() < ends:
                 self._strike(next(self._plan))
             self._load.ask_for_no_more()
-            self._wait("every job is over", _DRAIN_TIMEOUT_S, lambda: not self._list_unfinished())
+            self._wait("all jobs have finished", _DRAIN_TIMEOUT_S, lambda: not self._list_unfinished())
             self._look_over(is_end=True)
             self.outcome.is_complete = True
         except KeyboardInterrupt:
-            self._say("interrupted: this is what was found so far")
+            self._say("interrupted; results so far:")
         finally:
             self._load.stop()
             self._run_ends.stop()
@@ -123,7 +123,7 @@ class Campaign:
             fault.strike(self._ground)
         except MissedError as missed:
             struck.missed = str(missed)
-            self._say(f"{planned.number} {planned.kind}: missed, {missed}")
+            self._say(f"{planned.number} {planned.kind}: skipped, {missed}")
             return
         self._say(f"{planned.number} {planned.kind}, for {fault.length_s:.0f} s")
         time.sleep(fault.length_s)
@@ -131,7 +131,7 @@ class Campaign:
         if fault.frozen_job is not None:
             self._run_ends.note_frozen(fault.frozen_job, struck.at)
         struck.recovery_s = self._recover(fault, struck)
-        self._say(f"{planned.number} {planned.kind}: all is well after {struck.recovery_s:.1f} s")
+        self._say(f"{planned.number} {planned.kind}: recovered after {struck.recovery_s:.1f} s")
         self._look_over()
 
     def _recover(self, fault: Fault, struck: Struck) -> float:
@@ -139,9 +139,9 @@ class Campaign:
         released = time.time()
         index = len(self._windows)
         self._windows.append(Window(struck.at, released + _HEALTHY_TIMEOUT_S, fault.ends_runs))
-        self._wait("all services answer", _HEALTHY_TIMEOUT_S, self._is_healthy)
+        self._wait("all services respond", _HEALTHY_TIMEOUT_S, self._is_healthy)
         self._windows[index] = Window(struck.at, time.time(), fault.ends_runs)
-        self._wait("every run that ended is settled", _MOVING_TIMEOUT_S, self._is_settled)
+        self._wait("all ended runs are settled", _MOVING_TIMEOUT_S, self._is_settled)
         self._wait("a job runs", _MOVING_TIMEOUT_S, lambda: self._is_moving(released))
         return time.time() - released
 
@@ -149,7 +149,7 @@ class Campaign:
         problems = self._ground.find_problems()
         if any("has given up" in problem for problem in problems):
             # So often no service dies elsewhere: what the supervisor asks a person for is done.
-            self._say("the supervisor has given up on a service: started by hand")
+            self._say("the supervisor gave up on a service: restarted it")
             self._ground.start()
         return not problems
 
@@ -227,7 +227,7 @@ class Campaign:
     def _wait(self, what: str, timeout_s: float, look: Callable[[], bool]) -> None:
         """Wait for a condition; that it does not come true is a violation."""
         deadline = time.monotonic() + timeout_s
-        trouble = "it did not happen"
+        trouble = "it didn't happen"
         while time.monotonic() < deadline:
             try:
                 if look():

@@ -19,7 +19,7 @@ def run_chaos(
     """Run a campaign and print what it found; whether everything held."""
     if unknown := set(kinds) - set(FAULTS):
         hint = f"known: {', '.join(FAULTS)}"
-        raise Problem(f"no such fault: {', '.join(sorted(unknown))}", hint=hint, exit_code=ExitCode.USAGE)
+        raise Problem(f"unknown fault: {', '.join(sorted(unknown))}", hint=hint, exit_code=ExitCode.USAGE)
     if database_url is not None:
         check_database(database_url)
     records: Path | None = None

@@ -51,7 +51,7 @@ def _mount(folder: Path, size_bytes: int) -> str | None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     except FileNotFoundError:
-        return "there is no mount command"
+        return "the mount command is not installed"
     if done.returncode:
-        return f"a file system cannot be mounted: {done.stderr.strip()}"
+        return f"cannot mount a file system: {done.stderr.strip()}"
     return None

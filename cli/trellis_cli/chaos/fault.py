@@ -55,7 +55,7 @@ def kill_services(ground: Ground, names: Sequence[str]) -> None:
     if not leaders:
         raise MissedError(f"{', '.join(names)}: not running")
     if left := kill_all([each for pid in leaders for each in list_tree(pid)]):
-        raise Problem(f"could not be killed: {left}")
+        raise Problem(f"could not kill: {left}")
 
 
 def wait_for_run(ground: Ground) -> tuple[str, psutil.Process]:

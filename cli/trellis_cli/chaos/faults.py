@@ -251,7 +251,7 @@ def list_kinds(*, is_on_sqlite: bool, disk: SmallDisk | str) -> tuple[list[str],
     if isinstance(disk, str):
         left_out["fill-disk"] = disk
     if is_on_sqlite:
-        left_out["cut-database"] = "SQLite has no connection to cut"
+        left_out["cut-database"] = "SQLite has no connections"
     else:
-        left_out["lock-database"] = "only SQLite has one lock for all"
+        left_out["lock-database"] = "only SQLite has a database-wide lock"
     return [kind for kind in FAULTS if kind not in left_out], left_out

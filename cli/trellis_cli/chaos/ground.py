@@ -219,15 +219,15 @@ def _name_links(links: dict[str, Link], database_url: str | None) -> dict[str, s
 
 def check_database(database_url: str) -> None:
     """Refuse one that is not a PostgreSQL server's, or that holds anything."""
-    hint = "make one for the campaign, e.g. with createdb chaos"
+    hint = "create one, e.g. with createdb chaos"
     try:
         database = Database(Settings(database_url=database_url))
         tables = [] if database.is_sqlite else inspect(database.engine).get_table_names()
     except SQLAlchemyError as error:
         problem = str(error).splitlines()[0]
-        raise Problem(f"the database cannot be used: {problem}", exit_code=ExitCode.USAGE) from error
+        raise Problem(f"cannot use the database: {problem}", exit_code=ExitCode.USAGE) from error
     if database.is_sqlite:
-        raise Problem("SQLite is what is used without --database", hint=hint, exit_code=ExitCode.USAGE)
+        raise Problem("SQLite is the default; omit --database", hint=hint, exit_code=ExitCode.USAGE)
     if tables:
         raise Problem(
             f"the database is not empty: {', '.join(tables[:3])} ...", hint=hint, exit_code=ExitCode.USAGE

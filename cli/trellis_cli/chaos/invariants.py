@@ -78,16 +78,16 @@ def check_jobs_are_kept(
     ids, names = Counter(each for each, _ in listed), Counter(name for _, name in listed)
     for name, job_id in accepted.items():
         if ids[job_id] != 1 or names[name] != 1:
-            found = f"{ids[job_id]} with its id, {names[name]} with its name"
-            findings.append(Finding("no job lost or doubled", f"{name} ({job_id}) once", found))
+            found = f"{ids[job_id]} with this ID, {names[name]} with this name"
+            findings.append(Finding("no job lost or duplicated", f"{name} ({job_id}) once", found))
     findings += [
-        Finding("no job lost or doubled", f"{name} at most once", f"{names[name]} times")
+        Finding("no job lost or duplicated", f"{name} at most once", f"{names[name]} times")
         for name in unsure
         if names[name] > 1
     ]
     known = {*accepted, *unsure}
     findings += [
-        Finding("no job lost or doubled", "jobs that were asked for", f"{name} ({job_id})")
+        Finding("no job lost or duplicated", "only requested jobs", f"{name} ({job_id})")
         for job_id, name in listed
         if name not in known
     ]
@@ -99,7 +99,7 @@ def check_begun_once(job: JobFacts, own: Account) -> list[Finding]:
     if job.attempt == 1 and own.beginnings <= 1:
         return []
     found = f"attempt {job.attempt}, {own.beginnings} runs"
-    return [Finding("no job lost or doubled", f"{job.name}: one attempt with one run", found)]
+    return [Finding("no job lost or duplicated", f"{job.name}: one attempt with one run", found)]
 
 
 def check_metrics(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
@@ -124,7 +124,7 @@ def _difference(own: Account, kept: Account) -> str:
     changed = {
         point for point in own.points.keys() & kept.points.keys() if own.points[point] != kept.points[point]
     }
-    parts = [("missing", missing), ("never measured", extra), ("another value", changed)]
+    parts = [("missing", missing), ("never reported", extra), ("wrong value", changed)]
     return "; ".join(f"{len(points)} {what}: {show(points)}" for what, points in parts if points)
 
 
@@ -152,7 +152,7 @@ def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
     if any(window.ends_runs and window.begins <= ends and begins <= window.ends for window in windows):
         return []
     found = f"{job.state}: {job.reason}"
-    return [Finding("no job lost or doubled", f"{job.name} succeeds, as no fault ended its run", found)]
+    return [Finding("no job lost or duplicated", f"{job.name} succeeds, since no fault hit its run", found)]
 
 
 def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: float) -> list[Finding]:
@@ -204,7 +204,7 @@ def check_answers(answers: Iterable[tuple[float, str, int]], windows: Sequence[W
     for at, request, status in answers:
         is_broken = any(window.begins <= at <= window.ends for window in windows)
         if status == 500 or (status > 500 and not is_broken):
-            expected = "no 500, and no 5xx while everything answers"
+            expected = "no 500, and no 5xx while all services are up"
             findings.append(Finding("the API answers", expected, f"{request}: {status}"))
     return findings
 
@@ -216,9 +216,9 @@ def check_stream(job_id: str, after: int, numbers: Sequence[int]) -> list[Findin
         for before, number in zip((after, *numbers), numbers, strict=False)
         if number != before + 1
     ]
-    expected = f"events of {job_id} numbered without a gap"
+    expected = f"events of {job_id} without gaps in their numbering"
     return [
-        Finding("streams go on", expected, f"{number} after {before}") for before, number in wrong[:_SHOWN]
+        Finding("streams continue", expected, f"{number} after {before}") for before, number in wrong[:_SHOWN]
     ]
 
 

@@ -61,12 +61,12 @@ def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
 
 def print_outcome(outcome: Outcome, records: Path | None) -> None:
     """The table, the violations, and where the records lie."""
-    print_table(("fault", "count", "violations", "slowest recovery, s"), tabulate(outcome))
+    print_table(("fault", "count", "violations", "slowest recovery (s)"), tabulate(outcome))
     for kind, reason in outcome.left_out.items():
-        _say(f"left out: {kind} ({reason})")
+        _say(f"not tested: {kind} ({reason})")
     for each in outcome.struck:
         if each.missed is not None:
-            _say(f"missed: fault {each.planned.number}, {each.planned.kind} ({each.missed})")
+            _say(f"skipped: fault {each.planned.number}, {each.planned.kind} ({each.missed})")
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(outcome.jobs.items()))
     count = sum(each.missed is None for each in outcome.struck)
     _say(f"\nseed {outcome.seed}, {outcome.database}: {count} faults, {len(outcome.violations)} violations")

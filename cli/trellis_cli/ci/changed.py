@@ -40,7 +40,7 @@ def find_reach(base: str) -> Reach:
     try:
         commit = git("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}").strip()
     except Problem:
-        raise Problem(f"{base} is no commit of this checkout", exit_code=ExitCode.USAGE) from None
+        raise Problem(f"{base} is not a commit of this checkout", exit_code=ExitCode.USAGE) from None
     tracked = git("diff", "--name-only", "-z", commit, "--").split("\0")[:-1]
     untracked = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1]
     reach = Reach(commit, sorted({*tracked, *untracked}))

@@ -91,7 +91,7 @@ def run(command: Command, log: Path) -> Outcome:
         return Outcome(command.name, False, 0.0, f"{command.arguments[0]}: {error.strerror}")
     output = log.read_text(errors="replace")
     if exit_code == TIMED_OUT:
-        output += f"\n{command.name} was ended: it took longer than {command.timeout_s:.0f} s\n"
+        output += f"\n{command.name} was killed: it took longer than {command.timeout_s:.0f} s\n"
     return Outcome(command.name, exit_code in command.accepted, time.monotonic() - started, output)
 
 

@@ -26,12 +26,12 @@ def read_features(path: Path = FEATURE_LIST) -> list[dict[str, Any]]:
     features: list[dict[str, Any]] = json.loads(path.read_text())
     for feature in features:
         if missing := [name for name in CLAIM_FIELDS if name not in feature]:
-            raise Problem(f"feature {feature.get('id')} lacks {', '.join(missing)}")
+            raise Problem(f"feature {feature.get('id')} is missing {', '.join(missing)}")
         if feature["passes"] and not feature["tests"]:
-            raise Problem(f"feature {feature['id']} claims to pass and names no test")
+            raise Problem(f"feature {feature['id']} is marked as passing but has no tests")
     ids = [feature["id"] for feature in features]
     if len(set(ids)) != len(ids):
-        raise Problem("feature_list.json holds an id twice")
+        raise Problem("feature_list.json contains a duplicate ID")
     return features
 
 

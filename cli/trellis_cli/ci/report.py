@@ -67,7 +67,7 @@ def print_report(rows: list[Row], folder: Path, report: Path, seconds: float) ->
     left_out = sum((row.left_out for row in rows), Counter[str]())
     if left_out:
         reasons = ", ".join(f"{count} {mark}" for mark, count in left_out.most_common())
-        out.print(f"\nleft to `test --all`: {left_out.total()} tests ({reasons})", highlight=False)
+        out.print(f"\nonly in `test --all`: {left_out.total()} tests ({reasons})", highlight=False)
     failed = sum(case.has_failed for case in cases)
     passed = sum(case.has_passed for case in cases)
     out.print(

@@ -73,7 +73,7 @@ def find_base() -> str:
     try:
         return git("rev-parse", "--verify", "--quiet", "HEAD~1").strip()
     except Problem:
-        raise Problem("HEAD has no parent here to compare with", hint="name a commit with --base") from None
+        raise Problem("HEAD has no parent to compare with", hint="specify a commit with --base") from None
 
 
 def write_json(path: Path, value: Any) -> None:

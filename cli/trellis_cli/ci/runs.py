@@ -110,7 +110,7 @@ def run_complete(names: Sequence[str], *, is_fresh: bool) -> bool:
         return are_passed
     claims = features.find_unproven([case for row in rows for case in row.cases])
     if claims:
-        err.print(f"[red]feature_list.json claims more than the tests show:[/red] {', '.join(claims)}")
+        err.print(f"[red]feature_list.json marks failing features as passing:[/red] {', '.join(claims)}")
     elif "+" not in tree:
         results.note_passed(tree)
     return are_passed and not claims
@@ -221,7 +221,7 @@ def _judge(outcomes: Iterable[Outcome], claims: Sequence[str]) -> bool:
         err.print(f"[red]failed:[/red] {', '.join(failed)}")
     if claims:
         err.print(
-            "[red]feature_list.json claims features whose tests are gone or failed:[/red] "
+            "[red]feature_list.json lists features whose tests are missing or failed:[/red] "
             + ", ".join(claims)
         )
     return not failed and not claims

@@ -35,9 +35,7 @@ def write_once(folder: Path, arguments: Sequence[str]) -> None:
     env = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
     made = subprocess.run(command, cwd=REPOSITORY_ROOT, env=env, capture_output=True, text=True, check=False)  # noqa: S603
     if made.returncode:
-        raise Problem(
-            "the demonstration's files were not written: " + "\n".join(made.stderr.splitlines()[-5:])
-        )
+        raise Problem("could not write the demo's files: " + "\n".join(made.stderr.splitlines()[-5:]))
     done.parent.mkdir(parents=True, exist_ok=True)
     done.write_text(made.stdout)
 
@@ -80,7 +78,7 @@ def find_or_get(client: ApiClient, name: str) -> str:
             f"unknown model '{name}'; available in the catalogue: {', '.join(known)}",
             exit_code=ExitCode.USAGE,
         )
-    say(f"fetching {name}")
+    say(f"downloading {name}")
     return ensure_model(client, name, {"kind": "catalogue", "name": name})
 
 
@@ -94,7 +92,7 @@ def last_checkpoint(client: ApiClient, job: str) -> dict[str, Any]:
     """The newest checkpoint of a job, as the source of a model."""
     checkpoints = list(client.pages(f"/jobs/{job}/checkpoints"))
     if not checkpoints:
-        raise Problem(f"job {job} succeeded but left no checkpoint")
+        raise Problem(f"job {job} succeeded but saved no checkpoint")
     step = max(int(checkpoint["step"]) for checkpoint in checkpoints)
     return {"kind": "checkpoint", "job_id": job, "step": step}
 
@@ -116,9 +114,9 @@ def measured_accuracies(client: ApiClient, job: str) -> tuple[float, float]:
     keys = [each["key"] for each in client.get(f"/jobs/{job}/metric-keys")]
     key = next((key for key in keys if key.startswith("val-core/") and "/acc/" in key), None)
     if key is None:
-        raise Problem(f"job {job} measured no validation accuracy; it reported {json.dumps(keys)}")
+        raise Problem(f"job {job} reported no validation accuracy, only {json.dumps(keys)}")
     (series,) = client.get(f"/jobs/{job}/metrics", keys=key)["series"]
     values = [value for value in series["values"] if value is not None]
     if len(values) < 2:
-        raise Problem(f"job {job} measured {key} only {len(values)} time(s)")
+        raise Problem(f"job {job} reported {key} only {len(values)} time(s)")
     return float(values[0]), float(values[-1])

@@ -57,7 +57,7 @@ def run_tickets_demo(platform: Platform, *, model: str, seed: int) -> dict[str, 
     started = time.monotonic()
     client = connect_to(platform)
     folder = platform.settings.data_root / "demo" / f"tickets-seed-{seed}"
-    say(f"writing the messages to sort (seed {seed})")
+    say(f"generating the messages (seed {seed})")
     write_once(folder, ("--seed", str(seed), "--tickets", str(folder)))
     datasets = {
         name: ensure_dataset(client, folder / f"{name}.jsonl", f"tickets-{name}-seed{seed}")

@@ -65,8 +65,8 @@ def examine(
 ) -> Iterator[Row]:
     """The rows of all checks as they end: driver, tools, libraries, what takes a GPU to run, the platform."""
     names = gpu_names()
-    yield Row(DRIVER, "ok" if names else "failing", ", ".join(names) or "nvidia-smi names no GPU")
-    obstacle = None if names else "there is no GPU"
+    yield Row(DRIVER, "ok" if names else "failing", ", ".join(names) or "nvidia-smi lists no GPU")
+    obstacle = None if names else "no GPU found"
     for tool in tools:
         yield Row(tool.name, _state_of(tool), tool.detail)
     for probe in libraries:
@@ -80,7 +80,7 @@ def examine(
         row = make_starter(ground)
         yield row
         if row.state != "ok":
-            obstacle = "the starter model could not be made"
+            obstacle = "could not create the starter model"
     gpus = count_gpus(names)
     for check in checks:
         reason = obstacle or find_obstacle(check, gpus)
@@ -98,7 +98,7 @@ def _state_of(tool: Tool) -> State:
 def find_obstacle(check: Check, gpus: int) -> str | None:
     """Why a check cannot be made on a machine with so many GPUs, or None."""
     if check.gpus > gpus:
-        return f"it takes {check.gpus} GPUs, and there {'is' if gpus == 1 else 'are'} {gpus}"
+        return f"needs {check.gpus} GPUs, found {gpus}"
     if check.package is not None and importlib.util.find_spec(check.package) is None:
         return f"the package {check.package} is not installed"
     return None
@@ -117,7 +117,7 @@ def make_starter(ground: Ground) -> Row:
     places = ("--model", str(ground.model), "--data", str(ground.data), "--seed", str(SEED))
     ended = run_limited(python_command("-m", "trellis_train.starter", *places), limit_s=STARTER_LIMIT_S)
     if ended.exit_code == 0:
-        return Row(STARTER, "ok", "0.8M parameters, weights drawn", ended.seconds)
+        return Row(STARTER, "ok", "0.8M parameters, random weights", ended.seconds)
     said = ended.last_words or f"exit code {ended.exit_code}"
     return Row(STARTER, "failing", said, ended.seconds)
 

@@ -60,12 +60,14 @@ def find_problem(
     at all of them.
     """
     if ended.exit_code is None:
-        return f"no end after {limit_s:g} s, killed (phase: {told.phase}, {len(told.metrics)} steps told)"
+        return (
+            f"timed out after {limit_s:g} s, killed (phase: {told.phase}, {len(told.metrics)} steps reported)"
+        )
     if ended.exit_code:
         return told.reason or ended.last_words or f"exit code {ended.exit_code}"
     for step in range(1, steps + 1):
         if step not in told.metrics:
-            return f"no metrics of step {step}"
+            return f"no metrics for step {step}"
         for name in (*losses, gradient):
             value = told.metrics[step].get(name)
             if value is None:
@@ -76,7 +78,7 @@ def find_problem(
         return f"{gradient} is 0 at every step: nothing was trained"
     checkpoint = told.checkpoints.get(steps)
     if checkpoint is None:
-        return f"no checkpoint of step {steps}"
+        return f"no checkpoint for step {steps}"
     if not any(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file()):
         return f"the checkpoint {checkpoint} is empty"
     return None

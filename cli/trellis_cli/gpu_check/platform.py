@@ -20,7 +20,7 @@ START, ONE, TWO, ALL, ROOM = (
     "platform: a job",
     "platform: two jobs at once",
     "platform: RL on all GPUs",
-    "platform: an evaluation makes room",
+    "platform: preempted evaluation",
 )
 #: Kernels are compiled for a machine that does it for the first time.
 LIMIT_S = 900.0
@@ -45,7 +45,7 @@ def _check_jobs(client: ApiClient, ground: Ground, started: float) -> Iterator[R
     yield Row(START, state, f"{slots} slot(s) on {dashboard['platform']}", time.monotonic() - started)
     jobs = Jobs(client, ground)
     yield run_check(ONE, jobs.run_one)
-    yield run_check(TWO, jobs.run_two) if slots > 1 else Row(TWO, "skipped", "there is one slot")
+    yield run_check(TWO, jobs.run_two) if slots > 1 else Row(TWO, "skipped", "only one slot")
     yield run_check(ALL, lambda: jobs.run_all(slots))
     if ground.platform == "cuda":
         yield run_check(ROOM, lambda: jobs.displace(slots))
@@ -76,7 +76,7 @@ class Jobs:
         steps = self._count_steps(job["id"], "train/loss")
         checkpoints = len(list(self._client.pages(f"/jobs/{job['id']}/checkpoints")))
         if steps != STEPS or not checkpoints:
-            raise Problem(f"the API shows {steps} steps and {checkpoints} checkpoints of {job['id']}")
+            raise Problem(f"the API shows {steps} steps and {checkpoints} checkpoints for {job['id']}")
         return f"{steps} steps of sft, checkpoint in the API, devices {self._devices(job)}"
 
     def run_two(self) -> str:
@@ -84,11 +84,11 @@ class Jobs:
         first, second = self._launch_sft("first"), self._launch_sft("second")
         ended = [self._wait(first), self._wait(second)]
         if max(job["started_at"] for job in ended) > min(job["finished_at"] for job in ended):
-            raise Problem("the second job was started after the first had ended")
+            raise Problem("the second job started after the first had finished")
         devices = [self._devices(job) for job in ended]
         if self._ground.platform == "cuda" and devices[0] == devices[1]:
-            raise Problem(f"both jobs were given device {devices[0]}")
-        return f"both ran side by side, devices {devices[0]} and {devices[1]}"
+            raise Problem(f"both jobs got device {devices[0]}")
+        return f"both ran in parallel, devices {devices[0]} and {devices[1]}"
 
     def run_all(self, gpus: int) -> str:
         """Train by GRPO on every GPU."""
@@ -109,7 +109,7 @@ class Jobs:
         self._look(f"/evaluations/{evaluation}", lambda found: found["preempted"])
         self._wait(training)
         self._look(f"/evaluations/{evaluation}", lambda found: found["state"] == "succeeded")
-        return f"it left for a training on {gpus} GPU(s) and finished afterwards"
+        return f"preempted by a training job on {gpus} GPU(s) and finished afterwards"
 
     def _launch_sft(self, name: str) -> str:
         return self._launch("sft", {**SFT_PARAMS, **FULL}, rows="sft", gpus=1, name=name)
@@ -140,7 +140,7 @@ class Jobs:
     def _wait(self, job: str) -> dict[str, Any]:
         found = self._look(f"/jobs/{job}", lambda each: each["state"] in FINISHED)
         if found["state"] != "succeeded":
-            raise Problem(f"{job} has {found['state']}: {(found['failure'] or {}).get('reason')}")
+            raise Problem(f"{job} {found['state']}: {(found['failure'] or {}).get('reason')}")
         return found
 
     def _look(self, path: str, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

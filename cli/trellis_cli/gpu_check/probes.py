@@ -16,7 +16,7 @@ LIMIT_S = 600.0
 
 TORCH = """
 import torch
-assert torch.cuda.is_available(), "torch sees no GPU"
+assert torch.cuda.is_available(), "torch finds no GPU"
 ones = torch.ones(512, 512, device="cuda", dtype=torch.bfloat16)
 assert float((ones @ ones)[0, 0]) == 512.0
 print(torch.__version__, "CUDA", torch.version.cuda, torch.cuda.get_device_name(0))
@@ -42,7 +42,7 @@ print(flash_attn.__version__)
 VLLM = """
 import vllm
 from vllm.platforms import current_platform
-assert current_platform.is_cuda(), "vLLM does not run on CUDA here"
+assert current_platform.is_cuda(), "vLLM does not use CUDA"
 print(vllm.__version__)
 """
 VERL = "import verl; from importlib.metadata import version; print(version('verl'))"
@@ -118,7 +118,9 @@ class Probe:
         )
         if ended.exit_code is None:
             said = f" ({ended.last_words})" if ended.last_words else ""
-            return Row(self.name, "failing", f"no end after {self.limit_s:g} s, killed{said}", ended.seconds)
+            return Row(
+                self.name, "failing", f"timed out after {self.limit_s:g} s, killed{said}", ended.seconds
+            )
         if ended.exit_code:
             detail = ended.last_words or f"exit code {ended.exit_code}"
             return Row(self.name, "failing", detail, ended.seconds)

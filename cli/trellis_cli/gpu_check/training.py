@@ -44,7 +44,7 @@ class TrainingRun:
         try:
             spec = self.compose(ground)
         except Problem as problem:
-            return Row(self.name, "failing", f"it cannot be composed: {problem.message}")
+            return Row(self.name, "failing", f"invalid settings: {problem.message}")
         attempt = Path(spec.attempt_dir)
         ended = run_limited(
             command_alone(attempt / SPEC_FILE), limit_s=self.limit_s, environment=environment_alone()

@@ -25,7 +25,7 @@ class ApiService(Service):
         try:
             answer = open_client().get(f"{self.platform.url}/readyz", timeout=2.0)
         except httpx.HTTPError as error:
-            return f"does not answer: {error}"
+            return f"does not respond: {error}"
         if answer.status_code == 200:
             return None
         try:
@@ -38,7 +38,7 @@ class ApiService(Service):
         try:
             open_client().get(f"{self.platform.url}/healthz", timeout=5.0)
         except httpx.HTTPError as error:
-            return f"does not answer: {error}"
+            return f"does not respond: {error}"
         return None
 
     def describe(self) -> str:

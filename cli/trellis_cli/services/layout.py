@@ -106,7 +106,7 @@ class Layout:
             return PlatformState()
         except ValueError as error:
             raise Problem(
-                f"{self.state_path} is damaged: {error}", hint="end the platform and remove it"
+                f"{self.state_path} is damaged: {error}", hint="stop the platform and delete the file"
             ) from error
 
     def write_state(self, state: PlatformState) -> None:
@@ -131,7 +131,7 @@ class Layout:
             private.mkdir(mode=0o700)
         found = private.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise Problem(f"{private} belongs to somebody else or is open to others", hint="remove it")
+            raise Problem(f"{private} belongs to another user or is accessible to others", hint="delete it")
         # Ray opens its folder to everybody, so it gets one inside the private one.
         outside = private / "r"
         outside.mkdir(exist_ok=True)

@@ -111,7 +111,7 @@ class RayService(Service):
             self._ask("/api/jobs/", headers)
             nodes = self._ask("/nodes?view=summary", headers).json()["data"]["summary"]
         except (httpx.HTTPError, KeyError, ValueError) as error:
-            return f"the Jobs API does not answer: {error}"
+            return f"the Jobs API does not respond: {error}"
         is_alive = any(node.get("raylet", {}).get("state") == "ALIVE" for node in nodes)
         return None if is_alive else "no node has joined the cluster yet"
 

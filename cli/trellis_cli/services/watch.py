@@ -180,18 +180,18 @@ class Watch:
         self.supervisor.say(f"{name}: {reason}")
         if watched.restarts.has_given_up:
             self.supervisor.say(
-                f"ERROR {name}: GIVEN UP after {MOST_DEATHS + 1} deaths within {WINDOW_S / 60:.0f} minutes; "
-                f"see {self.layout.log_path(name)}, mend the cause, and start it with ./init.sh"
+                f"ERROR {name}: GAVE UP after {MOST_DEATHS + 1} crashes within {WINDOW_S / 60:.0f} minutes; "
+                f"see {self.layout.log_path(name)}, fix the cause, then run ./init.sh"
             )
 
     def _explain(self, watched: Watched) -> str:
         service = watched.service
         if service.record is not None:
             silent_s = watched.failed_probes * _PROBE_INTERVAL_S
-            return f"it did not answer for {silent_s:.0f} s and was ended"
+            return f"it did not respond for {silent_s:.0f} s and was killed"
         lines = logs.tail(self.layout.log_path(service.name), 5)
         last = [text for text in (_COLOURS.sub("", line).strip() for line in lines) if text]
-        return f"it ended; its last line: {last[-1][:_REASON_CHARS]}" if last else "it ended without a word"
+        return f"it exited; last line: {last[-1][:_REASON_CHARS]}" if last else "it exited without output"
 
     def _tell(self) -> None:
         """Write the file that the API reads, where there is news or it is getting old."""

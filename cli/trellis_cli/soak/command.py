@@ -85,7 +85,7 @@ def _print(growths: list[Growth], use: Use) -> None:
         (each.name, size(each.first), size(each.last), f"{each.ratio:+.1%}", size(each.most), each.is_bounded)
         for each in growths
     ]
-    print_table(("service", "first third", "last third", "growth", "most", "bounded"), rows)
+    print_table(("service", "first third", "last third", "growth", "peak", "within limit"), rows)
     for title, counted in (("done", use.done), ("refused", use.refused)):
         told = ", ".join(f"{count} {what}" for what, count in sorted(counted.items()))
         out.print(f"{title}: {told or 'nothing'}", markup=False, highlight=False, soft_wrap=True)

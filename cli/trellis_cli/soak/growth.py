@@ -36,5 +36,5 @@ def measure_growth(name: str, samples: Sequence[int]) -> Growth:
     warm = samples[int(len(samples) * WARM_UP) :]
     third = len(warm) // 3
     if third < _FEWEST:
-        raise ValueError(f"{len(samples)} samples are too few")
+        raise ValueError(f"{len(samples)} samples are not enough")
     return Growth(name, fmean(warm[:third]), fmean(warm[-third:]), max(samples))

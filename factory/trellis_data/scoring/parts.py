@@ -52,7 +52,8 @@ def repetition_part(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 def relevance_part(prompts: pl.Series, answers: pl.Series) -> np.ndarray:
     """Share of terms that prompt and answer have in common, of the one with fewer of them.
 
-    Terms are words that are not among the most frequent ones, and pairs of Chinese characters. It tells an
+    Terms are words and Chinese characters that are not among the most frequent ones, and pairs of Chinese
+    characters: an answer often names one character of the question's word (水循环: 水从海洋 ...). It tells an
     answer to another question from one to this; a short answer ('Paris') has few terms and scores low.
     """
     from trellis_data.word_kernels import overlap
@@ -93,4 +94,7 @@ _FURTHER = (
     "our", "he", "him", "his", "she", "her", "it", "its", "them", "but", "so", "no", "than", "then", "there",
     "please", "s", "t", "am", "all", "any", "some", "into", "out", "up", "more", "just", "also", "would",
     "give", "tell",
+    # Chinese characters that say how a sentence is built, and those of questions and requests.
+    *"的了着过是在有和与或及也都就还又很更最不没无我你您他她它们这那哪其之为以于从到对把被让给向",
+    *"什么怎样何吗呢吧啊请个些种一二三会能可要将等而且但如果因所由并则即做出说用上下中里",
 )  # fmt: skip

@@ -681,7 +681,7 @@ export interface paths {
         };
         /**
          * List endpoints, newest first
-         * @description One for each model or checkpoint that was ever served.
+         * @description List one endpoint per model or checkpoint that has been served.
          */
         get: operations["list_endpoints_api_v1_endpoints_get"];
         put?: never;
@@ -700,15 +700,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read an endpoint
-         * @description With the last lines of output where it failed.
+         * Get an endpoint
+         * @description Read its state; if it failed, with the last lines of output.
          */
         get: operations["read_endpoint_api_v1_endpoints__endpoint_id__get"];
         put?: never;
         post?: never;
         /**
          * Stop an endpoint
-         * @description Requests in flight get a few seconds. One that has stopped or failed stays so.
+         * @description Stop it after a few seconds for in-flight requests. No effect if it has stopped or failed.
          */
         delete: operations["stop_endpoint_api_v1_endpoints__endpoint_id__delete"];
         options?: never;
@@ -1410,6 +1410,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/fields": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List fields to show as columns of jobs
+         * @description Parameters and metrics of the newest 200 trainings.
+         */
+        get: operations["list_job_fields_api_v1_jobs_fields_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/import-script": {
         parameters: {
             query?: never;
@@ -1446,6 +1466,26 @@ export interface paths {
          * @description The engine's configuration, the command, and everything that is wrong with the request.
          */
         post: operations["preview_job_api_v1_jobs_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the queue in launch order
+         * @description At most 200 jobs, each with its expected start.
+         */
+        get: operations["read_queue_api_v1_jobs_queue_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1557,7 +1597,7 @@ export interface paths {
         put?: never;
         /**
          * Serve a checkpoint
-         * @description Its weights are put together first, as for an evaluation; an adapter is folded into its base.
+         * @description Serve a saved checkpoint. Its weights are consolidated first; adapters are merged into their base.
          */
         post: operations["serve_checkpoint_api_v1_jobs__job_id__checkpoints__step__endpoint_post"];
         delete?: never;
@@ -1740,6 +1780,26 @@ export interface paths {
         get: operations["read_metrics_api_v1_jobs__job_id__metrics_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a queued job within the queue
+         * @description Its priority changes only where it must: to that of its new neighbors.
+         */
+        post: operations["move_job_api_v1_jobs__job_id__move_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2152,7 +2212,7 @@ export interface paths {
         put?: never;
         /**
          * Serve a model
-         * @description Start its endpoint; one that starts or is ready already is answered as it is.
+         * @description Start its endpoint. If it is already starting or ready, returns it unchanged.
          */
         post: operations["serve_model_api_v1_models__model_id__endpoint_post"];
         delete?: never;
@@ -2212,7 +2272,7 @@ export interface paths {
         put?: never;
         /**
          * Export a model to GGUF
-         * @description Queue an export to one file, for llama.cpp and what is built on it.
+         * @description Queue an export to a single file, for llama.cpp and tools based on it.
          */
         post: operations["export_gguf_api_v1_models__model_id__gguf_post"];
         delete?: never;
@@ -2252,7 +2312,7 @@ export interface paths {
         put?: never;
         /**
          * Push a model to a hub
-         * @description Queue a push of all files and of the model card, as one commit. The token is the workers' own.
+         * @description Queue a push of all files and the model card as one commit, with the token set on the workers.
          */
         post: operations["push_model_api_v1_models__model_id__push_post"];
         delete?: never;
@@ -2646,13 +2706,13 @@ export interface paths {
         };
         /**
          * List named models
-         * @description Each with its versions and aliases.
+         * @description List named models with their versions and aliases.
          */
         get: operations["list_named_models_api_v1_registry_get"];
         put?: never;
         /**
          * Add a version
-         * @description Adds a model as the next version of a name; the first version creates the name.
+         * @description Add a model as the next version of a name; the first version creates the name.
          */
         post: operations["add_version_api_v1_registry_post"];
         delete?: never;
@@ -2669,15 +2729,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a named model
-         * @description Versions, newest first, and the aliases.
+         * Get a named model
+         * @description Get its versions, newest first, and aliases.
          */
         get: operations["read_named_model_api_v1_registry__registry_name__get"];
         put?: never;
         post?: never;
         /**
-         * Forget a named model
-         * @description With its versions and its history; the models stay.
+         * Delete a named model
+         * @description Delete it with its versions and history; the models are kept.
          */
         delete: operations["delete_named_model_api_v1_registry__registry_name__delete"];
         options?: never;
@@ -2716,7 +2776,7 @@ export interface paths {
         put?: never;
         /**
          * Roll an alias back
-         * @description To its previous version.
+         * @description Move it back to its previous version.
          */
         post: operations["roll_back_alias_api_v1_registry__registry_name__aliases__alias__rollback_post"];
         delete?: never;
@@ -2733,8 +2793,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Promotions and rollbacks, newest first
-         * @description Changes of aliases, with notes and gate results.
+         * List promotions and rollbacks
+         * @description List alias changes with notes and gate results, newest first.
          */
         get: operations["read_registry_history_api_v1_registry__registry_name__history_get"];
         put?: never;
@@ -3154,7 +3214,7 @@ export interface paths {
         };
         /**
          * List transfers
-         * @description Newest first.
+         * @description List transfers, newest first.
          */
         get: operations["list_transfers_api_v1_transfers_get"];
         put?: never;
@@ -3173,8 +3233,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a transfer
-         * @description With its progress, and what it has left.
+         * Get a transfer
+         * @description Get its progress and result.
          */
         get: operations["read_transfer_api_v1_transfers__transfer_id__get"];
         put?: never;
@@ -3200,7 +3260,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a transfer
-         * @description End it; nothing is committed to the hub.
+         * @description Cancel it; nothing is committed to the hub.
          */
         post: operations["cancel_transfer_api_v1_transfers__transfer_id__cancel_post"];
         delete?: never;
@@ -3217,8 +3277,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download the file of an export
-         * @description Ranges of bytes are answered, so that a download that broke off goes on.
+         * Download an exported file
+         * @description Supports byte ranges, so interrupted downloads can resume.
          */
         get: operations["download_transfer_file_api_v1_transfers__transfer_id__file_get"];
         put?: never;
@@ -3314,13 +3374,13 @@ export interface paths {
         };
         /**
          * List votes
-         * @description Newest first.
+         * @description List votes, newest first.
          */
         get: operations["list_votes_api_v1_votes_get"];
         put?: never;
         /**
          * Vote
-         * @description Record which of two answers to the same messages is better.
+         * @description Record which of two responses to the same messages is better.
          */
         post: operations["add_vote_api_v1_votes_post"];
         delete?: never;
@@ -3339,8 +3399,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a dataset of votes
-         * @description Preference pairs: prompt, chosen and rejected answer of each vote that chose one.
+         * Create a dataset from votes
+         * @description Create preference pairs: prompt, chosen and rejected response of each decisive vote.
          */
         post: operations["make_vote_dataset_api_v1_votes_dataset_post"];
         delete?: never;
@@ -3358,7 +3418,7 @@ export interface paths {
         };
         /**
          * Win rates of models against each other
-         * @description For each pair that was voted on, with 95 % intervals.
+         * @description Return the win rate of each pair of models, with 95% CIs.
          */
         get: operations["read_win_rates_api_v1_votes_win_rates_get"];
         put?: never;
@@ -3381,7 +3441,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a vote
-         * @description Datasets that were made from it stay.
+         * @description Delete a vote; datasets created from it are kept.
          */
         delete: operations["delete_vote_api_v1_votes__vote_id__delete"];
         options?: never;
@@ -3527,8 +3587,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answer a conversation
-         * @description As OpenAI's. A model that is not loaded is started: 503 with Retry-After where that takes too long.
+         * Create chat completion
+         * @description Compatible with OpenAI's API. Loads the model if needed; 503 with Retry-After if it takes too long.
          */
         post: operations["complete_chat_v1_chat_completions_post"];
         delete?: never;
@@ -3547,8 +3607,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Continue a text
-         * @description As OpenAI's.
+         * Create a completion
+         * @description Compatible with OpenAI's API.
          */
         post: operations["complete_text_v1_completions_post"];
         delete?: never;
@@ -3567,8 +3627,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Embed texts
-         * @description As OpenAI's, by a model that is an encoder: 400 for one that writes text.
+         * Create embeddings
+         * @description Compatible with OpenAI's API. Requires an encoder; 400 for generative models.
          */
         post: operations["create_embeddings_v1_embeddings_post"];
         delete?: never;
@@ -3586,13 +3646,13 @@ export interface paths {
         };
         /**
          * List files
-         * @description Files for fine-tuning; there are none for other purposes.
+         * @description List fine-tuning files; other purposes aren't supported.
          */
         get: operations["list_files_v1_files_get"];
         put?: never;
         /**
          * Upload a file for fine-tuning
-         * @description A worker reads its lines into a dataset; `status` is `processed` then, or `error` with the line.
+         * @description A worker imports it as a dataset; `status` becomes `processed`, or `error` with the line.
          */
         post: operations["create_file_v1_files_post"];
         delete?: never;
@@ -3609,15 +3669,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a file's state
-         * @description Whether its lines could be read. Also of the result file that a job names.
+         * Get a file
+         * @description Get a file's status. Also works for a job's result file.
          */
         get: operations["read_file_v1_files__file_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete a file and its rows
-         * @description Refused while a job that is not finished learns from it.
+         * @description Fails while an unfinished job uses the file.
          */
         delete: operations["delete_file_v1_files__file_id__delete"];
         options?: never;
@@ -3633,8 +3693,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a file's content
-         * @description The bytes as they were uploaded; of a result file, the figures of each step as CSV.
+         * Get a file's content
+         * @description Download the uploaded bytes; for a result file, the metrics of each step as CSV.
          */
         get: operations["read_file_content_v1_files__file_id__content_get"];
         put?: never;
@@ -3654,13 +3714,13 @@ export interface paths {
         };
         /**
          * List fine-tuning jobs
-         * @description Newest first.
+         * @description List jobs, newest first.
          */
         get: operations["list_fine_tuning_jobs_v1_fine_tuning_jobs_get"];
         put?: never;
         /**
          * Create a fine-tuning job
-         * @description A job of the platform with a recipe; its end is a model `ft:<base>:<suffix>:<id>`.
+         * @description Start a platform job; its result is a model `ft:<base>:<suffix>:<id>`.
          */
         post: operations["create_fine_tuning_job_v1_fine_tuning_jobs_post"];
         delete?: never;
@@ -3677,8 +3737,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a fine-tuning job
-         * @description Its status, and its model once it has succeeded.
+         * Get a fine-tuning job
+         * @description Get its status and, once it has succeeded, its model.
          */
         get: operations["read_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__get"];
         put?: never;
@@ -3700,7 +3760,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a fine-tuning job
-         * @description End it for good; checkpoints stay.
+         * @description Cancel it permanently; checkpoints are kept.
          */
         post: operations["cancel_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__cancel_post"];
         delete?: never;
@@ -3718,7 +3778,7 @@ export interface paths {
         };
         /**
          * List checkpoints of a job
-         * @description Newest first; `fine_tuned_model_checkpoint` may be the `model` of a request.
+         * @description List them, newest first; requests can use `fine_tuned_model_checkpoint` as `model`.
          */
         get: operations["list_fine_tuning_checkpoints_v1_fine_tuning_jobs__fine_tuning_job_id__checkpoints_get"];
         put?: never;
@@ -3738,7 +3798,7 @@ export interface paths {
         };
         /**
          * List events of a job
-         * @description Newest first: states, checkpoints, and the figures of each step.
+         * @description List states, checkpoints and metrics of each step, newest first.
          */
         get: operations["list_fine_tuning_events_v1_fine_tuning_jobs__fine_tuning_job_id__events_get"];
         put?: never;
@@ -3760,7 +3820,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a fine-tuning job
-         * @description It writes a checkpoint and gives its slot back.
+         * @description Save a checkpoint and free the slot.
          */
         post: operations["pause_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__pause_post"];
         delete?: never;
@@ -3780,7 +3840,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a fine-tuning job
-         * @description From its last checkpoint.
+         * @description Continue from its last checkpoint.
          */
         post: operations["resume_fine_tuning_job_v1_fine_tuning_jobs__fine_tuning_job_id__resume_post"];
         delete?: never;
@@ -3797,8 +3857,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Models that requests may name
-         * @description Models by name, and checkpoints that were served. Any saved checkpoint may be named as job_...:STEP.
+         * List models
+         * @description List models and served checkpoints. Requests can use any saved checkpoint as job_...:STEP.
          */
         get: operations["list_openai_models_v1_models_get"];
         put?: never;
@@ -3817,8 +3877,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of them
-         * @description By name or id, or a checkpoint as job_...:STEP.
+         * Get a model
+         * @description Get a model by name or ID, or a checkpoint as job_...:STEP.
          */
         get: operations["read_openai_model_v1_models__name__get"];
         put?: never;
@@ -3839,8 +3899,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answer a text
-         * @description As OpenAI's, for texts and functions; nothing is stored.
+         * Create a response
+         * @description Compatible with OpenAI's API, for text and function tools; nothing is stored.
          */
         post: operations["create_response_v1_responses_post"];
         delete?: never;
@@ -4274,6 +4334,11 @@ export interface components {
          */
         Budget: {
             /**
+             * Cost
+             * @description Maximum cost of all runs in the platform's currency; sets slot_hours, at the price at the time of the request.
+             */
+            cost?: number | null;
+            /**
              * Hours
              * @description Maximum hours. After that no run starts, queued runs are stopped, running ones finish.
              */
@@ -4532,7 +4597,7 @@ export interface components {
         };
         /**
          * CheckpointList
-         * @description Checkpoints, newest first.
+         * @description A list of checkpoints, newest first.
          */
         CheckpointList: {
             /** Data */
@@ -4552,7 +4617,7 @@ export interface components {
         };
         /**
          * CheckpointObject
-         * @description A checkpoint that answers requests under its name.
+         * @description A checkpoint that requests can use as `model`.
          */
         CheckpointObject: {
             /** Created At */
@@ -5148,6 +5213,19 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
+        };
+        /**
+         * Cost
+         * @description An amount of money.
+         */
+        Cost: {
+            /** Amount */
+            amount: number;
+            /**
+             * Currency
+             * @description ISO 4217 code, such as USD.
+             */
+            currency: string;
         };
         /**
          * Counts
@@ -5876,14 +5954,14 @@ export interface components {
         };
         /**
          * Dpo
-         * @description Learn from pairs.
+         * @description DPO on preference pairs.
          */
         Dpo: {
             hyperparameters?: components["schemas"]["DpoHyperparameters"];
         };
         /**
          * DpoHyperparameters
-         * @description Of preferences.
+         * @description Hyperparameters of DPO.
          */
         DpoHyperparameters: {
             /**
@@ -6192,7 +6270,7 @@ export interface components {
         };
         /**
          * EndpointRead
-         * @description An endpoint as it stands.
+         * @description An endpoint and its state.
          */
         EndpointRead: {
             /** Attempt */
@@ -6211,7 +6289,7 @@ export interface components {
             id: string;
             /** Idle Timeout S */
             idle_timeout_s: number;
-            /** @description The training that the checkpoint is of. */
+            /** @description The job that saved the checkpoint. */
             job: components["schemas"]["NamedReference"] | null;
             /**
              * Kind
@@ -6222,74 +6300,74 @@ export interface components {
             last_used_at: string | null;
             /**
              * Max Model Len
-             * @description Tokens of prompt and answer together, once it is ready.
+             * @description Max prompt plus answer tokens; set once it is ready.
              */
             max_model_len: number | null;
-            /** @description The model, or the one that the job started from. */
+            /** @description The model, or the base model of the job. */
             model: components["schemas"]["NamedReference"] | null;
             /**
              * Name
-             * @description The `model` of requests to /v1: the model's name, or `job_...:200`.
+             * @description Value of `model` in /v1 requests: the model's name, or `job_...:200`.
              */
             name: string;
             /**
              * Phase
-             * @description What a starting one is doing: null while it waits for room.
+             * @description Start-up phase; null while queued.
              */
             phase: string | null;
             /** Queue Position */
             queue_position: number | null;
             /**
              * Run Id
-             * @description The job that carries it out: its log and event stream.
+             * @description The job that runs the endpoint, with its log and events.
              */
             run_id: string;
-            /** @description The base model whose engine serves this adapter; null for one with its own engine. */
+            /** @description The base model whose engine serves this adapter; null if it has its own engine. */
             shares_engine_of: components["schemas"]["NamedReference"] | null;
             /**
              * Slots
-             * @description 0 on a CPU, where it shares the cores.
+             * @description 0 on a CPU, where endpoints share the cores.
              */
             slots: number;
             state: components["schemas"]["EndpointState"];
             /**
              * State Since
              * Format: date-time
-             * @description Since when it starts, is ready, or has ended.
+             * @description When it entered this state.
              */
             state_since: string;
             /** Step */
             step: number | null;
             /**
              * Stopped By
-             * @description Why it has stopped, where it has.
+             * @description Why it stopped, if it did.
              */
             stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
-             * @description When it stops if nobody uses it; null unless ready, and for an engine that adapters use.
+             * @description When it stops if idle; null unless ready, and while adapters use its engine.
              */
             stops_at: string | null;
         };
         /**
          * EndpointStart
-         * @description How a model or checkpoint shall be served.
+         * @description Options for serving a model or checkpoint.
          */
         EndpointStart: {
             /**
              * Idle Timeout S
-             * @description Time without a request after which it stops; null: TRELLIS_ENDPOINT_IDLE_S.
+             * @description Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.
              */
             idle_timeout_s?: number | null;
             /**
              * Max Model Len
-             * @description Tokens of prompt and answer together; null: as many as fit.
+             * @description Max prompt plus answer tokens; null: as many as fit.
              */
             max_model_len?: number | null;
         };
         /**
          * EndpointState
-         * @description Where an endpoint is in its life.
+         * @description The state of an endpoint.
          * @enum {string}
          */
         EndpointState: "starting" | "ready" | "stopping" | "stopped" | "failed";
@@ -6685,6 +6763,13 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Dataset Names
+             * @description By label, of benchmarks on datasets of the platform that still exist.
+             */
+            dataset_names: {
+                [key: string]: string;
+            };
             engine: components["schemas"]["EngineSettings"];
             /** Eta S */
             eta_s: number | null;
@@ -6808,7 +6893,7 @@ export interface components {
         };
         /**
          * EventList
-         * @description Events, newest first.
+         * @description A list of events, newest first.
          */
         EventList: {
             /** Data */
@@ -6824,7 +6909,7 @@ export interface components {
         };
         /**
          * EventObject
-         * @description Something that happened to a job.
+         * @description An event of a job.
          */
         EventObject: {
             /** Created At */
@@ -7052,7 +7137,7 @@ export interface components {
         FetchStage: "downloading" | "converting" | "inspecting";
         /**
          * FileDeleted
-         * @description A file is gone.
+         * @description A deleted file.
          */
         FileDeleted: {
             /**
@@ -7071,7 +7156,7 @@ export interface components {
         };
         /**
          * FileList
-         * @description Files.
+         * @description A list of files.
          */
         FileList: {
             /** Data */
@@ -7119,7 +7204,7 @@ export interface components {
             status: "uploaded" | "processed" | "error";
             /**
              * Status Details
-             * @description Why its rows cannot be learned from.
+             * @description Why the file can't be used for training.
              */
             status_details?: string | null;
         };
@@ -7304,12 +7389,12 @@ export interface components {
         };
         /**
          * Gate
-         * @description Only if it is not worse than the version that the alias stands on, by a paired test (5 %).
+         * @description Only promote if the version isn't worse than the alias' current one (paired test, 5% level).
          */
         Gate: {
             /**
              * Benchmark
-             * @description Label of a benchmark on which both were measured in the same way, e.g. gsm8k.
+             * @description Benchmark label; both versions need an evaluation with the same settings, e.g. gsm8k.
              */
             benchmark: string;
         };
@@ -7320,7 +7405,7 @@ export interface components {
         GateResult: {
             /**
              * Against
-             * @description Of the version that the alias stood on.
+             * @description Score of the alias' current version.
              */
             against: number;
             /** Against Evaluation */
@@ -7339,7 +7424,7 @@ export interface components {
             pairs: number;
             /**
              * Value
-             * @description Of the version that is promoted.
+             * @description Score of the promoted version.
              */
             value: number;
         };
@@ -7499,7 +7584,7 @@ export interface components {
         };
         /**
          * GgufType
-         * @description How the weights of a GGUF file are stored.
+         * @description Weight format of a GGUF file.
          * @enum {string}
          */
         GgufType: "f16" | "q8_0";
@@ -7796,7 +7881,7 @@ export interface components {
         };
         /**
          * Hyperparameters
-         * @description What all methods have in common.
+         * @description Hyperparameters of all methods.
          */
         Hyperparameters: {
             /**
@@ -7997,7 +8082,7 @@ export interface components {
         InstallState: "absent" | "pending" | "installing" | "ready" | "failed";
         /**
          * Integration
-         * @description A service that is told of the job.
+         * @description A service that receives the job's metrics.
          */
         Integration: {
             /** Type */
@@ -8195,8 +8280,26 @@ export interface components {
             param?: string | null;
         };
         /**
+         * JobFieldsRead
+         * @description Parameters and metrics of recent trainings.
+         */
+        JobFieldsRead: {
+            /**
+             * Max Fields
+             * @description Maximum number of `fields` in one request.
+             */
+            max_fields: number;
+            /**
+             * Metrics
+             * @description Keys for `fields=metrics.last.KEY`, `metrics.best.KEY` and `metrics.at.STEP.KEY`.
+             */
+            metrics: string[];
+            /** Parameters */
+            parameters: components["schemas"]["ParameterField"][];
+        };
+        /**
          * JobList
-         * @description Fine-tuning jobs.
+         * @description A list of fine-tuning jobs.
          */
         JobList: {
             /** Data */
@@ -8272,7 +8375,7 @@ export interface components {
             training_file: string;
             /**
              * Trellis Job Id
-             * @description The job of the platform that carries it out.
+             * @description ID of the platform job that runs it.
              */
             trellis_job_id: string | null;
             /** Validation File */
@@ -8436,6 +8539,23 @@ export interface components {
             warnings: components["schemas"]["Issue"][];
         };
         /**
+         * JobQueue
+         * @description Queued jobs in launch order.
+         */
+        JobQueue: {
+            /** Items */
+            items: components["schemas"]["QueuedJob"][];
+            /**
+             * Total
+             * @description Number of queued jobs, also of those that aren't listed.
+             */
+            total: number;
+            /** Total Slots */
+            total_slots: number;
+            /** Used Slots */
+            used_slots: number;
+        };
+        /**
          * JobRead
          * @description A job.
          */
@@ -8469,6 +8589,8 @@ export interface components {
             columns: {
                 [key: string]: string;
             };
+            /** @description Run time of all attempts times slots, at the current price. Null without slots, before the first attempt and where the owner set no price (only when listing or reading jobs). */
+            cost: components["schemas"]["Cost"] | null;
             /**
              * Created At
              * Format: date-time
@@ -8509,6 +8631,13 @@ export interface components {
             /** @description The model that an export has registered. */
             exported_model: components["schemas"]["NamedReference"] | null;
             failure: components["schemas"]["Failure"] | null;
+            /**
+             * Fields
+             * @description Values of the requested fields, null where there is none (only in lists).
+             */
+            fields: {
+                [key: string]: number | boolean | string | null;
+            };
             /** Finished At */
             finished_at: string | null;
             /**
@@ -8626,7 +8755,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -8699,7 +8828,7 @@ export interface components {
         };
         /**
          * JsonFormat
-         * @description An answer that is any JSON object.
+         * @description Output is any JSON object.
          */
         JsonFormat: {
             /**
@@ -8710,7 +8839,7 @@ export interface components {
         };
         /**
          * JsonSchema
-         * @description The form of an answer.
+         * @description A JSON schema for the output.
          */
         JsonSchema: {
             /** Description */
@@ -8726,7 +8855,7 @@ export interface components {
         };
         /**
          * JsonSchemaFormat
-         * @description An answer of a given form.
+         * @description Output matches a JSON schema.
          */
         JsonSchemaFormat: {
             json_schema: components["schemas"]["JsonSchema"];
@@ -8756,7 +8885,7 @@ export interface components {
         };
         /**
          * JudgeMessage
-         * @description What a judge is told.
+         * @description A message to the judge.
          */
         JudgeMessage: {
             /** Content */
@@ -8775,7 +8904,7 @@ export interface components {
         };
         /**
          * JudgeSampling
-         * @description How a judge would sample. None of it can be chosen here, and each is refused by its name.
+         * @description Sampling parameters of the judge. Not supported; each is rejected by name.
          */
         JudgeSampling: {
             /** Max Completions Tokens */
@@ -9465,7 +9594,7 @@ export interface components {
         };
         /**
          * Method
-         * @description How to learn.
+         * @description The fine-tuning method.
          */
         Method: {
             dpo?: components["schemas"]["Dpo"] | null;
@@ -9642,7 +9771,7 @@ export interface components {
         };
         /**
          * ModelCard
-         * @description A model that requests may name.
+         * @description A model that requests can use.
          */
         ModelCard: {
             /** Created */
@@ -9682,7 +9811,7 @@ export interface components {
         };
         /**
          * ModelList
-         * @description All of them.
+         * @description A list of models.
          */
         ModelList: {
             /** Data */
@@ -9795,7 +9924,7 @@ export interface components {
         };
         /**
          * Multi
-         * @description Several graders, and a formula over their names.
+         * @description Several graders, combined by a formula.
          */
         Multi: {
             /** Calculate Output */
@@ -9835,7 +9964,7 @@ export interface components {
         };
         /**
          * NamedModelList
-         * @description All names.
+         * @description A list of named models.
          */
         NamedModelList: {
             /** Items */
@@ -9848,7 +9977,7 @@ export interface components {
         NamedModelRead: {
             /**
              * Aliases
-             * @description Alias → version; requests to /v1 may name `name:alias`.
+             * @description Alias → version; /v1 requests can use `name:alias`.
              */
             aliases: {
                 [key: string]: number;
@@ -9902,7 +10031,7 @@ export interface components {
             created_at: string;
             /**
              * Exists
-             * @description False where the model was deleted.
+             * @description False if the model was deleted.
              */
             exists: boolean;
             /** Model */
@@ -10351,6 +10480,15 @@ export interface components {
             type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
             /** Unit */
             unit?: string | null;
+        };
+        /**
+         * ParameterField
+         * @description A parameter, for `fields=parameters.NAME`.
+         */
+        ParameterField: {
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
         };
         /**
          * ParameterImportance
@@ -10891,7 +11029,7 @@ export interface components {
         };
         /**
          * PromotionHistory
-         * @description Promotions and rollbacks, newest first.
+         * @description A list of promotions and rollbacks, newest first.
          */
         PromotionHistory: {
             /** Items */
@@ -10899,7 +11037,7 @@ export interface components {
         };
         /**
          * PromotionRead
-         * @description A step of the history.
+         * @description A promotion or rollback.
          */
         PromotionRead: {
             /** Alias */
@@ -11025,31 +11163,31 @@ export interface components {
             hub: "huggingface" | "modelscope";
             /**
              * Message
-             * @description Of the commit; by default it names the model.
+             * @description Commit message; default: the model's name.
              * @default
              */
             message: string;
             /**
              * Private
-             * @description Whether a repository that is created is private.
+             * @description Whether a new repository is private.
              * @default true
              */
             private: boolean;
             /**
              * Repo Id
-             * @description owner/name; created where there is none.
+             * @description owner/name; created if it doesn't exist.
              */
             repo_id: string;
             /**
              * Revision
-             * @description Branch; created where there is none. ModelScope has master alone, its default.
+             * @description Branch; created if it doesn't exist. ModelScope only has master, its default.
              * @default main
              */
             revision: string;
         };
         /**
          * PythonGrader
-         * @description ``grade(sample, item)`` of a file of one's own, in the sandbox.
+         * @description Your own ``grade(sample, item)``, run in the sandbox.
          */
         PythonGrader: {
             /** Image Tag */
@@ -11108,6 +11246,26 @@ export interface components {
              * @description The file.
              */
             source: string;
+        };
+        /**
+         * QueueMove
+         * @description New place of a queued job.
+         */
+        QueueMove: {
+            /**
+             * Before
+             * @description Id of the job to place it before; null: behind all others.
+             */
+            before?: string | null;
+        };
+        /**
+         * QueuedJob
+         * @description A queued job and its estimated start.
+         */
+        QueuedJob: {
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job without slots and for one that isn't a training. */
+            start: components["schemas"]["StartForecast"] | null;
         };
         /**
          * RankedScore
@@ -11296,7 +11454,7 @@ export interface components {
         };
         /**
          * Reinforcement
-         * @description Learn from what a grader gives to sampled answers.
+         * @description Reinforcement learning on graded responses.
          */
         Reinforcement: {
             /** Grader */
@@ -11305,7 +11463,7 @@ export interface components {
         };
         /**
          * ReinforcementHyperparameters
-         * @description Of reinforcement. ``reasoning_effort`` but the default is refused.
+         * @description Hyperparameters of reinforcement. ``reasoning_effort`` only supports the default.
          */
         ReinforcementHyperparameters: {
             /**
@@ -12554,7 +12712,7 @@ export interface components {
         };
         /**
          * ScoreModel
-         * @description The score that a judge gives; ``model`` names one that is set up on the platform.
+         * @description A judge's score; ``model`` is a judge configured on the platform.
          */
         ScoreModel: {
             /** Input */
@@ -12741,10 +12899,28 @@ export interface components {
             tool_problem: ("not_in_template" | "unknown_call_format") | null;
         };
         /**
+         * SlotPriceRead
+         * @description Price of one slot-hour.
+         */
+        SlotPriceRead: {
+            /**
+             * Currency
+             * @description ISO 4217 code, such as USD.
+             */
+            currency: string;
+            /**
+             * Per Hour
+             * @description Of a GPU, or on a CPU platform of a CPU slot.
+             */
+            per_hour: number;
+        };
+        /**
          * SlotsRead
          * @description Slots that jobs share.
          */
         SlotsRead: {
+            /** @description Null where the owner set no price. */
+            price: components["schemas"]["SlotPriceRead"] | null;
             /** Total */
             total: number;
             /** Used */
@@ -13154,7 +13330,7 @@ export interface components {
         };
         /**
          * StreamOptions
-         * @description Of a stream.
+         * @description Streaming options.
          */
         StreamOptions: {
             /**
@@ -13176,7 +13352,7 @@ export interface components {
         };
         /**
          * StringCheck
-         * @description Compares two texts: 1 or 0.
+         * @description Compare two strings: 1 or 0.
          */
         StringCheck: {
             /** Input */
@@ -13198,7 +13374,7 @@ export interface components {
         };
         /**
          * Supervised
-         * @description Learn what the assistant says.
+         * @description Supervised fine-tuning on assistant messages.
          */
         Supervised: {
             hyperparameters?: components["schemas"]["Hyperparameters"];
@@ -13588,7 +13764,7 @@ export interface components {
         };
         /**
          * TextFormat
-         * @description An answer without a form.
+         * @description Plain text output.
          */
         TextFormat: {
             /**
@@ -13620,7 +13796,7 @@ export interface components {
         };
         /**
          * TextSimilarity
-         * @description How alike two texts are, 0 to 1. Metrics that take a model or a dictionary are refused by name.
+         * @description Similarity of two texts, 0 to 1. Metrics that need a model or a dictionary are rejected.
          */
         TextSimilarity: {
             /** Evaluation Metric */
@@ -13639,7 +13815,7 @@ export interface components {
         };
         /**
          * ThinkingOptions
-         * @description What a chat template may be told: whether the model thinks aloud, where it can.
+         * @description Chat template options: whether the model thinks, if supported.
          */
         ThinkingOptions: {
             /** Enable Thinking */
@@ -13652,6 +13828,8 @@ export interface components {
          * @description Estimated duration, based on comparable runs.
          */
         TimeForecast: {
+            /** @description Of the slot-hours; null where the owner set no price. */
+            cost: components["schemas"]["Cost"] | null;
             /** High S */
             high_s: number;
             /**
@@ -14288,28 +14466,28 @@ export interface components {
         };
         /**
          * TransferKind
-         * @description Where a model goes.
+         * @description The kind of transfer.
          * @enum {string}
          */
         TransferKind: "push" | "gguf";
         /**
          * TransferProgress
-         * @description Progress of the work.
+         * @description Progress of a transfer.
          */
         TransferProgress: {
             /**
              * Done Bytes
-             * @description Sent, or written.
+             * @description Bytes sent or written.
              */
             done_bytes: number;
             /**
              * File
-             * @description What is sent now.
+             * @description Current file.
              */
             file?: string | null;
             /**
              * Total Bytes
-             * @description Of all, where it is known.
+             * @description Total bytes, if known.
              */
             total_bytes?: number | null;
         };
@@ -14339,7 +14517,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Has File
-             * @description GET /transfers/{id}/file answers.
+             * @description Whether GET /transfers/{id}/file is available.
              * @default false
              */
             has_file: boolean;
@@ -14358,7 +14536,7 @@ export interface components {
             reason: string | null;
             /**
              * Request
-             * @description As requested.
+             * @description Requested settings.
              */
             request: {
                 [key: string]: unknown;
@@ -14375,27 +14553,27 @@ export interface components {
         TransferResult: {
             /**
              * Commit
-             * @description Of a push.
+             * @description For pushes: commit ID.
              */
             commit?: string | null;
             /**
              * File
-             * @description Of an export: the name of the file.
+             * @description For exports: file name.
              */
             file?: string | null;
             /**
              * Sha256
-             * @description Of the file.
+             * @description SHA-256 of the exported file.
              */
             sha256?: string | null;
             /**
              * Size Bytes
-             * @description Of the file, or of all that was pushed.
+             * @description Size of the exported or pushed files.
              */
             size_bytes?: number | null;
             /**
              * Url
-             * @description Of a push: the page of the repository's revision.
+             * @description For pushes: page of the repository's revision.
              */
             url?: string | null;
         };
@@ -14608,14 +14786,14 @@ export interface components {
         };
         /**
          * VersionCreate
-         * @description A model as the next version of a name.
+         * @description A model to add as the next version of a name.
          */
         VersionCreate: {
             /** Model */
             model: string;
             /**
              * Name
-             * @description Made at its first version.
+             * @description Created with the first version.
              */
             name: string;
             /**
@@ -14770,12 +14948,12 @@ export interface components {
         };
         /**
          * VoteAnswer
-         * @description What a model answered.
+         * @description A model's response.
          */
         VoteAnswer: {
             /**
              * Model
-             * @description As requests to /v1 name it.
+             * @description Name used in /v1 requests.
              */
             model: string;
             /** Text */
@@ -14783,20 +14961,20 @@ export interface components {
         };
         /**
          * VoteCreate
-         * @description Which of two answers to the same messages is better.
+         * @description A vote on two responses to the same messages.
          */
         VoteCreate: {
             a: components["schemas"]["VoteAnswer"];
             b: components["schemas"]["VoteAnswer"];
             /**
              * Is Blind
-             * @description Whether the voter did not know which model is which.
+             * @description Whether the models were hidden from the voter.
              * @default false
              */
             is_blind: boolean;
             /**
              * Messages
-             * @description The conversation up to the answers; the last turn is the user's.
+             * @description The conversation before the responses; the last turn is the user's.
              */
             messages: components["schemas"]["VoteMessage"][];
             /** @default {} */
@@ -14805,7 +14983,7 @@ export interface components {
         };
         /**
          * VoteDatasetCreate
-         * @description A dataset of preference pairs made from votes.
+         * @description A preference dataset created from votes.
          */
         VoteDatasetCreate: {
             /**
@@ -14842,7 +15020,7 @@ export interface components {
         };
         /**
          * VoteRead
-         * @description A vote. Of two models the one whose name comes first is a.
+         * @description A vote. Model a is the one whose name comes first alphabetically.
          */
         VoteRead: {
             a: components["schemas"]["VoteAnswer"];
@@ -14885,7 +15063,7 @@ export interface components {
         VoteVerdict: "a" | "b" | "tie" | "neither";
         /**
          * WandbSettings
-         * @description Where a run would be shown.
+         * @description Weights & Biases settings.
          */
         WandbSettings: {
             /** Entity */
@@ -14904,12 +15082,12 @@ export interface components {
         WinRate: {
             /**
              * High
-             * @description Upper bound.
+             * @description Upper bound of the 95% CI.
              */
             high: number | null;
             /**
              * Low
-             * @description Lower bound of its 95 % interval (Wilson).
+             * @description Lower bound of the 95% CI (Wilson).
              */
             low: number | null;
             /** Model A */
@@ -14918,14 +15096,14 @@ export interface components {
             model_b: string;
             /**
              * Ties
-             * @description Votes for neither: both good (tie) or both bad (neither).
+             * @description Votes for both good (tie) or both bad (neither).
              */
             ties: number;
             /** Votes */
             votes: number;
             /**
              * Win Rate
-             * @description Share of a among decisive votes; null without any.
+             * @description Share of decisive votes for a; null if there are none.
              */
             win_rate: number | null;
             /** Wins A */
@@ -14935,7 +15113,7 @@ export interface components {
         };
         /**
          * WinRates
-         * @description One for each pair of models that was voted on, most votes first.
+         * @description Win rates of all pairs of models with votes, most votes first.
          */
         WinRates: {
             /** Items */
@@ -18026,7 +18204,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the endpoint. */
+                /** @description Endpoint ID. */
                 endpoint_id: string;
             };
             cookie?: never;
@@ -18085,7 +18263,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the endpoint. */
+                /** @description Endpoint ID. */
                 endpoint_id: string;
             };
             cookie?: never;
@@ -20533,12 +20711,14 @@ export interface operations {
                 sweep?: string | null;
                 /** @description Jobs of this group. */
                 group?: string | null;
-                /** @description Column; jobs without a value come last. */
-                sort?: components["schemas"]["JobSort"];
+                /** @description Column, or a field as in `fields`; jobs without a value come last. */
+                sort?: components["schemas"]["JobSort"] | string;
                 /** @description Ascending or descending. */
                 order?: "asc" | "desc";
                 /** @description Key of the metric to show and to sort by; default each job's headline metric. */
                 metric?: string | null;
+                /** @description Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, `metrics.best.KEY` or `metrics.at.STEP.KEY`. */
+                fields?: string[] | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -20919,6 +21099,53 @@ export interface operations {
             };
         };
     };
+    list_job_fields_api_v1_jobs_fields_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobFieldsRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     import_job_script_api_v1_jobs_import_script_post: {
         parameters: {
             query?: never;
@@ -21001,6 +21228,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobPreview"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_queue_api_v1_jobs_queue_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobQueue"];
                 };
             };
             /** @description Not logged in */
@@ -21531,7 +21805,7 @@ export interface operations {
             path: {
                 /** @description Id of the job. */
                 job_id: string;
-                /** @description Step of the checkpoint. */
+                /** @description Checkpoint step. */
                 step: number;
             };
             cookie?: never;
@@ -22202,6 +22476,78 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    move_job_api_v1_jobs__job_id__move_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueueMove"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobQueue"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -23640,7 +23986,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description Model ID. */
                 model_id: string;
             };
             cookie?: never;
@@ -23864,7 +24210,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description Model ID. */
                 model_id: string;
             };
             cookie?: never;
@@ -24003,7 +24349,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description Model ID. */
                 model_id: string;
             };
             cookie?: never;
@@ -25622,7 +25968,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
             };
             cookie?: never;
@@ -25690,7 +26036,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
             };
             cookie?: never;
@@ -25756,9 +26102,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
-                /** @description For example production or candidate. */
+                /** @description Alias, e.g. production or candidate. */
                 alias: string;
             };
             cookie?: never;
@@ -25830,9 +26176,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
-                /** @description For example production or candidate. */
+                /** @description Alias, e.g. production or candidate. */
                 alias: string;
             };
             cookie?: never;
@@ -25904,7 +26250,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Of the named model. */
+                /** @description Name of the registered model. */
                 registry_name: string;
             };
             cookie?: never;
@@ -27841,7 +28187,7 @@ export interface operations {
     list_transfers_api_v1_transfers_get: {
         parameters: {
             query?: {
-                /** @description Of this model only. */
+                /** @description Filter by model. */
                 model?: string | null;
                 cursor?: string | null;
                 limit?: number;
@@ -27913,7 +28259,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -27981,7 +28327,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28047,7 +28393,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28115,7 +28461,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28197,7 +28543,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the transfer. */
+                /** @description Transfer ID. */
                 transfer_id: string;
             };
             cookie?: never;
@@ -28820,7 +29166,7 @@ export interface operations {
             query?: {
                 /** @description Votes on this model, or between these two. */
                 model?: string[] | null;
-                /** @description Only votes of people who did not know the models. */
+                /** @description Only blind votes. */
                 blind_only?: boolean;
                 cursor?: string | null;
                 limit?: number;
@@ -29030,7 +29376,7 @@ export interface operations {
             query?: {
                 /** @description Votes on this model, or between these two. */
                 model?: string[] | null;
-                /** @description Only votes of people who did not know the models. */
+                /** @description Only blind votes. */
                 blind_only?: boolean;
             };
             header?: never;
@@ -29100,7 +29446,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the vote. */
+                /** @description Vote ID. */
                 vote_id: string;
             };
             cookie?: never;
@@ -29859,7 +30205,7 @@ export interface operations {
     list_files_v1_files_get: {
         parameters: {
             query?: {
-                /** @description Id of the last one of the page before. */
+                /** @description ID of the last item on the previous page. */
                 after?: string | null;
                 limit?: number;
                 order?: "asc" | "desc";
@@ -30045,7 +30391,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a file (file-...). */
+                /** @description File ID (file-...). */
                 file_id: string;
             };
             cookie?: never;
@@ -30131,7 +30477,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a file (file-...). */
+                /** @description File ID (file-...). */
                 file_id: string;
             };
             cookie?: never;
@@ -30217,7 +30563,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a file (file-...). */
+                /** @description File ID (file-...). */
                 file_id: string;
             };
             cookie?: never;
@@ -30299,10 +30645,10 @@ export interface operations {
     list_fine_tuning_jobs_v1_fine_tuning_jobs_get: {
         parameters: {
             query?: {
-                /** @description Id of the last one of the page before. */
+                /** @description ID of the last item on the previous page. */
                 after?: string | null;
                 limit?: number;
-                /** @description `metadata[key]=value`: jobs with this value; `metadata=null`: those without any. */
+                /** @description `metadata[key]=value`: jobs with this value; `metadata=null`: without metadata. */
                 metadata?: "null" | null;
             };
             header?: never;
@@ -30477,7 +30823,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a fine-tuning job (ftjob-...). */
+                /** @description Fine-tuning job ID (ftjob-...). */
                 fine_tuning_job_id: string;
             };
             cookie?: never;
@@ -30563,7 +30909,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a fine-tuning job (ftjob-...). */
+                /** @description Fine-tuning job ID (ftjob-...). */
                 fine_tuning_job_id: string;
             };
             cookie?: never;
@@ -30647,13 +30993,13 @@ export interface operations {
     list_fine_tuning_checkpoints_v1_fine_tuning_jobs__fine_tuning_job_id__checkpoints_get: {
         parameters: {
             query?: {
-                /** @description Id of the last one of the page before. */
+                /** @description ID of the last item on the previous page. */
                 after?: string | null;
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of a fine-tuning job (ftjob-...). */
+                /** @description Fine-tuning job ID (ftjob-...). */
                 fine_tuning_job_id: string;
             };
             cookie?: never;
@@ -30737,13 +31083,13 @@ export interface operations {
     list_fine_tuning_events_v1_fine_tuning_jobs__fine_tuning_job_id__events_get: {
         parameters: {
             query?: {
-                /** @description Id of the last one of the page before. */
+                /** @description ID of the last item on the previous page. */
                 after?: string | null;
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of a fine-tuning job (ftjob-...). */
+                /** @description Fine-tuning job ID (ftjob-...). */
                 fine_tuning_job_id: string;
             };
             cookie?: never;
@@ -30829,7 +31175,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a fine-tuning job (ftjob-...). */
+                /** @description Fine-tuning job ID (ftjob-...). */
                 fine_tuning_job_id: string;
             };
             cookie?: never;
@@ -30915,7 +31261,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a fine-tuning job (ftjob-...). */
+                /** @description Fine-tuning job ID (ftjob-...). */
                 fine_tuning_job_id: string;
             };
             cookie?: never;

@@ -51,6 +51,12 @@ export function useFormat() {
     }).format(share)
   }
 
+  /** An amount of money; less than a cent keeps two digits that say something. */
+  function money(amount: number, currency: string): string {
+    const isTiny = amount !== 0 && Math.abs(amount) < 0.01
+    return new Intl.NumberFormat(tag.value, { style: 'currency', currency, ...(isTiny ? { maximumSignificantDigits: 2 } : {}) }).format(amount)
+  }
+
   function bytes(size: number): string {
     const { amount, unit } = splitBytes(size)
     const digits = unit === 'B' || amount >= 100 ? 0 : 1
@@ -82,5 +88,5 @@ export function useFormat() {
     return relativeFormat.value.format(Math.trunc(seconds), 'second')
   }
 
-  return { integer, number, percent, bytes, duration, dateTime, time, relative }
+  return { integer, number, percent, money, bytes, duration, dateTime, time, relative }
 }

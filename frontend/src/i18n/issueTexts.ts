@@ -57,6 +57,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   no_flash_attention: 'flash-attn 没有安装：注意力使用 PyTorch 自带的 SDPA，序列用填充而不是打包，速度较慢。./init.sh doctor 会说明编译所需。',
   no_metric: '配方没有默认指标，请指定目标指标。',
   no_points: '网格搜索需要给出取值、步长或点数。',
+  no_price: '按金额设定的预算需要价格：请设置 TRELLIS_GPU_HOUR_PRICE 或 TRELLIS_CPU_HOUR_PRICE。',
   no_range: '该参数不是数值，请给出取值列表。',
   no_replacements: '每步只有一个批次时无法替换提示；请允许更多批次，或关闭动态采样。',
   not_a_pipeline: '这不是流水线：需要包含 name 和 stages。',

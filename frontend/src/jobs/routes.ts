@@ -21,6 +21,12 @@ export const jobRoutes: RouteRecordRaw[] = [
     meta: { title: 'jobs.compare.title' },
   },
   {
+    path: 'jobs/queue',
+    name: 'jobQueue',
+    component: () => import('./queue/QueuePage.vue'),
+    meta: { title: 'jobs.queue.title' },
+  },
+  {
     path: 'jobs/:id',
     name: 'job',
     component: () => import('./page/JobPage.vue'),

@@ -5,6 +5,7 @@ from typing import Any
 from trellis_recipes.findings import Findings, largest_divisor
 
 MICRO_BATCH = "params.micro_batch_size"
+CRITIC_MICRO_BATCH = "params.critic_micro_batch_size"
 
 
 def has_critic(config: dict[str, Any]) -> bool:
@@ -32,7 +33,7 @@ def check_batches(findings: Findings, config: dict[str, Any], gpus: int) -> None
         )
     _check_updates(findings, "update", batch, mini, group, gpus)
     if not actor["use_dynamic_bsz"] and (mini * group) % gpus == 0:
-        _check_passes(findings, mini * group // gpus, _policy_passes(config))
+        _check_passes(findings, MICRO_BATCH, mini * group // gpus, _policy_passes(config))
     if has_critic(config):
         _check_critic(findings, config, gpus)
 
@@ -49,11 +50,11 @@ def check_lengths(findings: Findings, config: dict[str, Any]) -> None:
             f"Prompt plus response can have {total} tokens, but the rollout engine is "
             f"limited to {limit} (actor_rollout_ref.rollout.max_model_len).",
         )
-    for tokens in dict.fromkeys(_tokens_per_pass(config)):
+    for tokens, field in _tokens_per_pass(config).items():
         if tokens < total:
             findings.error(
                 "tokens_per_pass_too_small",
-                "params.max_tokens_per_gpu",
+                field,
                 f"Prompt plus response can have {total} tokens, more than the {tokens} per micro-batch.",
                 str(total),
             )
@@ -94,12 +95,12 @@ def _policy_passes(config: dict[str, Any]) -> list[Any]:
     return sizes
 
 
-def _check_passes(findings: Findings, per_gpu: int, sizes: list[Any]) -> None:
+def _check_passes(findings: Findings, field: str, per_gpu: int, sizes: list[Any]) -> None:
     for size in dict.fromkeys(sizes):
         if not isinstance(size, int) or size < 1 or per_gpu % size:
             findings.error(
                 "micro_batch_not_divisor",
-                MICRO_BATCH,
+                field,
                 f"{per_gpu} responses per update and GPU can't be divided into micro-batches of {size}.",
                 str(largest_divisor(per_gpu, size if isinstance(size, int) else 1)),
             )
@@ -119,7 +120,8 @@ def _check_critic(findings: Findings, config: dict[str, Any], gpus: int) -> None
         return
     sizes = [engine.get("micro_batch_size_per_gpu"), engine.get("infer_micro_batch_size_per_gpu")]
     checked = [] if is_separate or actor["use_dynamic_bsz"] else _policy_passes(config)
-    _check_passes(findings, mini * group // gpus, [size for size in sizes if size not in checked])
+    own = [size for size in sizes if size not in checked]
+    _check_passes(findings, CRITIC_MICRO_BATCH, mini * group // gpus, own)
 
 
 def _is_packed(engine: dict[str, Any]) -> bool:
@@ -127,7 +129,8 @@ def _is_packed(engine: dict[str, Any]) -> bool:
     return bool(engine.get("use_dynamic_bsz", True))
 
 
-def _tokens_per_pass(config: dict[str, Any]) -> list[int]:
+def _tokens_per_pass(config: dict[str, Any]) -> dict[int, str]:
+    """Limits on the tokens of a pass, each with the parameter that sets it."""
     parts = config["actor_rollout_ref"]
     limits = []
     if parts["actor"]["use_dynamic_bsz"]:
@@ -137,6 +140,8 @@ def _tokens_per_pass(config: dict[str, Any]) -> list[int]:
         ]
         if has_reference(config):
             limits.append(parts["ref"]["log_prob_max_token_len_per_gpu"])
+    found = dict.fromkeys(limits, "params.max_tokens_per_gpu")
     if has_critic(config) and _is_packed(config["critic"]["fsdp"]):
-        limits.append(config["critic"].get("ppo_infer_max_token_len_per_gpu", 32768))
-    return limits
+        critic = config["critic"].get("ppo_infer_max_token_len_per_gpu", 32768)
+        found.setdefault(critic, "params.critic_max_tokens_per_gpu")
+    return found

@@ -1,8 +1,8 @@
-"""The ReAct agent of AgentScope that calculates: a package that brings AgentScope 1.
+"""AgentScope's ReAct agent with a calculator tool, as a package that requires AgentScope 1.
 
 agentscope/
     workflow.py
-    requirements.txt    what the sandbox has beside Python
+    requirements.txt    packages installed in the sandbox
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ async def add(a: float, b: float) -> ToolResponse:
 
 
 async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
-    """Give 1 where the agent's last words hold the answer."""
+    """Return 1 if the agent's final message contains the answer."""
     policy = OpenAIChatModel("policy", api_key="none", stream=False)
     policy.client = model.client
     toolkit = Toolkit()
@@ -39,7 +39,7 @@ async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
         toolkit=toolkit,
         max_iters=4,
     )
-    # What it says would be printed as well.
+    # Otherwise the agent prints its messages.
     agent.set_console_output_enabled(False)
     found = await agent(Msg("user", task["question"], "user"))
     return float(str(task["answer"]) in (found.get_text_content() or ""))

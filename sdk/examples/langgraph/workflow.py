@@ -1,4 +1,4 @@
-"""A graph of LangGraph that calculates: ``pip install langgraph langchain-openai`` where trainings run."""
+"""A LangGraph agent with a calculator tool: ``pip install langgraph langchain-openai`` where jobs run."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def add(a: float, b: float) -> float:
 
 
 async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
-    """Give 1 where the last message holds the answer."""
+    """Return 1 if the last message contains the answer."""
     completions = model.client.chat.completions
     policy = ChatOpenAI(model="policy", api_key="none", client=completions, async_client=completions)
     graph = create_react_agent(policy, [add])

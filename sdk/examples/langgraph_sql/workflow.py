@@ -1,10 +1,10 @@
-"""An agent of LangGraph with a tool of its own on a database of its own: a package, not a single file.
+"""A LangGraph agent with its own tool and database, as a package.
 
 langgraph_sql/
     workflow.py
     shop.py             the tool
     shop.db             the database: CREATE TABLE stock (item TEXT PRIMARY KEY, count INTEGER)
-    requirements.txt    what the sandbox has beside Python
+    requirements.txt    packages installed in the sandbox
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from trellis import TunableChatModel
 
 
 async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
-    """Give 1 where the answer is right, and 0.2 for a look into the database."""
+    """Return 1 if the answer is correct, plus 0.2 if the agent queried the database."""
     completions = model.client.chat.completions
     policy = ChatOpenAI(model="policy", api_key="none", client=completions, async_client=completions)
     graph = create_react_agent(policy, [count_items])

@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK that calculates: ``pip install openai-agents`` where trainings run."""
+"""An OpenAI Agents SDK agent with a calculator tool: ``pip install openai-agents`` where jobs run."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ def add(a: float, b: float) -> float:
 
 
 async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
-    """Give 1 where the agent's last words hold the answer."""
+    """Return 1 if the agent's final output contains the answer."""
     policy = OpenAIChatCompletionsModel(model="policy", openai_client=model.client)
     agent = Agent(name="calculator", instructions="Calculate with the tool.", model=policy, tools=[add])
-    # Traces would go to a service, and there is no network.
+    # Tracing needs network access, which the sandbox doesn't have.
     found = await Runner.run(
         agent, task["question"], max_turns=4, run_config=RunConfig(tracing_disabled=True)
     )

@@ -1,6 +1,6 @@
-"""A ReAct agent (Yao et al., arXiv 2210.03629) for word problems: it thinks, calculates, and finishes.
+"""A ReAct agent (Yao et al., arXiv 2210.03629) for word problems: it thinks, calculates and finishes.
 
-Reward: 1.0 for the right number, and 0.1 for giving it as asked (``finish``, or \\boxed{...}).
+Reward: 1.0 for the correct number, plus 0.1 for the requested format (``finish``, or \\boxed{...}).
 """
 
 import ast
@@ -32,7 +32,7 @@ TOOLS = [
 
 
 def calculate(expression: str) -> str:
-    """The value of an expression of numbers, + - * / and brackets, or what is wrong with it."""
+    """Evaluate an expression of numbers, + - * / and parentheses; return an error if it is invalid."""
 
     def value(node: ast.expr) -> float:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
@@ -48,13 +48,13 @@ def calculate(expression: str) -> str:
 
 
 def read_boxed(text: str) -> str | None:
-    """What stands in the last \\boxed{...}."""
+    """Return the content of the last \\boxed{...}."""
     found = re.findall(r"\\boxed\{([^{}]*)\}", text)
     return found[-1] if found else None
 
 
 def read_number(text: str | None) -> float | None:
-    """The last number in a text."""
+    """Return the last number in a text."""
     found = re.findall(r"-?\d+(?:\.\d+)?", (text or "").replace(",", ""))
     return float(found[-1]) if found else None
 

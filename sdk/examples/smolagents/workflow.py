@@ -1,8 +1,8 @@
-"""An agent of smolagents that calculates: its code does not await, so it runs in a thread.
+"""A smolagents agent with a calculator tool; it is synchronous, so it runs in a thread.
 
 smolagents/
     workflow.py
-    requirements.txt    what the sandbox has beside Python
+    requirements.txt    packages installed in the sandbox
 """
 
 import asyncio
@@ -24,13 +24,13 @@ def add(a: float, b: float) -> float:
 
 
 def solve(client: Any, question: str) -> str:
-    """Run the agent; its last word is what it gives to its tool ``final_answer``."""
+    """Run the agent and return what it passes to its tool ``final_answer``."""
     policy = OpenAIModel("policy", client=client)
     agent = ToolCallingAgent(tools=[add], model=policy, max_steps=4, verbosity_level=LogLevel.OFF)
     return str(agent.run(question))
 
 
 async def workflow(task: dict[str, Any], model: TunableChatModel) -> float:
-    """Give 1 where the answer is right."""
+    """Return 1 if the answer is correct."""
     found = await asyncio.to_thread(solve, model.sync_client, task["question"])
     return float(str(task["answer"]) in found)

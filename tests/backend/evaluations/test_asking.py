@@ -207,3 +207,15 @@ def test_an_evaluation_on_gpus_takes_slots(
         job = service.get_job(session, job_id=made["job_id"])
     assert (job.gpus, job.state) == (2, JobState.QUEUED)
     assert codes(too_many) == {"too_many_gpus"}
+
+
+def test_a_benchmark_on_a_dataset_bears_its_name(
+    ask: Callable[..., Any], client: TestClient, database: Database, dataset: Dataset
+) -> None:
+    asked = ask(custom(dataset), custom(dataset, label="mine")).json()["items"][0]
+    assert asked["dataset_names"] == {"custom": dataset.name, "mine": dataset.name}
+
+    with database.write() as session:
+        session.delete(session.get(Dataset, dataset.id))
+
+    assert client.get(f"/api/v1/evaluations/{asked['id']}").json()["dataset_names"] == {}

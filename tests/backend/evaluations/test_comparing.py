@@ -11,7 +11,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations.folder import evaluation_folder, samples_path
-from trellis_api.evaluations.models import EvaluationScore
+from trellis_api.evaluations.models import Evaluation, EvaluationScore
 from trellis_api.jobs import repository as jobs
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
@@ -62,12 +62,27 @@ def test_settings_that_differ_and_benchmarks_of_one_alone_are_named(client: Test
     assert (found["only_a"], found["only_b"]) == (["other"], [])
 
 
+def test_a_parent_in_float32_and_its_export_in_bfloat16_are_not_measured_alike(
+    client: TestClient, database: Database, measure: Any
+) -> None:
+    evaluations = measure(WORSE), measure(BETTER)
+    for evaluation_id, dtype in zip(evaluations, ("float32", "bfloat16"), strict=True):
+        with database.write() as session:
+            row = session.get(Evaluation, evaluation_id)
+            row.manifest = {**(row.manifest or {}), "engine": {"name": "vllm", "dtype": dtype}}
+            session.add(row)
+
+    (found,) = read(client, "compare", a=evaluations[0], b=evaluations[1]).json()["benchmarks"]
+
+    assert found["differences"] == ["engine.dtype"]
+
+
 def test_what_was_compared_is_kept_beside_the_samples(
     client: TestClient, measure: Any, settings: Settings
 ) -> None:
     a, b = measure(WORSE), measure(BETTER)
     first = read(client, "compare", a=a, b=b).json()
-    kept = evaluation_folder(settings, b) / "comparisons" / a / "gsm8k.json"
+    kept = evaluation_folder(settings, b) / "comparisons-2" / a / "gsm8k.json"
     assert kept.is_file()
     samples_path(settings, a, "gsm8k").unlink()
 

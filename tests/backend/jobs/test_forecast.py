@@ -93,7 +93,7 @@ def test_rows_that_nobody_typed_are_those_of_the_preset(
 def test_a_queued_job_of_a_recipe_that_is_gone_has_no_length_and_breaks_nothing(
     client: TestClient, database: Database, request_body: dict[str, Any]
 ) -> None:
-    add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, name="old", recipe="gone")
+    add_run(database, request_body, step_s=1.0, state=JobState.QUEUED, name="old", recipe="gone", gpus=4)
 
     assert read(client, request_body)["start"]["unknown"] == "old"
 

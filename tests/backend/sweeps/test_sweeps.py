@@ -441,3 +441,15 @@ search: {{method: grid}}
     wrong = text.replace("learning_rate", "learning_rat")
     (problem,) = client.post("/api/v1/sweeps/check", json={"yaml": wrong}).json()["problems"]
     assert (problem["line"], problem["code"]) == (5, "unknown_parameter")
+
+
+@pytest.mark.parametrize("method", ["pbt", "PB2"])
+def test_population_based_training_is_refused_by_name_with_the_reason(
+    client: TestClient, body: dict[str, Any], method: str
+) -> None:
+    request = {"name": "sweep", "job": body, "seeds": [1, 2], "search": {"method": method}}
+
+    response = client.post("/api/v1/sweeps/preview", json=request)
+
+    assert response.status_code == 422
+    assert f"{method} is not supported: it changes parameters in the middle of a run" in response.text

@@ -30,4 +30,4 @@ def test_a_step_that_was_measured_twice_is_a_fault_of_the_run(tmp_path: Path) ->
     for _ in range(2):
         spool.write(MetricsEvent(time=NOW, step=1, values={"train/loss": 0.5}))
 
-    assert read_own(tmp_path).faults == ["the run measured train/loss at step 1 twice"]
+    assert read_own(tmp_path).faults == ["the run reported train/loss at step 1 twice"]

@@ -19,15 +19,15 @@ def refuse(*kinds: str, database_url: str | None = None) -> Problem:
 def test_a_fault_that_is_not_known_is_refused_with_those_that_are() -> None:
     problem = refuse("kill-api", "kill-everything")
 
-    assert problem.message == "no such fault: kill-everything"
+    assert problem.message == "unknown fault: kill-everything"
     assert "kill-api, kill-worker" in (problem.hint or "")
 
 
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("sqlite:///chaos.db", "SQLite is what is used without --database"),
-        ("postgresql://nobody@127.0.0.1:1/none", "the database cannot be used"),
+        ("sqlite:///chaos.db", "SQLite is the default; omit --database"),
+        ("postgresql://nobody@127.0.0.1:1/none", "cannot use the database"),
     ],
     ids=["another kind", "away"],
 )
@@ -53,4 +53,4 @@ def test_a_disk_that_cannot_be_mounted_says_why(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with small_disk(tmp_path) as disk:
-        assert disk == "there is no mount command"
+        assert disk == "the mount command is not installed"

@@ -45,7 +45,7 @@ def test_jobs_that_are_all_there_once_are_kept() -> None:
         ([], "chaos-1 (1) once"),
         ([("1", "chaos-1"), ("9", "chaos-1")], "chaos-1 (1) once"),
         ([("1", "chaos-1"), ("2", "chaos-2"), ("3", "chaos-2")], "chaos-2 at most once"),
-        ([("1", "chaos-1"), ("4", "foreign")], "jobs that were asked for"),
+        ([("1", "chaos-1"), ("4", "foreign")], "only requested jobs"),
     ],
     ids=["lost", "doubled", "doubled without an answer", "nobody asked"],
 )
@@ -69,8 +69,8 @@ def test_metrics_that_agree_are_whole() -> None:
     ("change", "expected"),
     [
         ({("train/loss", 2): None}, "1 missing: train/loss at 2; steps [1, 3]"),
-        ({("train/loss", 4): 1.0}, "1 never measured: train/loss at 4; steps [1, 2, 3, 4]"),
-        ({("train/loss", 2): 9.0}, "1 another value: train/loss at 2"),
+        ({("train/loss", 4): 1.0}, "1 never reported: train/loss at 4; steps [1, 2, 3, 4]"),
+        ({("train/loss", 2): 9.0}, "1 wrong value: train/loss at 2"),
     ],
     ids=["missing", "extra", "changed"],
 )

@@ -15,7 +15,7 @@ def struck(number: int, kind: str, recovery_s: float | None, missed: str | None 
 OUTCOME = Outcome(
     seed=3,
     database="sqlite",
-    left_out={"cut-database": "SQLite has no connection to cut"},
+    left_out={"cut-database": "SQLite has no connections"},
     struck=[
         struck(1, "kill-api", 4.0),
         struck(2, "kill-api", 6.5),

@@ -108,7 +108,7 @@ def test_a_feature_that_claims_nothing_may_have_failing_tests(checkout: Path) ->
 
 
 def test_a_claim_without_tests_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="names no test"):
+    with pytest.raises(Problem, match="has no tests"):
         features.read_features(write(tmp_path, feature(tests=[])))
 
 

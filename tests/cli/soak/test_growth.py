@@ -27,5 +27,5 @@ def test_memory_that_is_given_back_is_bounded() -> None:
 
 
 def test_a_run_that_was_too_short_says_so() -> None:
-    with pytest.raises(ValueError, match="10 samples are too few"):
+    with pytest.raises(ValueError, match="10 samples are not enough"):
         measure_growth("api", [MIB] * 10)

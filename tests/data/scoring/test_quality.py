@@ -152,7 +152,17 @@ def test_relevance_is_the_share_of_terms_in_common() -> None:
 
     assert shares[0] == pytest.approx(2 / 3)
     assert np.isnan(shares[1])
-    assert shares[2] == pytest.approx(2 / 3)
+    # Three characters and two pairs of four and three.
+    assert shares[2] == pytest.approx(5 / 7)
+
+
+def test_a_fitting_chinese_answer_is_relevant_to_its_question() -> None:
+    fitting, other = relevance_part(
+        pl.Series(["水循环是什么？", "水循环是什么？"]),
+        pl.Series(["水从海洋蒸发成云，再以雨的形式落回地面。", "猫喜欢吃鱼，也喜欢睡觉。"]),
+    )
+
+    assert fitting > other == 0
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ from pathlib import Path
 
 spec = json.loads(Path(sys.argv[1]).read_text())
 attempt_dir = Path(spec["attempt_dir"])
-starts = attempt_dir.parent.parent.parent / "starts.log"
+# Beside the data root, of which it sees only its own folders.
+starts = attempt_dir.parent.parent.parent.with_suffix(".starts")
 descriptor = os.open(starts, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 os.write(descriptor, f"{spec['job_id']}-{spec['attempt']}\\n".encode())
 place = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")}

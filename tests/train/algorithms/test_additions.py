@@ -1,6 +1,8 @@
 """What is added to verl for single algorithms: ReMax's greedy responses, DAPO's limits and its penalty."""
 
 import asyncio
+import re
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 from trellis_train.hooks.algorithms import mixins_for
-from trellis_train.hooks.dynamic_sampling import BoundedSampling, SamplingExhausted
+from trellis_train.hooks.dynamic_sampling import BoundedSampling, PolicySolved, SamplingExhausted
 from trellis_train.hooks.remax import GreedyBaseline, baselines_of, take_baselines
 from trellis_train.hooks.reward_errors import RewardsFailing
 from trellis_train.rewards.error_notes import ErrorNotes
@@ -97,19 +99,55 @@ def test_padding_has_no_baseline_and_a_response_must_have_one() -> None:
 
 
 class Fetching:
-    """Stands for verl's trainer, which fetches the prompts."""
+    """Stands for verl's trainer: it fetches prompts, and its steps end when they are full."""
 
     def _next_train_batch(self, num_prompts: int | None = None) -> int | None:
         return num_prompts
 
+    def _build_replay_buffer(self) -> Any:
+        from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+
+        nothing = OmegaConf.create({})
+        return ReplayBuffer(
+            "sync", nothing, None, "drop", nothing, filter_groups_metric="acc", refill_fn=print
+        )
+
+    def fit(self) -> None:
+        for self.global_steps in range(1, 6):
+            self._next_train_batch()
+            for _ in range(20 if self.global_steps == 5 else 0):
+                self._next_train_batch(1)
+
 
 class Sampling(BoundedSampling, Fetching):
-    def __init__(self, limit: int) -> None:
-        self.global_steps = 1
+    def __init__(self, limit: int, folder: Path = Path("/nowhere")) -> None:
+        self.global_steps, self.total_training_steps = 1, 9
         groups = {"max_num_gen_batches": limit, "metric": "acc"}
         self.config = OmegaConf.create(
-            {"data": {"train_batch_size": 4}, "algorithm": {"filter_groups": groups}}
+            {
+                "data": {"train_batch_size": 4},
+                "algorithm": {"filter_groups": groups},
+                "trainer": {"default_local_dir": str(folder)},
+            }
         )
+        self.calls: list[Any] = []
+        self.replay_buffer = self._build_replay_buffer()
+
+    def judge(self, *values: float, differing: int = 0) -> None:
+        """Have groups of the step judged: alike with these values, and so many that differ."""
+        uids = {f"1-{number}" for number in range(len(values))}
+        self.replay_buffer.finished_keys["train"] = {f"2-{number}" for number in range(differing)}
+        self.replay_buffer._clear_groups = lambda *_: None
+        self.replay_buffer._evict_terminal_groups(1, "train", (set(), uids, set(), Counter(values)))
+
+    def on_sample_end(self) -> None:
+        self.calls.append("engine asleep")
+
+    def _save_checkpoint(self) -> None:
+        self.calls.append(self.global_steps)
+
+    def _shutdown_dump_executor(self) -> None:
+        self.calls.append("over")
 
 
 def test_a_step_whose_reward_cannot_be_used_ends_at_once_and_says_so(
@@ -143,6 +181,58 @@ def test_a_step_that_cannot_be_filled_gives_up() -> None:
         trainer._next_train_batch(1)
 
     with pytest.raises(SamplingExhausted, match=r"3 batches of 4 prompts.*'acc'"):
+        trainer._next_train_batch(1)
+
+
+def test_a_policy_that_solves_its_prompts_ends_with_a_checkpoint_of_the_last_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = Sampling(limit=2, folder=tmp_path)
+    fetch = trainer._next_train_batch
+
+    def judge_and_fetch(num_prompts: int | None = None) -> Any:
+        if num_prompts == 1:
+            trainer.judge(1.0)
+        return fetch(num_prompts)
+
+    trainer._next_train_batch = judge_and_fetch  # type: ignore[method-assign]
+    trainer.fit()
+
+    assert trainer.calls == ["engine asleep", 4, "over"]
+    assert (trainer.global_steps, trainer.total_training_steps, trainer._planned_steps) == (4, 4, 9)
+    said = capsys.readouterr().out
+    assert said.startswith("PolicySolved: The policy solves nearly every sampled prompt: step 5 ")
+    assert "100 % have only right responses, 0 % only wrong ones ('acc')" in said
+
+
+def test_a_checkpoint_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    (tmp_path / "global_step_4").mkdir()
+    trainer = Sampling(limit=1, folder=tmp_path)
+    trainer.global_steps = 5
+
+    trainer._end_solved()
+
+    assert trainer.calls == ["engine asleep", "over"]
+
+
+@pytest.mark.parametrize(
+    ("alike", "differing", "error", "shares"),
+    [
+        ([1.0] * 10, 0, PolicySolved, "of 10 groups, 100 % have only right responses, 0 % only wrong ones"),
+        ([1.0] * 9, 1, PolicySolved, "of 10 groups, 90 %"),
+        ([1.0] * 8 + [0.0], 1, SamplingExhausted, "80 % have only right responses, 10 % only wrong ones"),
+        ([0.0] * 10, 0, SamplingExhausted, "0 % have only right responses, 100 % only wrong ones"),
+        ([], 0, SamplingExhausted, "of 0 groups"),
+    ],
+)
+def test_a_step_that_cannot_be_filled_says_whether_prompts_are_solved(
+    alike: list[float], differing: int, error: type[Exception], shares: str
+) -> None:
+    trainer = Sampling(limit=1)
+    trainer._next_train_batch()
+    trainer.judge(*alike, differing=differing)
+
+    with pytest.raises(error, match=re.escape(shares)):
         trainer._next_train_batch(1)
 
 

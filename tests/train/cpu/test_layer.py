@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from trellis_train.cpu import layer as cpu_layer
+from trellis_train.cpu import pieces
 from trellis_train.cpu.layer import CpuLayer
 from trellis_train.cpu.trainer_process import THREADS
 from trellis_train.engines import ppo
@@ -40,6 +41,26 @@ def test_without_a_layer_verl_starts_everything_itself() -> None:
     assert none.take_workers(2) is None
     assert none.server_class("an actor class") == "an actor class"
     assert none.environment() == {}
+
+
+def test_a_piece_is_left_out_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(pieces.LEAVE_OUT_VARIABLE, "cpu-threads, cpu-spinning")
+    applied: list[str] = []
+    monkeypatch.setattr(cpu_layer, "apply", applied.append)
+    found = CpuLayer()
+
+    found.change_rollout_engine()
+
+    assert "cpu-threads" not in applied
+    assert "cpu-packed-weights" in applied
+    assert found.environment() == {}
+
+
+def test_an_unknown_piece_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(pieces.LEAVE_OUT_VARIABLE, "cpu-thread")
+
+    with pytest.raises(ValueError, match=r"cpu-thread; pieces: .*cpu-threads"):
+        pieces.is_used("cpu-threads")
 
 
 class Prepared(Exception):

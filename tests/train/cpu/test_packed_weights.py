@@ -120,7 +120,7 @@ def test_what_is_compiled_multiplies_by_the_weight_itself() -> None:
         assert multiply(torch.ones(1, 2)).item() == 4.0
 
 
-@pytest.mark.parametrize("group", ["vllm-cpu", "cpu-rollout"])
+@pytest.mark.parametrize("group", ["vllm-cpu", "cpu-packed-weights"])
 def test_an_engine_whose_weights_never_change_lays_them_out_itself(
     group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,21 @@ def test_a_process_killed_for_memory_is_told_apart() -> None:
     assert judge(-signal.SIGKILL, [], was_oom_kill=True).cause == "out_of_memory"
 
 
+def test_a_run_that_solved_its_data_succeeds_and_says_so() -> None:
+    verdict = judge(0, ["step 4", "PolicySolved: The policy solves nearly every prompt.", "cleaning up"])
+
+    assert verdict == Verdict("succeeded", "The policy solves nearly every prompt.")
+
+
+def test_giving_up_sampling_gives_the_shares() -> None:
+    said = "SamplingExhausted: Dynamic sampling gave up: step 3 has sampled 2 batches: of 8 groups, 9 % wrong"
+
+    verdict = judge(1, [said])
+
+    assert verdict.cause == "sampling_exhausted"
+    assert verdict.reason == said.removeprefix("SamplingExhausted: ")
+
+
 @pytest.mark.parametrize(("exit_code", "outcome"), [(0, "succeeded"), (75, "stopped")])
 def test_the_exit_code_decides_success(exit_code: int, outcome: str) -> None:
     assert judge(exit_code, ["CUDA out of memory"]).outcome == outcome

@@ -120,6 +120,14 @@ def test_the_manifest_tells_how_to_run_again_without_secrets(
     assert platform.log_lines("stdout") == ["my token is ***"]
 
 
+def test_a_run_that_could_not_be_isolated_says_so_once_in_log_and_manifest(start: Any, platform: Any) -> None:
+    start("print('hello')", environment={"TRELLIS_ISOLATION": "it is forbidden"}).wait(20)
+
+    said = [line for line in platform.log_lines("platform") if "isolated" in line]
+    assert said == ["The run's processes are not isolated from the platform's files: it is forbidden."]
+    assert platform.of_kind("manifest")[0].manifest["isolation"] == "it is forbidden"
+
+
 def test_the_engine_computes_on_all_cores_though_ray_gives_its_job_one_thread(
     start: Any, platform: Any, spec: JobSpec
 ) -> None:

@@ -4,8 +4,14 @@ from typing import Any
 
 from trellis_train.compat.change import change
 
-#: In every process, in those of verl's trainers, in vLLM's engines, in the driver of a run.
-GLOO, TRAINERS, ROLLOUT, DRIVER = "cpu-gloo", "cpu-trainers", "cpu-rollout", "cpu-driver"
+GLOO, UNITS, LOG_PROBS, ENTROPY = "cpu-gloo-devices", "cpu-sharding-units", "cpu-log-probs", "cpu-entropy"
+PROMPTS, GATHERING = "cpu-shared-prompts", "cpu-weight-gathering"
+PACKING, THREADS, RANKS = "cpu-packed-weights", "cpu-threads", "cpu-eager-ranks"
+INVERSION, HOLDING, MEMORY = "cpu-inversion", "cpu-held-tokens", "cpu-kept-memory"
+#: Groups by process: verl's trainers, vLLM's engines, the driver of a run.
+TRAINERS = (GLOO, UNITS, LOG_PROBS, ENTROPY, PROMPTS, GATHERING)
+ROLLOUT = (GLOO, PACKING, THREADS, RANKS, INVERSION, HOLDING)
+DRIVER = (MEMORY,)
 _TESTS = "tests/train/cpu"
 _ENGINE = "verl.workers.engine.fsdp.transformer_impl"
 _RUNNER = "vllm.v1.worker.cpu_model_runner.CPUModelRunner"
@@ -38,7 +44,7 @@ def share_devices_by_name(original: Any) -> Any:
 
 @change(
     target="verl.utils.fsdp_utils._select_fsdp2_wrap_targets",
-    group=TRAINERS,
+    group=UNITS,
     kind="speed",
     does="Shards layers together where each alone is too small for messages of its own.",
     without="Trainers of a small model wait for each other longer than they compute.",
@@ -53,7 +59,7 @@ def shard_small_layers_together(original: Any) -> Any:
 
 @change(
     target="verl.utils.torch_functional.logprobs_from_logits_v2",
-    group=TRAINERS,
+    group=LOG_PROBS,
     kind="speed",
     does="Takes log-probabilities of some rows at a time.",
     without="Each token is a kernel launch and a node of the backward graph: longer than the rest of a step.",
@@ -71,7 +77,7 @@ def take_log_probs_together(_original: Any) -> Any:
 
 @change(
     target="verl.utils.torch_functional.entropy_from_logits",
-    group=TRAINERS,
+    group=ENTROPY,
     kind="speed",
     does="Computes the gradient of the entropy only where one is asked for.",
     without="Each update has a backward pass through a softmax with a coefficient of zero.",
@@ -89,7 +95,7 @@ def derive_entropy_on_demand(_original: Any) -> Any:
 
 @change(
     target=f"{_ENGINE}.FSDPEngineWithLMHead.forward_step",
-    group=TRAINERS,
+    group=PROMPTS,
     kind="speed",
     does="Passes a prompt through the model once for all of its responses.",
     without="Responses of a group compute their common prompt once each.",
@@ -104,7 +110,7 @@ def share_prompts(original: Any) -> Any:
 
 @change(
     target=f"{_ENGINE}.FSDPEngineWithLMHead.prepare_model_inputs",
-    group=TRAINERS,
+    group=PROMPTS,
     kind="speed",
     does="Leaves out a mask that hides only the ends of rows.",
     without="PyTorch's attention computes what lies ahead of a token, and throws it away.",
@@ -122,7 +128,7 @@ def leave_out_masks(original: Any) -> Any:
 
 @change(
     target=f"{_ENGINE}.FSDPEngine.get_per_tensor_param",
-    group=TRAINERS,
+    group=GATHERING,
     kind="speed",
     does="Gathers the weights of several trainers together before they travel; adds adapters exactly.",
     without="Each parameter is a message that all trainers wait for; merged adapters are rounded.",
@@ -137,7 +143,7 @@ def gather_weights_together(original: Any) -> Any:
 
 @change(
     target="vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm",
-    group=ROLLOUT,
+    group=PACKING,
     kind="speed",
     does="Packs large weights for oneDNN, anew when new ones have come.",
     without="32 rows times 512 x 3200 take 3.3 ms in the place of 1.6 ms.",
@@ -153,9 +159,24 @@ def pack_live_weights(original: Any) -> Any:
 
 @change(
     target=f"{_RUNNER}.load_model",
-    group=ROLLOUT,
+    group=PACKING,
     kind="speed",
-    does="Computes with as many threads as the model is worth, and counts what its model is sent.",
+    does="Counts the weight syncs that a model has received.",
+    without="Packed weights would stay those of the first sync.",
+    tests=(f"{_TESTS}/test_packed_weights.py::*",),
+)
+def count_deliveries(original: Any) -> Any:
+    """How the runner loads its model."""
+    from trellis_train.cpu.packed_weights import counting_deliveries
+
+    return counting_deliveries(original)
+
+
+@change(
+    target=f"{_RUNNER}.load_model",
+    group=THREADS,
+    kind="speed",
+    does="Computes with as many threads as the model is worth.",
     without="Threads of a small model wait for each other after every operation: 2.9 s of a step, not 2.6 s.",
     tests=(
         f"{_TESTS}/test_vllm_threads.py::*",
@@ -163,17 +184,16 @@ def pack_live_weights(original: Any) -> Any:
         "test_a_small_model_that_vllms_runner_loaded_is_computed_with_one_thread",
     ),
 )
-def fit_threads_and_count(original: Any) -> Any:
+def fit_threads(original: Any) -> Any:
     """How the runner loads its model."""
-    from trellis_train.cpu.packed_weights import counting_deliveries
     from trellis_train.cpu.vllm_threads import fitting
 
-    return counting_deliveries(fitting(original))
+    return fitting(original)
 
 
 @change(
     target="vllm.v1.sample.sampler.batched_count_greater_than",
-    group=ROLLOUT,
+    group=RANKS,
     kind="speed",
     does="Counts ranks without compiling.",
     without="The first step of every engine compiles one comparison for each shape, which takes seconds.",
@@ -194,7 +214,7 @@ def count_at_least(x: Any, values: Any) -> Any:
 
 @change(
     target="vllm.v1.sample.ops.topk_topp_sampler.TopKTopPSampler.forward_cpu",
-    group=ROLLOUT,
+    group=INVERSION,
     kind="speed",
     does="Samples seeded requests by inversion: one random number for a token.",
     without="A random number is drawn for each token of the vocabulary: a sixth of a small model's step.",
@@ -215,7 +235,7 @@ def sample_by_inversion(original: Any) -> Any:
 
 @change(
     target="vllm.v1.core.sched.scheduler.Scheduler.update_from_output",
-    group=ROLLOUT,
+    group=HOLDING,
     kind="speed",
     does="Sends up to 16 tokens of a response at a time, where nobody reads it before its end.",
     without="Each token of each response is packed by itself: 4 ms of a step of 27 ms.",
@@ -230,7 +250,7 @@ def hold_tokens(original: Any) -> Any:
 
 @change(
     target="verl.trainer.ppo.v1.trainer_base.RayWorkerGroup",
-    group=DRIVER,
+    group=MEMORY,
     kind="speed",
     does="Starts trainers with glibc's settings that keep the memory of a pass.",
     without="The kernel clears every page of a pass again for the next one.",

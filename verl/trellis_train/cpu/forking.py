@@ -11,8 +11,6 @@ from trellis_train.cpu.forkserver import server
 from trellis_train.platform.activation import is_cpu_platform
 
 _ADDRESS_VARIABLE = "RAY_ADDRESS"
-#: ``0`` has every process import for itself.
-SWITCH_VARIABLE = "TRELLIS_FORKED_PROCESSES"
 #: What trainers, rollout engines and agent loops import, by the modules that bring the rest.
 MODULES = ("torch", "transformers")
 MODULES_WITH_RAY = (
@@ -28,7 +26,7 @@ MODULES_WITH_RAY = (
 
 def start_fork_server() -> server.ForkServer | None:
     """Start the server of the run's processes; None where each imports for itself."""
-    if not is_cpu_platform() or not _is_cluster_here() or os.environ.get(SWITCH_VARIABLE) == "0":
+    if not is_cpu_platform() or not _is_cluster_here():
         return None
     return server.start(MODULES, MODULES_WITH_RAY)
 

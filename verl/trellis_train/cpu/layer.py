@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from trellis_train.compat.applying import apply, apply_now
 from trellis_train.cpu import changes
 from trellis_train.cpu.forking import start_fork_server
+from trellis_train.cpu.pieces import FORKING, PACKED_ATTENTION, PRESTARTING, SPINNING, is_used
 from trellis_train.cpu.trainer_process import THREADS
 from trellis_train.platform.layer import Layer
 
@@ -22,31 +23,37 @@ class CpuLayer(Layer):
         self._early: PrestartedActors | None = None
 
     def change_trainer(self) -> None:
-        apply(changes.GLOO)
-        apply(changes.TRAINERS)
+        for group in filter(is_used, changes.TRAINERS):
+            apply(group)
 
     def change_models(self) -> None:
+        if not is_used(PACKED_ATTENTION):
+            return
         from trellis_train.cpu.packed_attention import register_packed_attention
 
         register_packed_attention()
 
     def change_rollout_engine(self) -> None:
-        apply(changes.GLOO)
-        apply(changes.ROLLOUT)
+        for group in filter(is_used, changes.ROLLOUT):
+            apply(group)
 
     def change_driver(self) -> None:
-        apply_now(changes.DRIVER)
+        for group in filter(is_used, changes.DRIVER):
+            apply_now(group)
 
     def environment(self) -> Mapping[str, str]:
-        return THREADS
+        return THREADS if is_used(SPINNING) else {}
 
     def prepare(self) -> None:
-        self._fork_server = start_fork_server()
+        if is_used(FORKING):
+            self._fork_server = start_fork_server()
 
     def interpreter(self) -> str | None:
         return None if self._fork_server is None else self._fork_server.shell_command()
 
     def start_servers(self, config: Any) -> None:
+        if not is_used(PRESTARTING):
+            return
         from trellis_train.cpu.prestarted_actors import PrestartedActors
 
         self._early = PrestartedActors(config)

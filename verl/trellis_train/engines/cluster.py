@@ -1,8 +1,13 @@
 """Attaching a trainer to the platform's Ray cluster, or starting one that ends with it."""
 
 import os
+import shlex
+import sys
+from pathlib import Path
 from typing import Any, cast
 
+from trellis_contracts.attempt import ISOLATION_FILE
+from trellis_contracts.isolation import OFF, ON, STATE_VARIABLE, isolated_command
 from trellis_contracts.spec import JobSpec
 from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
@@ -38,6 +43,20 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
     }
 
 
+def isolated_interpreter(spec: JobSpec) -> str | None:
+    """The shell command by which Ray starts processes that see what this one sees; None where it sees all.
+
+    Ray's node starts them, not this process, so that they begin outside its namespace. On this machine they
+    share it, on others each has one of its own.
+    """
+    rules = Path(spec.attempt_dir) / ISOLATION_FILE
+    if os.environ.get(STATE_VARIABLE, OFF) == OFF or not rules.exists():
+        return None
+    beside = os.getpid() if os.environ[STATE_VARIABLE] == ON else None
+    command = isolated_command(sys.executable, rules, [sys.executable], beside=beside)
+    return shlex.join(command)
+
+
 def _cpu_threads(slots: int) -> dict[str, str]:
     """All cores for each of the processes that take turns on them; Ray gives an actor one thread."""
     waits = {name: os.environ.get(name, value) for name, value in load_layer().environment().items()}
@@ -60,7 +79,7 @@ def connect(config: Any, spec: JobSpec, layer: Layer) -> None:
     options = cast("dict[str, Any]", OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True))
     asked = options.pop("runtime_env", None) or {}
     runtime_env = {**runtime_env, **asked, "env_vars": runtime_env["env_vars"] | asked.get("env_vars", {})}
-    if (interpreter := layer.interpreter()) is not None:
+    if (interpreter := layer.interpreter() or isolated_interpreter(spec)) is not None:
         runtime_env["py_executable"] = interpreter
     if os.environ.get(ADDRESS_VARIABLE):
         options = {"address": os.environ[ADDRESS_VARIABLE]}

@@ -139,8 +139,8 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     ),
     _known(
         "sampling_exhausted",
-        r"(Dynamic sampling gave up: step \d+ has sampled \d+ batches of \d+ prompts)",
-        "{0}, and most groups have identical rewards.",
+        r"(Dynamic sampling gave up: [^\n]+)",
+        "{0}",
     ),
     _known(
         "not_enough_gpus",
@@ -246,6 +246,8 @@ KNOWN_CAUSES: Sequence[KnownCause] = (
     ),
 )
 
+#: What a run says that ends early because there is nothing left to learn (``hooks.dynamic_sampling``).
+_EARLY_END = re.compile(r"^PolicySolved: (.+)")
 _ENDED: dict[EndedFor, Verdict] = {
     "stop": Verdict("stopped", "The run was killed before it reached a checkpoint.", "ended"),
     "signal": Verdict("crashed", "The run was terminated from outside the platform (SIGTERM).", "terminated"),
@@ -278,7 +280,7 @@ def judge(
     memory meanwhile; ``ended_for``: why we ended the engine ourselves, if we did.
     """
     if exit_code == EXIT_SUCCEEDED:
-        return Verdict("succeeded")
+        return Verdict("succeeded", _find_note(last_lines))
     if exit_code == EXIT_STOPPED:
         return Verdict("stopped")
     if ended_for is not None:
@@ -290,6 +292,12 @@ def judge(
         return known
     error = find_last_error(last_lines)
     return Verdict("failed", error or f"The training process exited with code {exit_code}.")
+
+
+def _find_note(last_lines: Sequence[str]) -> str | None:
+    """Why a run that succeeded has ended before its last step, where it says so."""
+    found = (_EARLY_END.search(line) for line in reversed(last_lines))
+    return next((_shorten(match.group(1)) for match in found if match), None)
 
 
 def _judge_signal(number: int, last_lines: Sequence[str], was_oom_kill: bool) -> Verdict:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.attempt import COMPOSITION_FILE
+from trellis_contracts.isolation import OFF, STATE_VARIABLE
 from trellis_contracts.spec import DataSource, JobSpec
 
 from trellis_train.supervise.redaction import MASK, Redactor, is_secret
@@ -44,6 +45,8 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "python": platform.python_version(),
         "git": describe_checkout(Path(__file__).parent),
         "hardware": describe_hardware(spec),
+        # Whether it saw only the files that it uses; else why not.
+        "isolation": os.environ.get(STATE_VARIABLE, OFF),
     }
     return _redact_fields(manifest, redactor)
 

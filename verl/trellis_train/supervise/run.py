@@ -11,6 +11,7 @@ from types import FrameType
 
 from trellis_contracts.attempt import ENGINE_KEY_FILE, STOP_FILE
 from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
+from trellis_contracts.isolation import OFF, ON, STATE_VARIABLE
 from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
 from trellis_train.agents.unusable import AgentUnusable
@@ -107,9 +108,16 @@ class SupervisedRun:
         self._spool.write(ProgressEvent(time=now(), phase="preparing", step=start_step))
         self._shipper.start()
         self._heartbeat.start()
+        self._tell_isolation()
         exit_code, verdict = self._run_to_verdict()
         self._report(exit_code, verdict)
         return choose_exit_code(exit_code, verdict)
+
+    def _tell_isolation(self) -> None:
+        """Say in the log where the run sees more of the machine than it needs."""
+        state = os.environ.get(STATE_VARIABLE, OFF)
+        if state not in (ON, OFF):
+            self.say(f"The run's processes are not isolated from the platform's files: {state}.")
 
     def _run_to_verdict(self) -> tuple[int, Verdict]:
         """The engine's exit code and what it means; a failed preparation counts as exit code 1."""

@@ -1,12 +1,8 @@
 """The environment of processes that workers start: what they need of the worker's, and no secrets beside."""
 
 import os
-import re
 
-from trellis_contracts.private_settings import PRIVATE_SETTINGS
-
-#: What secrets are called. Values of these are left out where a child has no use for any.
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_ID)?$", re.IGNORECASE)
+from trellis_contracts.private_settings import PRIVATE_SETTINGS, without_secrets
 
 
 def data_environment() -> dict[str, str]:
@@ -16,8 +12,4 @@ def data_environment() -> dict[str, str]:
 
 def plain_environment(*kept: str) -> dict[str, str]:
     """For a child that needs no secret but those that are named; the way to Ray is one, too."""
-    return {
-        name: value
-        for name, value in data_environment().items()
-        if name in kept or not (_SECRET_NAME.search(name) or name.startswith(("AWS_", "RAY_AUTH_")))
-    }
+    return without_secrets(os.environ, kept)

@@ -32,6 +32,7 @@ from trellis_api.jobs.service import Claim
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.submit import find_job_inputs
 from trellis_contracts.attempt import COMPOSITION_FILE, ENGINE_KEY_FILE, SPEC_FILE, TOKEN_FILE
+from trellis_contracts.isolation import isolated_command
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
 from trellis_recipes.agents import make_agent_task
@@ -47,6 +48,7 @@ from trellis_workers.endpoints.spec import build_serve_spec
 from trellis_workers.evaluations.scorers import stage_scorers
 from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
+from trellis_workers.jobs.isolation import write_rules
 from trellis_workers.jobs.reward_files import stage_rewards
 from trellis_workers.jobs.waiting import tell_queued
 from trellis_workers.jobs.workflow_files import stage_workflow
@@ -129,6 +131,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     settings, job = get_settings(), claim.job
     try:
         spec = _write_attempt(settings, job, claim.token)
+        rules = write_rules(settings, spec)
     except CannotLaunchError as error:
         _settle_failed(job, str(error), error.cause)
         return
@@ -141,7 +144,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     spec_path = Path(spec.attempt_dir) / SPEC_FILE
     is_new = ray.submit(
         claim.submission_id,
-        entrypoint=build_entrypoint(settings.job_python or Path(sys.executable), spec_path),
+        entrypoint=build_entrypoint(settings.job_python or Path(sys.executable), spec_path, rules),
         demand=entrypoint_demand(spec.engine, spec.gpus),
         env={"RAY_JOB_STOP_WAIT_TIME_S": str(RAY_STOP_WAIT_S)},
         metadata={METADATA_ROOT: str(settings.data_root), "job_id": job.id, "name": job.name},
@@ -151,9 +154,10 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
     )
 
 
-def build_entrypoint(python: Path, spec_path: Path) -> str:
+def build_entrypoint(python: Path, spec_path: Path, rules: Path) -> str:
     """The shell command of the Ray job; ``exec`` so that Ray sees the exit of Python, not of a shell."""
-    return shlex.join(["exec", str(python), "-m", "trellis_train.entrypoint", str(spec_path)])
+    command = [str(python), "-m", "trellis_train.entrypoint", str(spec_path)]
+    return shlex.join(["exec", *isolated_command(str(python), rules, command)])
 
 
 def _settle_failed(job: Job, reason: str, cause: str) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from trellis_api.jobs.models import Attempt, Job
+from trellis_contracts.isolation import EXIT_NOT_ISOLATED, NOT_ISOLATED
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED
 from trellis_contracts.states import FINISHED, JobState
 
@@ -40,7 +41,7 @@ def decide(
     code = ray_job.exit_code
     if code is not None and not _is_signal(code):
         state = _EXITS.get(code, JobState.FAILED)
-        reason, cause = (None, None) if outcome else _explain(code)
+        reason, cause = (None, None) if outcome else _explain(code, ray_job.message)
         return Settlement(state, code if own_exit_code is None else own_exit_code, reason, cause)
     if outcome in FINISHED:
         return Settlement(JobState(outcome), own_exit_code)
@@ -60,10 +61,17 @@ def decide(
     return Settlement(JobState.CRASHED, None, f"Ray could not start the job: {last_line}", cause)
 
 
-def _explain(code: int) -> tuple[str | None, str | None]:
-    """Reason and cause of an exit that the run itself said nothing about."""
+def _explain(code: int, message: str) -> tuple[str | None, str | None]:
+    """Reason and cause of an exit that the run itself said nothing about; Ray's message ends with its log."""
     if code == EXIT_BAD_SPEC:
         return "The run could not read its job spec.", "bad_spec"
+    if code == EXIT_NOT_ISOLATED:
+        problem = message.rpartition(NOT_ISOLATED)[2].strip().partition("\n")[0][:_MAX_REASON_CHARS]
+        said = f": {problem}" if problem and NOT_ISOLATED in message else ""
+        return (
+            f"The run's processes cannot be isolated on the machine that runs it{said}.",
+            "isolation_unavailable",
+        )
     if code in (EXIT_SUCCEEDED, EXIT_STOPPED):
         return None, None
     return f"The run exited with code {code} and gave no reason.", None

@@ -26,6 +26,7 @@ from trellis_api.jobs.rollout_pages import arrange
 from trellis_api.rewards import repository, service
 from trellis_api.rewards.models import DryRun
 from trellis_api.rewards.resources import FoundResources, as_terms, find_resources
+from trellis_contracts.attempt import ISOLATION_FILE, TEMPORARY_FOLDER
 from trellis_contracts.dry_run import (
     EXIT_BAD_REQUEST,
     PROGRESS_FILE,
@@ -37,9 +38,11 @@ from trellis_contracts.dry_run import (
     DryRunTask,
     RecordedRollout,
 )
+from trellis_contracts.isolation import EXIT_NOT_ISOLATED, isolated_command
 from trellis_contracts.rewards import RewardResources
 
 from trellis_workers.core.child_environment import plain_environment
+from trellis_workers.core.isolation import make_rules
 from trellis_workers.core.last_lines import last_lines
 from trellis_workers.core.private_file import write_private
 from trellis_workers.jobs.reward_files import copy_resources
@@ -75,7 +78,15 @@ def run(settings: Settings, database: Database, *, dry_run_id: str) -> None:
         with database.read() as session:
             task, found = _describe(session, settings, dry_run_id)
         resources = copy_resources(folder, found)
-        _write_request(folder, task, resources)
+        complete = task.model_copy(update={"resources": resources})
+        write_private(folder / REQUEST_FILE, complete.model_dump_json())
+        rules = make_rules(
+            settings,
+            [complete.model_dump(mode="json")],
+            writable=[folder],
+            temporary=folder / TEMPORARY_FOLDER,
+        )
+        rules.write(folder / ISOLATION_FILE)
         _watch(settings, database, dry_run_id, folder)
     except DomainError as error:
         _settle(database, dry_run_id, reason=error.message, cause=error.code)
@@ -124,18 +135,14 @@ def _read_rollouts(session: Session, dry_run: DryRun) -> list[RecordedRollout]:
     ]
 
 
-def _write_request(folder: Path, task: DryRunTask, resources: RewardResources) -> None:
-    complete = task.model_copy(update={"resources": resources})
-    write_private(folder / REQUEST_FILE, complete.model_dump_json())
-
-
 def _watch(settings: Settings, database: Database, dry_run_id: str, folder: Path) -> None:
     """Run the child to its end, to its time limit, or until the dry run is cancelled."""
     python = str(settings.job_python or sys.executable)
+    command = [python, "-m", "trellis_train.rewards.dry_run", str(folder)]
     deadline = time.monotonic() + settings.dry_run_timeout_s
     with (folder / "log").open("wb") as errors:
         child = subprocess.Popen(  # noqa: S603 - our own module
-            [python, "-m", "trellis_train.rewards.dry_run", str(folder)],
+            isolated_command(python, folder / ISOLATION_FILE, command),
             stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us
             stdout=errors,
             stderr=errors,
@@ -192,8 +199,9 @@ def _take_result(database: Database, dry_run_id: str, folder: Path, exit_code: i
         return
     lines = last_lines(folder / "log", 20)
     said = lines[-1].strip() if lines else ""
-    if exit_code == EXIT_BAD_REQUEST:
-        _settle(database, dry_run_id, reason=said, cause="bad_request")
+    known = {EXIT_BAD_REQUEST: "bad_request", EXIT_NOT_ISOLATED: "isolation_unavailable"}
+    if exit_code in known:
+        _settle(database, dry_run_id, reason=said, cause=known[exit_code])
         return
     log.error("dry run %s: exit code %d: %s", dry_run_id, exit_code, "\n".join(lines))
     _settle(database, dry_run_id, reason=said or f"It left with exit code {exit_code}.", cause="crashed")

@@ -26,25 +26,25 @@ Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
 class StreamOptions(Strict):
-    """Of a stream."""
+    """Streaming options."""
 
     include_usage: bool = False
 
 
 class TextFormat(Strict):
-    """An answer without a form."""
+    """Plain text output."""
 
     type: Literal["text"]
 
 
 class JsonFormat(Strict):
-    """An answer that is any JSON object."""
+    """Output is any JSON object."""
 
     type: Literal["json_object"]
 
 
 class JsonSchema(Strict):
-    """The form of an answer."""
+    """A JSON schema for the output."""
 
     name: Name
     description: str | None = Field(default=None, max_length=8192)
@@ -53,7 +53,7 @@ class JsonSchema(Strict):
 
 
 class JsonSchemaFormat(Strict):
-    """An answer of a given form."""
+    """Output matches a JSON schema."""
 
     type: Literal["json_schema"]
     json_schema: JsonSchema
@@ -63,14 +63,14 @@ ResponseFormat = Annotated[TextFormat | JsonFormat | JsonSchemaFormat, Field(dis
 
 
 class ThinkingOptions(Strict):
-    """What a chat template may be told: whether the model thinks aloud, where it can."""
+    """Chat template options: whether the model thinks, if supported."""
 
     enable_thinking: bool | None = None
     thinking: bool | None = None
 
 
 class Generation(Strict):
-    """What chats and completions have in common."""
+    """Fields shared by chat completions and completions."""
 
     model: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
     stream: bool = False

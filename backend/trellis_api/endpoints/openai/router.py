@@ -1,4 +1,4 @@
-"""``/v1``: what clients of OpenAI's ask for, answered by the platform's models and checkpoints."""
+"""``/v1``: OpenAI's API, served by the platform's models and checkpoints."""
 
 from typing import Annotated, Any
 
@@ -42,49 +42,51 @@ def _engines(request: Request) -> Engines:
 EnginesDep = Annotated[Engines, Depends(_engines)]
 
 
-@router.get("/models", summary="Models that requests may name")
+@router.get("/models", summary="List models")
 def list_openai_models(session: ReadSession) -> ModelList:
-    """Models by name, and checkpoints that were served. Any saved checkpoint may be named as job_...:STEP."""
+    """List models and served checkpoints. Requests can use any saved checkpoint as job_...:STEP."""
     return ModelList(data=list_cards(session))
 
 
-@router.get("/models/{name:path}", summary="One of them")
+@router.get("/models/{name:path}", summary="Get a model")
 def read_openai_model(name: str, session: ReadSession) -> ModelCard:
-    """By name or id, or a checkpoint as job_...:STEP."""
+    """Get a model by name or ID, or a checkpoint as job_...:STEP."""
     find_target(session, name)
     cards = {card.id: card for card in list_cards(session)}
     return cards.get(name) or ModelCard(id=name, created=0)
 
 
-@router.post("/chat/completions", summary="Answer a conversation", response_class=Response, responses=_STREAM)
+@router.post(
+    "/chat/completions", summary="Create chat completion", response_class=Response, responses=_STREAM
+)
 async def complete_chat(
     body: ChatRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """As OpenAI's. A model that is not loaded is started: 503 with Retry-After where that takes too long."""
+    """Compatible with OpenAI's API. Loads the model if needed; 503 with Retry-After if it takes too long."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
-@router.post("/completions", summary="Continue a text", response_class=Response, responses=_STREAM)
+@router.post("/completions", summary="Create a completion", response_class=Response, responses=_STREAM)
 async def complete_text(
     body: CompletionRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """As OpenAI's."""
+    """Compatible with OpenAI's API."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
-@router.post("/responses", summary="Answer a text", response_class=Response, responses=_STREAM)
+@router.post("/responses", summary="Create a response", response_class=Response, responses=_STREAM)
 async def create_response(
     body: ResponseRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """As OpenAI's, for texts and functions; nothing is stored."""
+    """Compatible with OpenAI's API, for text and function tools; nothing is stored."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
-@router.post("/embeddings", summary="Embed texts", response_class=Response, responses=_ANSWER)
+@router.post("/embeddings", summary="Create embeddings", response_class=Response, responses=_ANSWER)
 async def create_embeddings(
     body: EmbeddingRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """As OpenAI's, by a model that is an encoder: 400 for one that writes text."""
+    """Compatible with OpenAI's API. Requires an encoder; 400 for generative models."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 
 class ModelCard(BaseModel):
-    """A model that requests may name."""
+    """A model that requests can use."""
 
     id: str
     object: Literal["model"] = "model"
@@ -15,7 +15,7 @@ class ModelCard(BaseModel):
 
 
 class ModelList(BaseModel):
-    """All of them."""
+    """A list of models."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]

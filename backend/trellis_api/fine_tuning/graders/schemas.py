@@ -1,4 +1,4 @@
-"""Graders as OpenAI's clients write them."""
+"""Schemas of OpenAI's graders."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ MAX_GRADERS = 16
 
 
 class StringCheck(Strict):
-    """Compares two texts: 1 or 0."""
+    """Compare two strings: 1 or 0."""
 
     type: Literal["string_check"]
     name: GraderName
@@ -24,7 +24,7 @@ class StringCheck(Strict):
 
 
 class TextSimilarity(Strict):
-    """How alike two texts are, 0 to 1. Metrics that take a model or a dictionary are refused by name."""
+    """Similarity of two texts, 0 to 1. Metrics that need a model or a dictionary are rejected."""
 
     type: Literal["text_similarity"]
     name: GraderName
@@ -34,7 +34,7 @@ class TextSimilarity(Strict):
 
 
 class PythonGrader(Strict):
-    """``grade(sample, item)`` of a file of one's own, in the sandbox."""
+    """Your own ``grade(sample, item)``, run in the sandbox."""
 
     type: Literal["python"]
     name: GraderName
@@ -50,7 +50,7 @@ class InputText(Strict):
 
 
 class JudgeMessage(Strict):
-    """What a judge is told."""
+    """A message to the judge."""
 
     role: Literal["user", "assistant", "system", "developer"]
     content: Template | InputText | list[InputText]
@@ -58,7 +58,7 @@ class JudgeMessage(Strict):
 
 
 class JudgeSampling(Strict):
-    """How a judge would sample. None of it can be chosen here, and each is refused by its name."""
+    """Sampling parameters of the judge. Not supported; each is rejected by name."""
 
     max_completions_tokens: int | None = None
     reasoning_effort: str | None = Field(default=None, max_length=32)
@@ -68,7 +68,7 @@ class JudgeSampling(Strict):
 
 
 class ScoreModel(Strict):
-    """The score that a judge gives; ``model`` names one that is set up on the platform."""
+    """A judge's score; ``model`` is a judge configured on the platform."""
 
     type: Literal["score_model"]
     name: GraderName
@@ -82,7 +82,7 @@ Single = Annotated[StringCheck | TextSimilarity | PythonGrader | ScoreModel, Fie
 
 
 def _by_name(graders: Any) -> Any:
-    """Clients write an object by name, a list, or a grader alone."""
+    """Accept an object by name, a list or a single grader."""
     if isinstance(graders, dict) and isinstance(graders.get("type"), str):
         graders = [graders]
     if isinstance(graders, list) and all(isinstance(each, dict) and "name" in each for each in graders):
@@ -91,7 +91,7 @@ def _by_name(graders: Any) -> Any:
 
 
 class Multi(Strict):
-    """Several graders, and a formula over their names."""
+    """Several graders, combined by a formula."""
 
     type: Literal["multi"]
     name: GraderName

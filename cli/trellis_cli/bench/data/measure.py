@@ -42,11 +42,12 @@ def measure(command: list[str], log: Path, timeout_s: float, env: dict[str, str]
             if time.perf_counter() - started > timeout_s:
                 _end(running.pid)
                 running.wait()
-                raise Problem(f"{command[0]} took longer than {timeout_s:.0f} s", hint=f"its output: {log}")
+                raise Problem(f"{command[0]} took longer than {timeout_s:.0f} s", hint=f"output: {log}")
             time.sleep(_EVERY_S)
     if running.returncode:
         raise Problem(
-            f"{' '.join(command)} failed with {running.returncode}: {log.read_text(errors='replace')[-2000:]}"
+            f"{' '.join(command)} failed with exit code {running.returncode}: "
+            f"{log.read_text(errors='replace')[-2000:]}"
         )
     return Usage(time.perf_counter() - started, peak)
 

@@ -50,6 +50,9 @@ export default {
   noneWorsened: '0 regressed',
   differences: 'Settings differ, so the scores aren’t directly comparable: {names}',
   setting: {
+    engine_dtype: 'data type',
+    engine_name: 'engine',
+    engine_version: 'engine version',
     limit: 'number of problems',
     shots: 'few-shot examples',
     chat: 'chat template',

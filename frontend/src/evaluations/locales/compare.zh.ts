@@ -49,6 +49,9 @@ export default {
   noneWorsened: '没有变差的题',
   differences: '评测条件不同，分数含义不同：{names}',
   setting: {
+    engine_dtype: '数据类型',
+    engine_name: '推理引擎',
+    engine_version: '引擎版本',
     limit: '题目数量',
     shots: '题前示例数',
     chat: '对话模板',

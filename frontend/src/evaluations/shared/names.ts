@@ -20,9 +20,10 @@ export function useNames() {
     return textOr(`evaluations.benchmark.${name}`, name)
   }
 
-  /** "GSM8K", and the label beside it where it is another than the benchmark's name. */
-  function labelName(label: string, benchmark: string): string {
+  /** "GSM8K", and the label beside it where it is another than the benchmark's name; of a dataset, its own name. */
+  function labelName(label: string, benchmark: string, dataset?: string): string {
     if (benchmark === 'harness') return label
+    if (dataset !== undefined) return /^custom(?:-[0-9]+)?$/.test(label) ? dataset : `${dataset} · ${label}`
     return label === benchmark ? benchmarkName(benchmark) : `${benchmarkName(benchmark)} · ${label}`
   }
 

@@ -7,7 +7,7 @@ import type { Job } from '../types'
 import { COLUMNS } from './columns'
 import JobTable from './JobTable.vue'
 
-const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
+const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
 
 function show(jobs: object[], more: object = {}) {
   const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
@@ -53,6 +53,26 @@ describe('the table of jobs', () => {
     expect(texts('metricBest')).toEqual(['+25.0%worse than first'])
     expect(root.querySelector('[data-job=job_a] [data-test=is-baseline]')).not.toBeNull()
     expect(root.querySelectorAll('[data-test=is-baseline]')).toHaveLength(1)
+    end()
+  })
+
+  it('has a column for each chosen parameter and metric, which sorts', () => {
+    const asked: string[] = []
+    const columns = ['parameters.learning_rate', 'parameters.freeze', 'metrics.at.100.val/loss']
+    const fields = { 'parameters.learning_rate': 0.00002, 'parameters.freeze': false, 'metrics.at.100.val/loss': null }
+    const { root, end } = show([{ ...EMPTY, fields }], { columns, onSort: (sort: string) => asked.push(sort) })
+
+    expect([...root.querySelectorAll('[data-sort]')].slice(2).map((head) => head.textContent)).toEqual(['learning_rate', 'freeze', 'Validation loss · step 100'])
+    expect(columns.map((column) => root.querySelector(`[data-column="${column}"]`)?.textContent)).toEqual(['2e-5', 'no', '—'])
+    root.querySelector<HTMLElement>('[data-sort="parameters.learning_rate"]')?.click()
+    expect(asked).toEqual(['parameters.learning_rate'])
+    end()
+  })
+
+  it('says what a job cost, and nothing of one that cost nothing', () => {
+    const { root, end } = show([{ ...EMPTY, cost: { amount: 12.5, currency: 'EUR' } }, { ...EMPTY, id: 'job_b' }, { ...EMPTY, id: 'job_c', cost: { amount: 0.00123, currency: 'EUR' } }])
+
+    expect([...root.querySelectorAll('[data-job] [data-column=cost]')].map((cell) => cell.textContent)).toEqual(['€12.50', '—', '€0.0012'])
     end()
   })
 

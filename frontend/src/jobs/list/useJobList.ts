@@ -7,7 +7,7 @@ import { useCursorList } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
 
 import { isActive } from '../types'
-import type { JobSort } from './columns'
+import { type Column, isField, type JobSort, readColumns, shownIn, writeColumns } from './columns'
 import type { JobFilters } from './filters'
 import type { GroupSort } from './grouping'
 import { type ListView, MOST_SELECTED, nextOrder, readView, writeView } from './view'
@@ -17,7 +17,8 @@ const IDLE_REFRESH_MS = 10_000
 const PAGE_SIZE = 25
 
 /** The query of the API for a view; a metric's order needs its name. */
-export function toQuery({ filters, sort, isRising, metric }: ListView) {
+export function toQuery({ filters, sort, isRising, metric }: ListView, columns: readonly Column[] = []) {
+  const fields = columns.filter(isField)
   const { states, recipe, tag, text, hasAlarms, isStarred, kind, environment, workflow } = filters
   const isByMetric = sort === 'metric_last' || sort === 'metric_best'
   return {
@@ -32,6 +33,7 @@ export function toQuery({ filters, sort, isRising, metric }: ListView) {
     environment: environment ?? undefined,
     workflow: workflow ?? undefined,
     metric: metric ?? undefined,
+    fields: fields.length > 0 ? fields : undefined,
     sort: isByMetric && metric === null ? ('created' as const) : sort,
     order: isRising ? ('asc' as const) : ('desc' as const),
   }
@@ -44,22 +46,41 @@ export function commonest(keys: readonly string[]): string | null {
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null
 }
 
-export function useJobList() {
+export function useJobList(hasPrice: () => boolean) {
   const route = useRoute()
   const router = useRouter()
 
   const view = computed(() => readView(route.query))
+  const hasTrainings = computed(() => view.value.filters.kind === 'train' || view.value.filters.kind === 'all')
+  const storedColumns = ref(readColumns())
+  const chosenColumns = computed(() => view.value.columns ?? storedColumns.value)
+  const columns = computed(() => shownIn(chosenColumns.value, hasTrainings.value, hasPrice()))
   /** Other parts of the address, and the selection, do not change what is listed. */
-  const queryKey = computed(() => JSON.stringify(toQuery(view.value)))
+  const queryKey = computed(() => JSON.stringify(toQuery(view.value, columns.value)))
 
   const list = useCursorList(
-    (cursor, signal) => unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value), cursor } }, signal })),
+    (cursor, signal) => unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value, columns.value), cursor } }, signal })),
     { watch: queryKey, intervalMs: (jobs) => (jobs.some((job) => isActive(job.state)) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS) },
   )
   const jobs = computed(() => list.items.value)
 
   function setView(part: Partial<ListView>): void {
     void router.replace({ query: writeView({ ...view.value, ...part }) })
+  }
+
+  function storeColumns(all: Column[]): void {
+    storedColumns.value = all
+    writeColumns(all)
+  }
+
+  /** What this tab does not show stays chosen for the others. */
+  function chooseColumns(next: readonly Column[]): void {
+    const hidden = chosenColumns.value.filter((column) => !columns.value.includes(column))
+    const all = [...next, ...hidden]
+    storeColumns(all)
+    // An order by a column that is gone could not be told from the page.
+    const { sort } = view.value
+    setView({ columns: all, ...(isField(sort) && !all.includes(sort) ? { sort: 'created', isRising: false } : {}) })
   }
 
   /** A selection stays while the list is narrowed, and goes with its tab. */
@@ -107,5 +128,5 @@ export function useJobList() {
     setView({ selected: next.slice(0, MOST_SELECTED) })
   }
 
-  return { view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, baselineError, metricKeys, selected, select }
+  return { hasTrainings, columns, chooseColumns, storeColumns, view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, baselineError, metricKeys, selected, select }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { COLUMNS, offered, parseColumns, serialise, SORT_OF, SORTS } from './columns'
+import { COLUMNS, offered, parseColumns, serialise, shownIn, sortOf, SORTS } from './columns'
 import { NO_FILTERS } from './filters'
 import { nextOrder, readView, writeView } from './view'
 
@@ -42,10 +42,16 @@ describe('the columns', () => {
   })
 
   it('sort by what the server knows', () => {
-    for (const column of COLUMNS) expect([...SORTS, null]).toContain(SORT_OF[column])
+    for (const column of COLUMNS) expect([...SORTS, null]).toContain(sortOf(column))
+  })
+
+  it('have a cost only where there is a price', () => {
+    expect(offered(true, true)).toContain('cost')
+    expect(offered(true, false)).not.toContain('cost')
+    expect(shownIn(['cost', 'state'], true, false)).toEqual(['state'])
   })
 
   it('of exports and evaluations have no metrics', () => {
-    expect(offered(false)).not.toContain('metricLast')
+    expect(offered(false, true)).not.toContain('metricLast')
   })
 })

@@ -1,7 +1,7 @@
 /** What the job list shows, as the address bar keeps it: filters, order, metric and selection. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { type Column, parseColumns, serialise, SORTS, type JobSort } from './columns'
+import { type Column, isField, type JobSort, parseColumns, serialise, SORTS } from './columns'
 import { isGroup } from './grouping'
 import { FILTER_KEYS, type JobFilters, readFilters, single, writeFilters } from './filters'
 
@@ -28,7 +28,7 @@ export function readView(query: LocationQuery): ListView {
   const selected = (single(query.selected) ?? '').split(',').filter((id) => /^job_\w+$/.test(id))
   return {
     filters: readFilters(query),
-    sort: SORTS.find((sort) => sort === single(query.sort)) ?? 'created',
+    sort: readSort(single(query.sort)),
     isRising: single(query.order) === 'asc',
     isGrouped: single(query.grouped) === '1',
     baseline: /^job_\w+$/.test(single(query.baseline) ?? '') ? single(query.baseline) : null,
@@ -36,6 +36,11 @@ export function readView(query: LocationQuery): ListView {
     columns: single(query.columns) === null ? null : parseColumns(single(query.columns)),
     selected: [...new Set(selected)].slice(0, MOST_SELECTED),
   }
+}
+
+function readSort(asked: string | null): JobSort {
+  if (asked !== null && isField(asked)) return asked
+  return SORTS.find((sort) => sort === asked) ?? 'created'
 }
 
 export function writeView(view: ListView): LocationQueryRaw {

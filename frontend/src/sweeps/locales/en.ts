@@ -19,7 +19,7 @@ export default {
   state: { queued: 'Queued', running: 'Running', stopping: 'Stopping', stopped: 'Stopped', succeeded: 'Succeeded', failed: 'Failed', pruned: 'Stopped early', refused: 'Refused', deleted: 'Job deleted' },
   cause: { sweep_hours_used: 'Time budget used up', sweep_runs_failed: 'The first runs failed', sweep_metric_missing: 'The objective was never reported', sweep_failed: 'The sweep failed', sweep_pruned: 'Worse than other runs at the same step' },
   method: { grid: 'Grid', random: 'Random', bayesian: 'Bayesian (TPE)', asha: 'ASHA' },
-  facts: { search: 'Search', model: 'Model', dataset: 'Dataset', recipe: 'Recipe', parallel: 'Parallel runs', earlyStop: 'Early stopping', elapsed: 'Elapsed', slotHours: 'Slot-hours', none: 'none' },
+  facts: { search: 'Search', model: 'Model', dataset: 'Dataset', recipe: 'Recipe', parallel: 'Parallel runs', earlyStop: 'Early stopping', elapsed: 'Elapsed', slotHours: 'Slot-hours', cost: 'Cost', none: 'none' },
   take: { last: 'last {metric}', best: 'best {metric}' },
   mode: { min: 'lower is better', max: 'higher is better' },
   rule: { asha: 'ASHA from step {step}, top 1/{factor} continue', median: 'Median rule every {step} steps' },

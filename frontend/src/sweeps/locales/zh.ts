@@ -19,7 +19,7 @@ export default {
   state: { queued: '排队中', running: '运行中', stopping: '停止中', stopped: '已停止', succeeded: '成功', failed: '失败', pruned: '提前停止', refused: '被拒绝', deleted: '任务已删除' },
   cause: { sweep_hours_used: '时间预算已用完', sweep_runs_failed: '最初的运行均失败', sweep_metric_missing: '目标指标从未报告', sweep_failed: '无法继续', sweep_pruned: '在同一步上不如其他运行' },
   method: { grid: '网格', random: '随机', bayesian: '贝叶斯（TPE）', asha: 'ASHA' },
-  facts: { search: '搜索方法', model: '模型', dataset: '数据集', recipe: '配方', parallel: '同时运行', earlyStop: '提前停止', elapsed: '已用时间', slotHours: '槽位小时', none: '无' },
+  facts: { search: '搜索方法', model: '模型', dataset: '数据集', recipe: '配方', parallel: '同时运行', earlyStop: '提前停止', elapsed: '已用时间', slotHours: '槽位小时', cost: '费用', none: '无' },
   take: { last: '{metric} 的最后值', best: '{metric} 的最佳值' },
   mode: { min: '越低越好', max: '越高越好' },
   rule: { asha: 'ASHA：从第 {step} 步起，最好的 1/{factor} 继续', median: '中位数规则：每 {step} 步' },

@@ -137,3 +137,34 @@ def test_a_job_is_renamed_tagged_starred_and_annotated_on_its_page(logged_in: Pa
     logged_in.goto(f"{dashboard.url}/jobs?starred=1")
     expect(rows(logged_in)).to_contain_text(["after"])
     expect(rows(logged_in)).to_contain_text(["kept"])
+
+
+def test_parameters_and_metrics_become_columns_that_sort_and_stay_in_the_address(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    launch,  # type: ignore[no-untyped-def]
+    queue,  # type: ignore[no-untyped-def]
+) -> None:
+    launch("measured").train(20)
+    queue("not yet")
+    logged_in.goto(f"{dashboard.url}/jobs")
+    logged_in.locator("[data-test=columns]").click()
+
+    logged_in.get_by_label("Parameters", exact=True).last.fill("learning_rate")
+    logged_in.get_by_text("Learning rate · learning_rate").click()
+    logged_in.keyboard.press("Escape")
+    logged_in.get_by_label("Metric", exact=True).last.fill("critic/score/mean")
+    logged_in.keyboard.press("Enter")
+    logged_in.locator("[data-test=add-metric]").click()
+    expect(rows(logged_in).locator('[data-column="parameters.learning_rate"]')).to_have_count(2)
+    logged_in.locator('[data-sort="metrics.last.critic/score/mean"]').click()
+
+    expect(rows(logged_in).first).to_contain_text("measured")
+    logged_in.reload()
+    expect(rows(logged_in).first).to_contain_text("measured")
+    expect(rows(logged_in).first.locator('[data-column="metrics.last.critic/score/mean"]')).to_have_text(
+        "0.2"
+    )
+    expect(logged_in.get_by_role("columnheader", name="Score (mean) · last")).to_have_attribute(
+        "aria-sort", "descending"
+    )

@@ -18,6 +18,8 @@ sys.path.append(os.path.abspath(__file__).rpartition("/trellis_train/")[0])
 from trellis_train.cpu.forkserver.protocol import Request, is_own, send_request
 from trellis_train.platform.proxy_exit import leave_like
 
+#: The folder of the run, with the rules of what its processes may see (``trellis_contracts.isolation``).
+_ATTEMPT_DIR = "TRELLIS_ATTEMPT_DIR"
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -65,7 +67,11 @@ def _list_descriptors(connection: int) -> "dict[int, int]":
 
 def _be_the_interpreter(arguments: "list[str]", reason: str) -> None:
     print(f"started without the fork server: {reason}", file=sys.stderr, flush=True)
-    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - what was asked for
+    rules = os.path.join(os.environ.get(_ATTEMPT_DIR, "/nowhere"), "isolation.json")
+    command = [sys.executable, *arguments]
+    if os.path.exists(rules):
+        command = [sys.executable, "-P", "-m", "trellis_contracts.isolated", rules, *command]
+    os.execv(sys.executable, command)  # noqa: S606 - what was asked for
 
 
 def _pass_on(pid: int, number: int) -> None:

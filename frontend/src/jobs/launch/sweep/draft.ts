@@ -28,6 +28,8 @@ export interface SweepDraft {
   parallel: number | null
   hours: number | null
   slotHours: number | null
+  /** In the platform's currency. */
+  cost: number | null
   /** Empty: the recipe's own. */
   metric: string
   mode: 'min' | 'max' | null
@@ -36,7 +38,7 @@ export interface SweepDraft {
 }
 
 export function emptySweep(): SweepDraft {
-  return { isOpen: false, vary: {}, seeds: '', method: 'grid', runs: 20, parallel: null, hours: null, slotHours: null, metric: '', mode: null, rule: 'none', minSteps: 10 }
+  return { isOpen: false, vary: {}, seeds: '', method: 'grid', runs: 20, parallel: null, hours: null, slotHours: null, cost: null, metric: '', mode: null, rule: 'none', minSteps: 10 }
 }
 
 const SPECIAL = new Set(['rewards', 'environment', 'workflow'])
@@ -132,7 +134,7 @@ export function toSweep(draft: SweepDraft, job: JobCreate, parameters: readonly 
     seeds: readSeeds(draft.seeds) ?? [],
     search: { method, seed: 0 },
     objective: { metric: draft.metric.trim() === '' ? null : draft.metric.trim(), mode: draft.mode, take: null },
-    budget: { runs: method === 'grid' ? null : draft.runs, hours: draft.hours, slot_hours: draft.slotHours },
+    budget: { runs: method === 'grid' ? null : draft.runs, hours: draft.hours, slot_hours: draft.slotHours, cost: draft.cost },
     parallel: draft.parallel,
     early_stop: rule === 'none' ? null : { rule, min_steps: draft.minSteps, factor: 3, min_runs: 3 },
   }

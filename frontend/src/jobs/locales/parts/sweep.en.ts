@@ -26,6 +26,8 @@ export default {
     hoursHelp: 'No new runs start after this; running ones finish.',
     slotHours: 'Max GPU-hours',
     slotHoursHelp: 'Hours × slots, summed over all runs.',
+    cost: 'Max cost ({currency})',
+    costHelp: 'Converted to slot-hours at {price} per slot-hour when the sweep starts.',
     metric: 'Objective',
     metricDefault: 'Recipe default',
     metricHelp: 'Validation metrics use their best value, others their last.',

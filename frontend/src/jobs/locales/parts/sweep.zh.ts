@@ -26,6 +26,8 @@ export default {
     hoursHelp: '之后不再启动新的运行；正在运行的会完成。',
     slotHours: '最多 GPU 小时',
     slotHoursHelp: '所有运行的小时数乘以槽位数之和。',
+    cost: '最高费用（{currency}）',
+    costHelp: '启动时按每槽位小时 {price} 折算成槽位小时。',
     metric: '目标指标',
     metricDefault: '配方默认',
     metricHelp: '验证指标取最佳值，其他指标取最后值。',

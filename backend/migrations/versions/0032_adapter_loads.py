@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0031_adapter_loads"
-down_revision = "0030_wandb_reports"
+revision = "0032_adapter_loads"
+down_revision = "0031_queue_order"
 branch_labels = None
 depends_on = None
 

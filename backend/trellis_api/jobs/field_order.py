@@ -1,0 +1,125 @@
+"""Fields of jobs as SQL expressions, to sort a list by them."""
+
+from collections import defaultdict
+from typing import Any
+
+from sqlalchemy import ColumnElement, Float, String, and_, case, cast, func, literal, null, select, union_all
+from sqlmodel import col
+from trellis_contracts.recipe import Recipe
+from trellis_recipes.catalogue import list_recipes
+
+from trellis_api.jobs.best import suit_mode
+from trellis_api.jobs.fields import JobField, is_text
+from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.models import TRAIN, Job
+
+_LARGEST = 1.7976931348623157e308
+
+
+def express(field: JobField, *, dialect: str) -> ColumnElement[Any]:
+    """The value of a field for each job; NULL where it has none."""
+    if field.parameter is not None:
+        return _parameter(field.parameter, is_word=is_text(field), dialect=dialect)
+    if field.step is not None:
+        return value_at(field.key, field.step)
+    return last_value(field.key) if field.end == "last" else best_value(field.key)
+
+
+def _series(key: str) -> Any:
+    """The id of a job's series of that key, as a subquery of the list."""
+    columns = metric_series.c
+    found = select(columns.id).where(columns.job_id == Job.id, columns.key == key)
+    return found.correlate(Job.__table__).scalar_subquery()  # type: ignore[attr-defined]
+
+
+def last_value(key: str) -> ColumnElement[float | None]:
+    """The newest value of a metric."""
+    points = metric_points.c
+    newest = select(points.value).where(points.series_id == _series(key)).order_by(points.step.desc())
+    return newest.limit(1).scalar_subquery()
+
+
+def value_at(key: str, step: int) -> ColumnElement[float | None]:
+    """The finite value that was measured at a step."""
+    points = metric_points.c
+    at_step = select(points.value).where(
+        points.series_id == _series(key), points.step == step, points.value.between(-_LARGEST, _LARGEST)
+    )
+    return at_step.scalar_subquery()
+
+
+def best_value(key: str) -> ColumnElement[float | None]:
+    """The extreme over the rollups and over the points that are in none yet."""
+    points, rollups = metric_points.c, metric_rollups.c
+    is_least = suit_mode(key) == "min"
+    extreme = func.min if is_least else func.max
+    complete = case((col(Job.metric_step) > 0, col(Job.metric_step) // ROLLUP_STEPS), else_=0)
+    table = Job.__table__  # type: ignore[attr-defined]
+    summed = select(extreme(rollups.min_value if is_least else rollups.max_value).label("value")).where(
+        rollups.series_id == _series(key), rollups.bucket < complete
+    )
+    rest = select(extreme(points.value).label("value")).where(
+        points.series_id == _series(key),
+        points.step >= complete * ROLLUP_STEPS,
+        points.value.between(-_LARGEST, _LARGEST),
+    )
+    both = union_all(summed.correlate(table), rest.correlate(table)).subquery()
+    return select(extreme(both.c.value)).scalar_subquery()
+
+
+def _parameter(name: str, *, is_word: bool, dialect: str) -> ColumnElement[Any]:
+    """What a training was given; else its preset's value, else its recipe's default."""
+    kind, value = _read_json(name, is_word=is_word, dialect=dialect)
+    given = case((kind.is_(None), _default(name, is_word=is_word)), else_=value)
+    return case((col(Job.kind) == TRAIN, given), else_=null())
+
+
+def _read_json(name: str, *, is_word: bool, dialect: str) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """The kind of a given value, and the value where it is a number (a text for ``is_word``)."""
+    if dialect == "sqlite":
+        kind: Any = func.json_type(Job.params, f"$.{name}")
+        found: Any = func.json_extract(Job.params, f"$.{name}")
+        kinds = ("text",) if is_word else ("integer", "real", "true", "false")
+        return kind, case((kind.in_(kinds), found), else_=null())
+    kind = func.jsonb_typeof(col(Job.params)[name])
+    text = col(Job.params)[name].as_string()
+    if is_word:
+        return kind, case((kind == "string", text), else_=null())
+    truth = case((text == "true", 1.0), else_=0.0)
+    number = case((kind == "number", cast(text, Float(53))), (kind == "boolean", truth), else_=null())
+    return kind, number
+
+
+def _default(name: str, *, is_word: bool) -> ColumnElement[Any]:
+    """The value of a parameter that was not given, by recipe and preset."""
+    presets: dict[Any, list[Any]] = defaultdict(list)
+    recipes: dict[Any, list[str]] = defaultdict(list)
+    for recipe in list_recipes():
+        for preset_id, value in _list_values(recipe, name):
+            if preset_id is None:
+                recipes[value].append(recipe.id)
+            else:
+                presets[value].append(and_(col(Job.recipe) == recipe.id, col(Job.preset) == preset_id))
+    whens = [(condition, value) for value, conditions in presets.items() for condition in conditions]
+    whens += [(col(Job.recipe).in_(ids), value) for value, ids in recipes.items()]
+    kind: Any = String if is_word else Float(53)
+    fitting = [
+        (condition, null() if value is None else literal(value if is_word else float(value), kind))
+        for condition, value in whens
+        if value is None or isinstance(value, str) == is_word
+    ]
+    return case(*fitting, else_=null()) if fitting else cast(null(), kind)
+
+
+def _list_values(recipe: Recipe, name: str) -> list[tuple[str | None, Any]]:
+    """What the presets of a recipe set a parameter to, and (None) its default."""
+    parameter = recipe.parameter(name)
+    if parameter is None:
+        return []
+    own = [(preset.id, preset.params[name]) for preset in recipe.presets if name in preset.params]
+    found = [*own, (None, parameter.default)]
+    return [
+        (preset_id, value)
+        for preset_id, value in found
+        if value is None or isinstance(value, str | int | float)
+    ]

@@ -1,0 +1,69 @@
+"""Start a command under the rules of a file: ``python -m trellis_contracts.isolated <rules> <command> ...``.
+
+It becomes that command. With no arguments it tries whether processes can be isolated here, prints
+what is in the way, and leaves with 1 where something is.
+"""
+
+import os
+import sys
+from typing import NoReturn
+
+from trellis_contracts.isolation import (
+    EXIT_NOT_ISOLATED,
+    NOT_ISOLATED,
+    OFF,
+    ON,
+    STATE_VARIABLE,
+    Rules,
+    read_rules,
+)
+from trellis_contracts.namespaces import NotIsolated, enter, find_problem, join
+from trellis_contracts.private_settings import without_secrets
+
+_BESIDE = "--beside="
+
+
+def main(arguments: list[str]) -> int:
+    """Become the command; an exit code where that is not to be."""
+    if not arguments:
+        problem = find_problem()
+        print(problem or "", end="", flush=True)
+        return int(problem is not None)
+    beside = None
+    if arguments[0].startswith(_BESIDE):
+        beside = int(arguments[0].removeprefix(_BESIDE))
+        arguments = arguments[1:]
+    path, *command = arguments
+    rules = read_rules(path)
+    state = _isolate(rules, beside)
+    if rules.mode == "required" and state != ON:
+        print(f"{NOT_ISOLATED}{state}", file=sys.stderr, flush=True)
+        return EXIT_NOT_ISOLATED
+    _become(command, {**without_secrets(os.environ, rules.kept_variables), STATE_VARIABLE: state})
+
+
+def _isolate(rules: Rules, beside: int | None) -> str:
+    """What became of it: on, off, or the reason why not."""
+    if rules.mode == "off":
+        return OFF
+    # Half isolated is neither: a child finds out whether it can be done.
+    problem = find_problem()
+    if problem is not None:
+        return problem
+    if beside is not None and os.path.exists(f"/proc/{beside}/ns/mnt"):
+        join(beside)
+    else:
+        enter(rules)
+    return ON
+
+
+def _become(command: list[str], environment: dict[str, str]) -> NoReturn:
+    os.execvpe(command[0], command, environment)  # noqa: S606 - no shell is meant
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except NotIsolated as error:
+        print(f"{NOT_ISOLATED}{error}", file=sys.stderr, flush=True)
+        sys.exit(EXIT_NOT_ISOLATED)

@@ -1,0 +1,59 @@
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { describe, expect, it } from 'vitest'
+
+import { mount } from '@/testing/withSetup'
+
+import QueueRow from './QueueRow.vue'
+
+const JOB = { id: 'job_a', name: 'first', kind: 'train', priority: 0, queued_at: '2026-01-01T00:00:00Z', resources: { gpus: 1 } }
+
+function show(start: object | null, more: object = {}) {
+  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/jobs/:id', name: 'job', component: { template: '' } }] })
+  return mount(QueueRow, { item: { job: JOB, start }, place: 1, title: 'SFT', canRise: true, canFall: true, isDragged: false, isTarget: false, ...more }, (app) => app.use(router))
+}
+
+describe('a queued job', () => {
+  it('says when it starts, or why nobody can tell', () => {
+    const texts = [
+      { seconds: 0, jobs_ahead: 0, unknown: null },
+      { seconds: 90, jobs_ahead: 1, unknown: null },
+      { seconds: null, jobs_ahead: 1, unknown: 'long' },
+    ].map((start) => {
+      const { root, end } = show(start)
+      const text = root.querySelector('[data-test=start]')?.textContent
+      end()
+      return text
+    })
+
+    expect(texts[0]).toBe('starting now')
+    expect(texts[1]).toMatch(/^starts in about 1 min/)
+    expect(texts[2]).toBe('start unknown: no estimate for “long”')
+    const { root, end } = show(null)
+    expect(root.querySelector('[data-test=start]')).toBeNull()
+    end()
+  })
+
+  it('is moved by its buttons and by Alt with an arrow', () => {
+    const heard: string[] = []
+    const { root, end } = show(null, { onMove: (way: string) => heard.push(way), canFall: false })
+
+    root.querySelector<HTMLElement>('[data-way=top]')?.click()
+    root.querySelector<HTMLElement>('[data-way=up]')?.click()
+    root.querySelector<HTMLElement>('[data-way=down]')?.click()
+    root.querySelector('a')?.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', altKey: true, bubbles: true }))
+    root.querySelector('a')?.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', bubbles: true }))
+
+    expect(heard).toEqual(['top', 'up', 'up'])
+    end()
+  })
+
+  it('is dropped where it was dragged', () => {
+    const heard: string[] = []
+    const { root, end } = show(null, { onDrag: () => heard.push('drag'), onOver: () => heard.push('over'), onDrop: () => heard.push('drop') })
+
+    for (const name of ['dragstart', 'dragenter', 'drop']) root.querySelector('li')?.dispatchEvent(new Event(name, { bubbles: true, cancelable: true }))
+
+    expect(heard).toEqual(['drag', 'over', 'drop'])
+    end()
+  })
+})

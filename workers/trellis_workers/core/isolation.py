@@ -1,0 +1,40 @@
+"""What processes that workers start may see: their folder, and of the data root what their inputs name."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import make_url
+from trellis_api.core.settings import REPOSITORY_ROOT, Settings
+from trellis_contracts.isolation import Rules, find_paths
+
+
+def make_rules(
+    settings: Settings,
+    documents: Iterable[Any],
+    *,
+    writable: Iterable[Path | str],
+    temporary: Path | None = None,
+    kept_variables: Iterable[str] = (),
+) -> Rules:
+    """The rules of a process whose inputs ``documents`` name (JSON)."""
+    may_write = [str(path) for path in writable]
+    named = {path for document in documents for path in find_paths(document, settings.data_root)}
+    return Rules(
+        mode=settings.job_isolation,
+        data_root=str(settings.data_root),
+        writable=may_write,
+        read_only=sorted(named.difference(may_write)),
+        hidden=_list_hidden(settings),
+        temporary=None if temporary is None else str(temporary),
+        kept_variables=list(kept_variables),
+    )
+
+
+def _list_hidden(settings: Settings) -> list[str]:
+    """The platform's own files that lie outside the data root."""
+    hidden = [str(REPOSITORY_ROOT / ".env")]
+    url = make_url(settings.effective_database_url)
+    if url.drivername.startswith("sqlite") and url.database:
+        hidden += [f"{url.database}{end}" for end in ("", "-wal", "-shm", "-journal")]
+    return hidden

@@ -28,6 +28,7 @@ from trellis_contracts.isolation import (
 from trellis_contracts.recipe import Engine
 from trellis_contracts.rewards import RewardFileSource, RewardResources
 from trellis_contracts.spec import ExportTask, JobSpec, ModelSource, ServeTask
+from trellis_train.agents.tooluse.training.row_selection import REPLAY_FOLDER
 from trellis_workers.jobs.isolation import inputs_of, inputs_of_rewards, write_rules
 from trellis_workers.jobs.launch import _prepare_training
 
@@ -141,6 +142,19 @@ def test_a_job_reads_its_inputs_and_writes_its_outputs(
     assert all(seen)
     assert (own.returncode, own.stderr) == (0, "")
     assert (of_model.returncode == 0) is is_open
+
+
+@needs_namespaces
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_jobs_that_keep_rows_for_later_ones_write_them(place: Callable[[str], Place], is_kept: bool) -> None:
+    here = place("required")
+    data_root = here.platform.settings.data_root
+    params = {**here.spec.params, "use_online_continual": is_kept}
+    write_rules(here.platform.settings, here.spec.model_copy(update={"params": params}))
+
+    done = here.run(f"open({str(data_root / 'jobs' / REPLAY_FOLDER / 'tools.json')!r}, 'w')")
+
+    assert (done.returncode == 0) is is_kept
 
 
 @needs_namespaces

@@ -17,7 +17,7 @@ def make_rules(
     temporary: Path | None = None,
     kept_variables: Iterable[str] = (),
 ) -> Rules:
-    """The rules of a process that reads ``inputs`` and writes to ``writable``, but for files in ``locked``."""
+    """The rules of a process that reads ``inputs`` and writes to ``writable``, but not to ``locked``."""
     may_write = [str(path) for path in writable]
     named = {str(path) for path in inputs}
     return Rules(

@@ -11,6 +11,7 @@ from trellis_contracts.attempt import (
     TEMPORARY_FOLDER,
     TOKEN_FILE,
     locate_job,
+    locate_replay,
 )
 from trellis_contracts.evaluation import HarnessOrder
 from trellis_contracts.recipe import Engine
@@ -74,7 +75,8 @@ def inputs_of(spec: JobSpec) -> list[str]:
 
 def inputs_of_rewards(resources: RewardResources) -> list[str]:
     """What a mixture of rewards reads: files of persons and models."""
-    return [each.path for each in (*resources.files.values(), *resources.models.values()) if each.path]
+    files = [file.path for file in resources.files.values()]
+    return files + [model.path for model in resources.models.values() if model.path]
 
 
 def _inputs_of_agent(agent: AgentTask) -> list[str | None]:
@@ -88,6 +90,8 @@ def _list_writable(settings: Settings, spec: JobSpec) -> list[str]:
     folders = [str(locate_job(settings.data_root, spec.job_id)), spec.checkpoint_dir]
     if spec.engine == Engine.VERL_PPO:
         folders.append(str(settings.data_root / "ray" / "head"))
+    if spec.params.get("use_online_continual"):
+        folders.append(str(locate_replay(settings.data_root)))
     if spec.export is not None:
         # It is made beside and renamed, which cannot be done across two mounts.
         folders.append(str(Path(spec.export.output_path).parent))

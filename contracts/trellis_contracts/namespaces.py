@@ -48,12 +48,15 @@ class NotIsolated(Exception):
     """The process cannot be isolated; the message says what is in the way."""
 
 
-def find_problem() -> str | None:
-    """Why processes cannot be isolated on this machine, or None; found out by doing it in a child."""
+def find_problem(rules: Rules | None = None) -> str | None:
+    """Why processes cannot be isolated on this machine, or None; found out by doing it in a child.
+
+    Without ``rules``, whether it is possible at all; what these name may be in the way, too.
+    """
     if not hasattr(_libc, "unshare"):
         return "it needs Linux"
-    rules = Rules(mode="required", data_root=os.devnull)
-    return _try_in_child(lambda: enter(rules))
+    tried = rules or Rules(mode="required", data_root=os.devnull)
+    return _try_in_child(lambda: enter(tried))
 
 
 def enter(rules: Rules) -> None:

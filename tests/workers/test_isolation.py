@@ -245,7 +245,7 @@ def test_where_isolation_is_not_possible_it_is_said_or_refused(
 ) -> None:
     here = place(mode)
     (tmp_path / "sitecustomize.py").write_text(
-        "from trellis_contracts import namespaces\nnamespaces.find_problem = lambda: 'it is forbidden'\n"
+        "from trellis_contracts import namespaces\nnamespaces.find_problem = lambda rules: 'it is forbidden'\n"
     )
 
     done = here.run(f"import os; print(os.environ[{STATE_VARIABLE!r}])", PYTHONPATH=str(tmp_path))
@@ -436,3 +436,21 @@ def test_links_in_a_circle_lead_nowhere(place: Callable[[str], Place]) -> None:
     seen, _ = here.spy(model / "weights", model / "a", data_root / "models" / "round" / "weights")
 
     assert seen == [True, False, True]
+
+
+@needs_namespaces
+@pytest.mark.parametrize(("mode", "code"), [("required", EXIT_NOT_ISOLATED), ("auto", 0)])
+def test_rules_that_cannot_be_applied_are_said_or_refused(
+    place: Callable[[str], Place], mode: Any, code: int
+) -> None:
+    here = place(mode)
+    data_root = here.platform.settings.data_root
+    blocked = data_root / "file" / "folder"
+    blocked.parent.write_text("not a folder")
+    Rules(mode, str(data_root), writable=[str(blocked)]).write(here.rules)
+
+    done = here.run(f"import os; print(os.environ[{STATE_VARIABLE!r}])")
+
+    assert done.returncode == code
+    said = done.stdout if code == 0 else done.stderr
+    assert str(blocked) in said

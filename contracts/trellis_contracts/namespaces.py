@@ -24,19 +24,21 @@ _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 #: Below the home: keys and logins of other programs.
 _SECRETS_OF_HOME = (
     ".config/trellis", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh",
-    ".netrc", ".git-credentials", ".pgpass", ".pypirc", ".npmrc", ".cache/huggingface/token",
-    ".cache/huggingface/stored_tokens",
+    ".netrc", ".git-credentials", ".pgpass", ".pypirc", ".npmrc",
 )  # fmt: skip
 #: Those who may write to these are given whatever they ask for by a process outside.
 _DOORS = (
     "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd",
-    "/var/run/docker.sock", "/run/user",
+    "/var/run/docker.sock", "/run/user", "/run/postgresql", "/var/run/postgresql",
 )  # fmt: skip
 #: Where libraries keep what they have compiled or fetched.
 _CACHES = (
     "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "HF_HOME", "HF_HUB_CACHE", "VLLM_CACHE_ROOT",
     "XDG_CACHE_HOME",
 )  # fmt: skip
+#: Of the hub's client: files in its folder, and variables that name them elsewhere.
+_HUB_SECRETS = ("token", "stored_tokens")
+_HUB_SECRET_VARIABLES = ("HF_TOKEN_PATH", "HF_STORED_TOKENS_PATH")
 #: Names the file with the token that opens a Ray cluster.
 _RAY_TOKEN = "RAY_AUTH_TOKEN_PATH"  # noqa: S105 - a variable's name
 #: Folders of the whole machine, which stay as they are.
@@ -374,6 +376,7 @@ def _list_hidden(rules: Rules) -> Iterator[str]:
     home = os.path.expanduser("~")
     yield from rules.hidden
     yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
+    yield from _list_hub_secrets(home)
     yield from _DOORS
     if _RAY_TOKEN not in rules.kept_variables:
         yield os.environ.get(_RAY_TOKEN) or f"{home}/.ray/auth_token"
@@ -381,6 +384,16 @@ def _list_hidden(rules: Rules) -> Iterator[str]:
     for folder, _, names in os.walk("/dev"):
         if folder not in _SHARED:
             yield from (path for path in (f"{folder}/{name}" for name in names) if _is_open_disk(path))
+
+
+def _list_hub_secrets(home: str) -> Iterator[str]:
+    """Where the hub's client may have left a login."""
+    yield from (os.environ[name] for name in _HUB_SECRET_VARIABLES if os.environ.get(name))
+    caches = (f"{home}/.cache", os.environ.get("XDG_CACHE_HOME"))
+    folders = [f"{cache}/huggingface" for cache in caches if cache] + [os.environ.get("HF_HOME")]
+    yield from (
+        f"{os.path.expanduser(folder)}/{name}" for folder in folders if folder for name in _HUB_SECRETS
+    )
 
 
 def _is_open_disk(path: str) -> bool:

@@ -245,7 +245,8 @@ def test_where_isolation_is_not_possible_it_is_said_or_refused(
 ) -> None:
     here = place(mode)
     (tmp_path / "sitecustomize.py").write_text(
-        "from trellis_contracts import namespaces\nnamespaces.find_problem = lambda rules: 'it is forbidden'\n"
+        "from trellis_contracts import namespaces\n"
+        "namespaces.find_problem = lambda rules: 'it is forbidden'\n"
     )
 
     done = here.run(f"import os; print(os.environ[{STATE_VARIABLE!r}])", PYTHONPATH=str(tmp_path))
@@ -454,3 +455,27 @@ def test_rules_that_cannot_be_applied_are_said_or_refused(
     assert done.returncode == code
     said = done.stdout if code == 0 else done.stderr
     assert str(blocked) in said
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("variable", "value", "file"),
+    [
+        ("HF_HOME", "", "token"),
+        ("HF_HOME", "", "stored_tokens"),
+        ("HF_TOKEN_PATH", "/mine", "mine"),
+        ("HF_STORED_TOKENS_PATH", "/mine", "mine"),
+        ("XDG_CACHE_HOME", "", "huggingface/token"),
+        ("XDG_CACHE_HOME", "", "huggingface/stored_tokens"),
+    ],
+)
+def test_logins_of_the_hub_are_hidden_where_they_lie(
+    place: Callable[[str], Place], tmp_path: Path, variable: str, value: str, file: str
+) -> None:
+    path = tmp_path / "hub" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("secret")
+
+    seen, _ = place("required").spy(path, **{variable: f"{tmp_path}/hub{value}"})
+
+    assert seen == [False]

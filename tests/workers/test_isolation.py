@@ -479,3 +479,47 @@ def test_logins_of_the_hub_are_hidden_where_they_lie(
     seen, _ = place("required").spy(path, **{variable: f"{tmp_path}/hub{value}"})
 
     assert seen == [False]
+
+
+#: An export of the spec whose weights are one file.
+EXPORTING = """
+import pathlib, sys
+from trellis_contracts.spec import JobSpec
+from trellis_train.engines.export import _Export
+class Export(_Export):
+    def _write(self):
+        (self._staging / "tokenizer").mkdir(parents=True)
+        (self._staging / "weights").write_text("new")
+    def _check(self):
+        pass
+spec = JobSpec.model_validate_json(pathlib.Path(sys.argv[1]).read_text())
+Export(spec, spec.export).run()
+"""
+
+
+@MODES
+def test_an_export_writes_its_own_model_and_no_other(
+    place: Callable[[str], Place], mode: str, is_open: bool
+) -> None:
+    here = place(mode)
+    models = here.platform.settings.data_root / "models"
+    for left in ("mdl_new", ".mdl_new.partial", "mdl_other"):
+        (models / left / "tokenizer").mkdir(parents=True)
+        (models / left / "half").write_text("left by an attempt that was killed")
+    export = ExportTask(
+        job_id="job_c",
+        engine=Engine.VERL_PPO,
+        step=1,
+        checkpoint_path=CHECKPOINT.path,
+        output_path=str(models / "mdl_new"),
+    )
+    spec = here.spec.model_copy(update={"engine": Engine.EXPORT, "export": export})
+    (here.attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
+    write_rules(here.platform.settings, spec)
+
+    done = here.run(EXPORTING, str(here.attempt_dir / SPEC_FILE))
+    other = here.run(f"open({str(models / 'mdl_other' / 'half')!r}, 'w')")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in (models / "mdl_new").iterdir()) == ["tokenizer", "weights"]
+    assert (other.returncode == 0) is is_open

@@ -1,7 +1,8 @@
 """Writes a checkpoint as a Hugging Face folder: ``python -m trellis_train.engines.export <spec.json>``.
 
 Everything is written into a folder beside the final one, checked there, and then takes its place by
-one rename: whoever looks sees the whole export or none.
+one rename: whoever looks sees the whole export or none. An isolated job can write to the final folder
+alone, which is there already; it is filled at once at the end, and is no model before the job succeeds.
 """
 
 import os
@@ -20,6 +21,8 @@ from trellis_train.hooks.stop import StoppedByRequest
 PRODUCER = "exporter"
 #: Read, write, check, put in place.
 TOTAL_STEPS = 4
+#: In the output folder, where nothing can be written beside it.
+_STAGING = ".partial"
 
 
 def main(arguments: list[str]) -> int:
@@ -50,7 +53,8 @@ class _Export:
         self._task = task
         self._base = Path(spec.model.path) if spec.model.path else None
         self._output = Path(task.output_path)
-        self._staging = locate_staging(self._output)
+        self._is_confined = self._output.is_dir() and not os.access(self._output.parent, os.W_OK)
+        self._staging = self._output / _STAGING if self._is_confined else locate_staging(self._output)
         self._spool = Spool(spec.attempt_dir, PRODUCER)
 
     def run(self) -> None:
@@ -59,6 +63,8 @@ class _Export:
             # What an attempt that was killed has left.
             shutil.rmtree(self._staging, ignore_errors=True)
             self._staging.parent.mkdir(parents=True, exist_ok=True)
+            if self._is_confined:
+                _empty(self._output)
             self._write()
             self._enter("validating", 2)
             self._check()
@@ -107,9 +113,13 @@ class _Export:
 
     def _put_in_place(self) -> None:
         """The moment at which the export exists. An attempt that died right behind it is done again."""
-        if self._output.exists():
-            shutil.rmtree(self._output)
-        self._staging.rename(self._output)
+        if self._is_confined:
+            for path in list(self._staging.iterdir()):
+                path.rename(self._output / path.name)
+        else:
+            if self._output.exists():
+                shutil.rmtree(self._output)
+            self._staging.rename(self._output)
         _say(f"Written to {self._output}.")
 
     def _enter(self, phase: Phase, step: int) -> None:
@@ -122,6 +132,14 @@ class _Export:
     def _leave_if_asked(self) -> None:
         if is_stop_requested(self._spec.attempt_dir):
             raise StoppedByRequest
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _say(text: str) -> None:

@@ -93,8 +93,7 @@ def _list_writable(settings: Settings, spec: JobSpec) -> list[str]:
     if spec.params.get("use_online_continual"):
         folders.append(str(locate_replay(settings.data_root)))
     if spec.export is not None:
-        # It is made beside and renamed, which cannot be done across two mounts.
-        folders.append(str(Path(spec.export.output_path).parent))
+        folders.append(spec.export.output_path)
     if spec.evaluation is not None:
         folders += [path for path in (spec.evaluation.output_dir, spec.evaluation.hub_cache) if path]
     return folders

@@ -63,6 +63,11 @@ def locate_checkpoints(data_root: Path, job_id: str) -> Path:
     return locate_job(data_root, job_id) / "checkpoints"
 
 
+def locate_replay(data_root: Path) -> Path:
+    """The folder with rows that jobs keep for later jobs, which all of those write to."""
+    return data_root / "jobs" / "replay"
+
+
 def locate_staging(output: Path) -> Path:
     """Where an export writes what shall appear at ``output`` by one rename."""
     return output.with_name(f".{output.name}.partial")

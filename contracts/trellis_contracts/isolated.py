@@ -46,8 +46,8 @@ def _isolate(rules: Rules, beside: int | None, folder: str) -> str:
     """What became of it: on, off, or the reason why not."""
     if rules.mode == "off":
         return OFF
-    # Half isolated is neither: a child finds out whether it can be done.
-    problem = find_problem()
+    # Half isolated is neither: a child finds out whether it can be done, with these rules.
+    problem = find_problem(rules)
     if problem is not None:
         return problem
     if beside is None or not _is_joined(beside, folder):

@@ -5,10 +5,12 @@ The rules are a file, written by whoever starts the process; ``trellis_contracts
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from trellis_contracts.attempt import AUXILIARY_KEYS_FILE, ENGINE_KEY_FILE, REWARD_KEYS_FILE, TOKEN_FILE
 
 Mode = Literal["auto", "required", "off"]
 
@@ -18,6 +20,15 @@ ON, OFF = "on", "off"
 #: The exit code of a process that had to be isolated and could not be, and what it says before the reason.
 EXIT_NOT_ISOLATED = 76
 NOT_ISOLATED = "not isolated: "
+#: In the data root: folders with everything of a kind, of which a process only sees what it was given.
+_CONTENT_FOLDERS = frozenset({"benchmarks", "datasets", "environments", "models", "versions"})
+_WHOLE_FOLDERS = _CONTENT_FOLDERS | {
+    "data-tasks", "evaluations", "jobs", "ray", "reports", "run", "transfers", "uploads", "workflows",
+}  # fmt: skip
+#: ... and those in whose folders runs write.
+_RUN_WRITTEN = (["jobs"], ["evaluations"], ["ray", "head"], ["run"])
+#: What only one attempt may read, which sees it as a part of its folder.
+_KEY_FILES = frozenset({TOKEN_FILE, ENGINE_KEY_FILE, REWARD_KEYS_FILE, AUXILIARY_KEYS_FILE})
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,8 @@ class Rules:
     #: Below the data root: folders that it may write to (made where they are missing), and what it may read.
     writable: list[str] = field(default_factory=list)
     read_only: list[str] = field(default_factory=list)
+    #: Files in writable folders that it may only read: the rules themselves, and what else started it.
+    locked: list[str] = field(default_factory=list)
     #: Elsewhere: files and folders that are empty for it.
     hidden: list[str] = field(default_factory=list)
     #: Stands in place of the folder for temporary files (``TMPDIR``), unless that is the machine's own.
@@ -60,14 +73,33 @@ def isolated_command(
     return [python, "-P", "-m", "trellis_contracts.isolated", *joining, str(rules), *command]
 
 
-def find_paths(document: Any, root: Path) -> Iterator[str]:
-    """All absolute paths below ``root`` that a JSON document names."""
-    if isinstance(document, str):
-        if document.startswith(f"{root}{os.sep}"):
-            yield document
-    elif isinstance(document, Mapping):
-        for value in document.values():
-            yield from find_paths(value, root)
-    elif isinstance(document, Iterable):
-        for value in document:
-            yield from find_paths(value, root)
+def is_showable(path: str, root: str) -> bool:
+    """Whether a real path below the data root may be shown to a process at all, whatever names it.
+
+    Never: the data root's own files (the admin token, the database), folders of everything of a kind, and
+    the keys of attempts.
+    """
+    parts = _split(path, root)
+    if len(parts) < 2:
+        return bool(parts) and parts[0] not in _WHOLE_FOLDERS and os.path.isdir(path)
+    return not (parts[0] == "jobs" and parts[-1] in _KEY_FILES)
+
+
+def is_run_written(path: str, root: str) -> bool:
+    """Whether a path below the data root lies where runs write: what links there lead to is their choice."""
+    parts = _split(path, root)
+    return any(parts[: len(each)] == each and len(parts) > len(each) for each in _RUN_WRITTEN)
+
+
+def is_link_target(path: str, root: str) -> bool:
+    """Whether what the platform wrote may lead to a path by a link: outside the data root, or to content."""
+    if path != root and not path.startswith(f"{root}{os.sep}"):
+        return True
+    parts = _split(path, root)
+    if len(parts) < 2:
+        return False
+    return parts[0] in _CONTENT_FOLDERS or (parts[0] == "jobs" and parts[2:3] == ["checkpoints"])
+
+
+def _split(path: str, root: str) -> list[str]:
+    return [part for part in path[len(root) :].split(os.sep) if part]

@@ -7,13 +7,14 @@ their user. All is done twice: what is mounted in the first namespace cannot be 
 """
 
 import ctypes
+import errno
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trellis_contracts.isolation import Rules
+from trellis_contracts.isolation import Rules, is_link_target, is_run_written, is_showable
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
@@ -23,19 +24,21 @@ _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 #: Below the home: keys and logins of other programs.
 _SECRETS_OF_HOME = (
     ".config/trellis", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh",
-    ".netrc", ".git-credentials", ".pgpass", ".pypirc", ".npmrc", ".cache/huggingface/token",
-    ".cache/huggingface/stored_tokens",
+    ".netrc", ".git-credentials", ".pgpass", ".pypirc", ".npmrc",
 )  # fmt: skip
 #: Those who may write to these are given whatever they ask for by a process outside.
 _DOORS = (
     "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd",
-    "/var/run/docker.sock", "/run/user",
+    "/var/run/docker.sock", "/run/user", "/run/postgresql", "/var/run/postgresql",
 )  # fmt: skip
 #: Where libraries keep what they have compiled or fetched.
 _CACHES = (
     "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "HF_HOME", "HF_HUB_CACHE", "VLLM_CACHE_ROOT",
     "XDG_CACHE_HOME",
 )  # fmt: skip
+#: Of the hub's client: files in its folder, and variables that name them elsewhere.
+_HUB_SECRETS = ("token", "stored_tokens")
+_HUB_SECRET_VARIABLES = ("HF_TOKEN_PATH", "HF_STORED_TOKENS_PATH")
 #: Names the file with the token that opens a Ray cluster.
 _RAY_TOKEN = "RAY_AUTH_TOKEN_PATH"  # noqa: S105 - a variable's name
 #: Folders of the whole machine, which stay as they are.
@@ -47,12 +50,15 @@ class NotIsolated(Exception):
     """The process cannot be isolated; the message says what is in the way."""
 
 
-def find_problem() -> str | None:
-    """Why processes cannot be isolated on this machine, or None; found out by doing it in a child."""
+def find_problem(rules: Rules | None = None) -> str | None:
+    """Why processes cannot be isolated on this machine, or None; found out by doing it in a child.
+
+    Without ``rules``, whether it is possible at all; what these name may be in the way, too.
+    """
     if not hasattr(_libc, "unshare"):
         return "it needs Linux"
-    rules = Rules(mode="required", data_root=os.devnull)
-    return _try_in_child(lambda: enter(rules))
+    tried = rules or Rules(mode="required", data_root=os.devnull)
+    return _try_in_child(lambda: enter(tried))
 
 
 def enter(rules: Rules) -> None:
@@ -63,7 +69,10 @@ def enter(rules: Rules) -> None:
     _own_namespaces()
     _mount("none", "/", _MS_REC | _MS_SLAVE)
     if os.path.isdir(rules.data_root):
-        _cover(rules)
+        try:
+            _cover(rules)
+        except OSError as error:
+            raise NotIsolated(f"{error.filename or rules.data_root}: {error.strerror}") from error
     for path in _list_hidden(rules):
         _hide(path)
     # Its owner writes to it without any privilege, and the kernel starts what core_pattern names.
@@ -170,8 +179,8 @@ def _try_in_child(work: Callable[[], None]) -> str | None:
             before = _list_gpu_devices()
             work()
             _require_openable(before)
-        except (NotIsolated, OSError) as error:
-            os.write(write_end, str(error).encode()[:500] or b"unknown")
+        except Exception as error:  # noqa: BLE001 - the edge of the process: said by the one that waits
+            os.write(write_end, (str(error) or type(error).__name__).encode()[:500])
         finally:
             os._exit(0)
     os.close(write_end)
@@ -234,6 +243,7 @@ def _cover(rules: Rules) -> None:
             _show(opened[path], path, is_writable=found[path])
         for path, descriptor in temporary.items():
             _show(descriptor, path, is_writable=True)
+        _lock(filter(os.path.isfile, rules.locked))
         for link, target in links.items():
             if not os.path.lexists(link):
                 os.makedirs(os.path.dirname(link), exist_ok=True)
@@ -243,6 +253,18 @@ def _cover(rules: Rules) -> None:
     finally:
         for descriptor in (*opened.values(), *temporary.values()):
             os.close(descriptor)
+
+
+def _lock(files: Iterable[str]) -> None:
+    """Make files read-only for good: what is mounted can neither be written, removed nor renamed."""
+    by_folder: dict[str, list[str]] = {}
+    for path in files:
+        by_folder.setdefault(os.path.dirname(path), []).append(path)
+    for folder, inside in by_folder.items():
+        # The folder as well: it could be renamed, and another one be put in its place.
+        _mount(folder, folder, _MS_BIND | _MS_REC)
+        for path in inside:
+            _read_only(path)
 
 
 def _open_temporary(rules: Rules) -> dict[str, int]:
@@ -260,9 +282,8 @@ def _find_visible(rules: Rules, root: str) -> tuple[dict[str, bool], dict[str, s
     links: dict[str, str] = {}
     writable = [*rules.writable, *(os.environ[name] for name in _CACHES if name in os.environ)]
     for path, is_writable in _wanted(rules, writable):
-        for real in _follow(path, root, links):
-            if os.path.exists(real):
-                found[real] = found.get(real, False) or is_writable
+        for real, may_write in _reach(path, root, links, is_writable=is_writable):
+            found[real] = found.get(real, False) or may_write
     return _without_nested(found), links
 
 
@@ -283,26 +304,61 @@ def _wanted(rules: Rules, writable: Iterable[str]) -> Iterator[tuple[str, bool]]
     yield from ((path, False) for path in {sys.prefix, sys.base_prefix, *sys.path} if path)
 
 
-def _follow(path: str, root: str, links: dict[str, str]) -> Iterator[str]:
-    """The real path behind one in the data root, and those that links in its folder lead to."""
-    path = os.path.abspath(path)
-    if not path.startswith(f"{root}{os.sep}"):
-        return
+def _reach(path: str, root: str, links: dict[str, str], *, is_writable: bool) -> Iterator[tuple[str, bool]]:
+    """Real paths in the data root behind one, by links in it as well, and whether they may be written.
+
+    Links are followed as the kernel does, one at a time, so that each of them can be laid out again.
+    """
+    waiting, seen = [(os.path.abspath(path), is_writable)], set()
+    while waiting:
+        path, may_write = waiting.pop()
+        if path in seen or not path.startswith(f"{root}{os.sep}") or not _leads_somewhere(path):
+            continue
+        seen.add(path)
+        link = _find_link(path, root)
+        if link is None:
+            if is_showable(path, root):
+                yield path, may_write
+                waiting += [(entry, False) for entry in _list_links(path, root)]
+        elif not is_run_written(link, root):
+            links[link] = os.readlink(link)
+            target = os.path.abspath(os.path.join(os.path.dirname(link), links[link]))
+            # Nobody but the platform's owner lays links into the data root itself.
+            is_owners = os.path.dirname(link) == root
+            if is_owners or is_link_target(os.path.realpath(link), root):
+                waiting.append((target + path[len(link) :], may_write and is_owners))
+
+
+def _leads_somewhere(path: str) -> bool:
+    """Whether something is there: a link may lead nowhere, or to itself."""
+    try:
+        os.path.realpath(path, strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
+    return True
+
+
+def _find_link(path: str, root: str) -> str | None:
+    """The first link on the way from the data root to a path in it."""
     place = root
     for name in path[len(root) + 1 :].split(os.sep):
         place = f"{place}{os.sep}{name}"
         if os.path.islink(place):
-            links[place] = os.readlink(place)
-            rest = path[len(place) :]
-            yield from _follow(os.path.realpath(place) + rest, root, links)
-            return
-    yield path
+            return place
+    return None
+
+
+def _list_links(path: str, root: str) -> Iterator[str]:
+    """Links in a folder, unless runs can write there: theirs could lead to anything."""
+    if is_run_written(path, root):
+        return
     for folder, folders, files in os.walk(path):
-        for name in (*folders, *files):
-            entry = f"{folder}{os.sep}{name}"
-            target = os.path.realpath(entry)
-            if os.path.islink(entry) and not target.startswith(f"{path}{os.sep}"):
-                yield from _follow(target, root, links)
+        entries = (f"{folder}{os.sep}{name}" for name in (*folders, *files))
+        yield from (entry for entry in entries if os.path.islink(entry))
 
 
 def _show(descriptor: int, path: str, *, is_writable: bool) -> None:
@@ -320,6 +376,7 @@ def _list_hidden(rules: Rules) -> Iterator[str]:
     home = os.path.expanduser("~")
     yield from rules.hidden
     yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
+    yield from _list_hub_secrets(home)
     yield from _DOORS
     if _RAY_TOKEN not in rules.kept_variables:
         yield os.environ.get(_RAY_TOKEN) or f"{home}/.ray/auth_token"
@@ -327,6 +384,16 @@ def _list_hidden(rules: Rules) -> Iterator[str]:
     for folder, _, names in os.walk("/dev"):
         if folder not in _SHARED:
             yield from (path for path in (f"{folder}/{name}" for name in names) if _is_open_disk(path))
+
+
+def _list_hub_secrets(home: str) -> Iterator[str]:
+    """Where the hub's client may have left a login."""
+    yield from (os.environ[name] for name in _HUB_SECRET_VARIABLES if os.environ.get(name))
+    caches = (f"{home}/.cache", os.environ.get("XDG_CACHE_HOME"))
+    folders = [f"{cache}/huggingface" for cache in caches if cache] + [os.environ.get("HF_HOME")]
+    yield from (
+        f"{os.path.expanduser(folder)}/{name}" for folder in folders if folder for name in _HUB_SECRETS
+    )
 
 
 def _is_open_disk(path: str) -> bool:

@@ -1,6 +1,7 @@
 """The seccomp profile of the services that run persons' code, applied to a process as Docker applies it."""
 
 import json
+import os
 import re
 import struct
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from trellis_cli.compose_check import COMPOSE_FILE
+from trellis_contracts.namespaces import find_problem
 
 PROFILE = COMPOSE_FILE.parent / "docker" / "seccomp-sandbox.json"
 #: The kernel's names of system calls and their numbers, from its header files.
@@ -29,7 +31,6 @@ NEVER = {
     "open_by_handle_at",
     "perf_event_open",
     "reboot",
-    "setns",
     "settimeofday",
     "swapon",
     "userfaultfd",
@@ -44,6 +45,25 @@ libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(Filter(len(program) // 8, program))) == 0, ctypes.get_errno()
 os.execv(sys.executable, [sys.executable, "-m", sys.argv[1]])
+"""
+#: A process is isolated, and another one joins it.
+JOINING = """
+import os
+from trellis_contracts.isolation import Rules
+from trellis_contracts.namespaces import enter, join
+told, tell = os.pipe()
+wait, end = os.pipe()
+first = os.fork()
+if first == 0:
+    os.close(end)
+    enter(Rules("required", os.devnull))
+    os.write(tell, b"1")
+    os.read(wait, 1)
+    os._exit(0)
+os.close(tell)
+assert os.read(told, 1), "it is not isolated"
+join(first)
+assert os.readlink("/proc/self/ns/mnt") == os.readlink(f"/proc/{first}/ns/mnt")
 """
 
 
@@ -84,12 +104,17 @@ def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 
 def probe_under(
-    profile: dict[str, Any], module: str = "trellis_train.sandbox"
+    profile: dict[str, Any], module: str = "trellis_train.sandbox", **variables: str
 ) -> subprocess.CompletedProcess[bytes]:
     """What ``python -m`` with a module says under a profile."""
     command = [sys.executable, "-c", BECOME_PROBE, module]
     return subprocess.run(
-        command, input=compile_filter(profile), capture_output=True, timeout=60, check=False
+        command,
+        input=compile_filter(profile),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **variables},
     )
 
 
@@ -105,6 +130,16 @@ def test_jobs_can_be_isolated_under_the_profile(profile: dict[str, Any]) -> None
     done = probe_under(profile, "trellis_contracts.isolated")
 
     assert done.returncode == 0, (done.stdout, done.stderr)
+
+
+@pytest.mark.skipif(not TABLE.is_file(), reason="the kernel's header files for x86-64 are not installed")
+@pytest.mark.skipif(find_problem() is not None, reason="user namespaces are not permitted here")
+def test_a_jobs_processes_can_join_it_under_the_profile(profile: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "joining.py").write_text(JOINING)
+
+    done = probe_under(profile, "joining", PYTHONPATH=str(tmp_path))
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.skipif(not TABLE.is_file(), reason="the kernel's header files for x86-64 are not installed")

@@ -10,16 +10,26 @@ from typing import Any
 
 import pytest
 from trellis_contracts import namespaces
-from trellis_contracts.attempt import ISOLATION_FILE, TOKEN_FILE
+from trellis_contracts.agents import AgentTask
+from trellis_contracts.attempt import ISOLATION_FILE, SPEC_FILE, TOKEN_FILE
+from trellis_contracts.evaluation import (
+    BenchmarkFiles,
+    BenchmarkTask,
+    CheckpointSource,
+    EvaluationTask,
+    Gsm8kOrder,
+)
 from trellis_contracts.isolation import (
     EXIT_NOT_ISOLATED,
     STATE_VARIABLE,
     Rules,
-    find_paths,
     isolated_command,
 )
-from trellis_contracts.spec import JobSpec
-from trellis_workers.jobs.isolation import write_rules
+from trellis_contracts.recipe import Engine
+from trellis_contracts.rewards import RewardFileSource, RewardResources
+from trellis_contracts.spec import ExportTask, JobSpec, ModelSource, ServeTask
+from trellis_train.agents.tooluse.training.row_selection import REPLAY_FOLDER
+from trellis_workers.jobs.isolation import inputs_of, inputs_of_rewards, write_rules
 from trellis_workers.jobs.launch import _prepare_training
 
 needs_namespaces = pytest.mark.skipif(
@@ -135,6 +145,19 @@ def test_a_job_reads_its_inputs_and_writes_its_outputs(
 
 
 @needs_namespaces
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_jobs_that_keep_rows_for_later_ones_write_them(place: Callable[[str], Place], is_kept: bool) -> None:
+    here = place("required")
+    data_root = here.platform.settings.data_root
+    params = {**here.spec.params, "use_online_continual": is_kept}
+    write_rules(here.platform.settings, here.spec.model_copy(update={"params": params}))
+
+    done = here.run(f"open({str(data_root / 'jobs' / REPLAY_FOLDER / 'tools.json')!r}, 'w')")
+
+    assert (done.returncode == 0) is is_kept
+
+
+@needs_namespaces
 def test_what_is_hidden_cannot_be_brought_back(place: Callable[[str], Place]) -> None:
     here = place("required")
     data_root = here.platform.settings.data_root
@@ -202,10 +225,10 @@ def test_processes_beside_a_job_see_what_it_sees(place: Callable[[str], Place], 
 def test_links_in_the_data_root_lead_where_they_did(place: Callable[[str], Place]) -> None:
     here = place("required")
     data_root = here.platform.settings.data_root
-    blob = data_root / "elsewhere" / "blob"
-    blob.parent.mkdir()
+    blob = data_root / "models" / "mdl_blobs" / "blob"
+    blob.parent.mkdir(parents=True)
     blob.write_text("weights")
-    model = data_root / "linked"
+    model = data_root / "models" / "mdl_linked"
     model.mkdir()
     (model / "weights").symlink_to(blob)
     (data_root / "alias").symlink_to(model)
@@ -222,7 +245,8 @@ def test_where_isolation_is_not_possible_it_is_said_or_refused(
 ) -> None:
     here = place(mode)
     (tmp_path / "sitecustomize.py").write_text(
-        "from trellis_contracts import namespaces\nnamespaces.find_problem = lambda: 'it is forbidden'\n"
+        "from trellis_contracts import namespaces\n"
+        "namespaces.find_problem = lambda rules: 'it is forbidden'\n"
     )
 
     done = here.run(f"import os; print(os.environ[{STATE_VARIABLE!r}])", PYTHONPATH=str(tmp_path))
@@ -232,7 +256,226 @@ def test_where_isolation_is_not_possible_it_is_said_or_refused(
     assert said.endswith("it is forbidden\n")
 
 
-def test_paths_below_a_folder_are_found_in_all_of_a_document() -> None:
-    document = {"a": ["/data/x", {"b": "/data/y/z"}], "c": "/database", "d": 3, "e": None, "/data/key": "w"}
+CHECKPOINT = CheckpointSource(
+    job_id="job_c", engine=Engine.VERL_PPO, step=1, path="/data/jobs/job_c/checkpoints/1"
+)
 
-    assert sorted(find_paths(document, Path("/data"))) == ["/data/x", "/data/y/z"]
+
+def _of_agent(**changes: Any) -> dict[str, Any]:
+    return {"agent": AgentTask(kind="tune", **changes)}
+
+
+def _of_evaluation() -> dict[str, Any]:
+    files = BenchmarkFiles(paths={"test": ["/data/b/test"], "train": ["/data/b/train"]}, sha256="0")
+    task = BenchmarkTask(label="m", order=Gsm8kOrder(), files=files, scorer_path="/data/scorer.py")
+    return {
+        "evaluation": EvaluationTask(
+            evaluation_id="ev", output_dir="/data/out", checkpoint=CHECKPOINT, benchmarks=[task], seed=0
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"resume_from": "/data/jobs/job_c/checkpoints/2"}, ["/data/jobs/job_c/checkpoints/2"]),
+        (_of_agent(workflow_path="/data/workflows/wf:run"), ["/data/workflows/wf"]),
+        (
+            _of_agent(
+                environment_path="/data/environments/e",
+                workflow_packages="/data/workflow-packages",
+                tool_environments={"t": "/data/environments/t"},
+            ),
+            ["/data/environments/e", "/data/workflow-packages", "/data/environments/t"],
+        ),
+        (
+            {
+                "export": ExportTask(
+                    job_id="j",
+                    engine=Engine.VERL_PPO,
+                    step=1,
+                    checkpoint_path=CHECKPOINT.path,
+                    output_path="/data/models/new",
+                )
+            },
+            [CHECKPOINT.path],
+        ),
+        (
+            {"serve": ServeTask(endpoint_id="e", served_name="s", checkpoint=CHECKPOINT, max_tokens=1)},
+            [CHECKPOINT.path],
+        ),
+        (_of_evaluation(), [CHECKPOINT.path, "/data/scorer.py", "/data/b/test", "/data/b/train"]),
+    ],
+    ids=["resumed", "workflow package", "environments", "export", "endpoint", "evaluation"],
+)
+def test_a_jobs_inputs_are_the_paths_that_its_spec_names(
+    place: Callable[[str], Place], changes: dict[str, Any], expected: list[str]
+) -> None:
+    secret = "/data/admin.token"
+    spec = place("off").spec.model_copy(
+        update={"name": secret, "params": {"text": secret}, "engine_overrides": [secret], **changes}
+    )
+    assert spec.train_data is not None
+
+    assert inputs_of(spec) == [spec.model.path, *spec.train_data.paths, *expected]
+
+
+def test_rewards_read_their_files_and_models() -> None:
+    resources = RewardResources(
+        files={"f": RewardFileSource(name="f", path="/data/f.py", sha256="0")},
+        models={"m": ModelSource(model_id="m", path="/data/models/m")},
+    )
+
+    assert inputs_of_rewards(resources) == ["/data/f.py", "/data/models/m"]
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    "named", ["admin.token", "trellis.db", "jobs", "models", "", "jobs/job_bbbbbbbbbbbb/attempt-1/token"]
+)
+def test_secrets_and_whole_folders_are_shown_to_nobody(place: Callable[[str], Place], named: str) -> None:
+    here = place("required")
+    data_root = here.platform.settings.data_root
+    other = data_root / "jobs" / "job_bbbbbbbbbbbb" / "attempt-1" / TOKEN_FILE
+    Rules("required", str(data_root), read_only=[str(data_root / named)]).write(here.rules)
+
+    seen, _ = here.spy(data_root / "admin.token", data_root / "trellis.db", other)
+
+    assert seen == [False] * 3
+
+
+@needs_namespaces
+def test_links_that_runs_could_have_laid_lead_nowhere(place: Callable[[str], Place]) -> None:
+    here = place("required")
+    data_root = here.platform.settings.data_root
+    other = data_root / "jobs" / "job_bbbbbbbbbbbb"
+    (other / "checkpoints").mkdir()
+    (other / "checkpoints" / "weights").symlink_to(data_root / "admin.token")
+    (other / "step").symlink_to(other / "attempt-1")
+    private = data_root / "models" / "mdl_private"
+    private.mkdir(parents=True)
+    (private / "weights").write_text("weights")
+    (here.attempt_dir.parent / "out").symlink_to(private)
+    (here.attempt_dir.parent / "key").symlink_to(data_root / "admin.token")
+    (private / "key").symlink_to(data_root / "admin.token")
+    Rules(
+        "required",
+        str(data_root),
+        writable=[str(here.attempt_dir.parent), str(here.attempt_dir.parent / "out")],
+        read_only=[str(other / "checkpoints"), str(other / "step")],
+    ).write(here.rules)
+
+    seen, _ = here.spy(
+        other / "checkpoints" / "weights",
+        other / "attempt-1" / TOKEN_FILE,
+        private / "weights",
+        here.attempt_dir.parent / "key",
+        data_root / "admin.token",
+    )
+
+    assert seen == [False] * 5
+
+
+@needs_namespaces
+def test_a_link_of_the_platform_gives_no_right_to_write(place: Callable[[str], Place]) -> None:
+    here = place("required")
+    data_root = here.platform.settings.data_root
+    target, link = data_root / "models" / "mdl_base", data_root / "models" / "mdl_alias"
+    target.mkdir(parents=True)
+    (target / "weights").write_text("weights")
+    link.symlink_to(target)
+    Rules("required", str(data_root), writable=[str(link)]).write(here.rules)
+
+    seen, _ = here.spy(link / "weights")
+    done = here.run("open(__import__('sys').argv[1], 'w')", f"{link}/weights")
+
+    assert seen == [True]
+    assert "Read-only file system" in done.stderr
+
+
+@needs_namespaces
+def test_a_run_cannot_change_its_own_rules(place: Callable[[str], Place]) -> None:
+    here = place("required")
+    folder = here.attempt_dir
+    (folder / SPEC_FILE).write_text("{}")
+    code = f"""
+import os
+for name in {[ISOLATION_FILE, SPEC_FILE, TOKEN_FILE]!r}:
+    for change in (lambda p: open(p, "a"), os.unlink, lambda p: os.rename(p, p + ".old")):
+        try:
+            change({str(folder)!r} + "/" + name)
+        except OSError:
+            continue
+        print("changed", name)
+try:
+    os.rename({str(folder)!r}, {str(folder)!r} + "-old")
+    print("changed")
+except OSError:
+    pass
+open({str(folder)!r} + "/own", "w").close()
+"""
+
+    done = here.run(code)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@needs_namespaces
+def test_links_in_a_circle_lead_nowhere(place: Callable[[str], Place]) -> None:
+    here = place("required")
+    data_root = here.platform.settings.data_root
+    model = data_root / "models" / "mdl_circle"
+    model.mkdir(parents=True)
+    (model / "weights").write_text("weights")
+    (model / "a").symlink_to(data_root / "models" / "b")
+    (data_root / "models" / "b").symlink_to(model / "a")
+    (model / "deeper").symlink_to(model / "deeper" / "deeper")
+    (model / "up").symlink_to(data_root / "models" / "round")
+    (data_root / "models" / "round").symlink_to(model)
+    Rules("required", str(data_root), read_only=[str(model), str(model / "a")]).write(here.rules)
+
+    seen, _ = here.spy(model / "weights", model / "a", data_root / "models" / "round" / "weights")
+
+    assert seen == [True, False, True]
+
+
+@needs_namespaces
+@pytest.mark.parametrize(("mode", "code"), [("required", EXIT_NOT_ISOLATED), ("auto", 0)])
+def test_rules_that_cannot_be_applied_are_said_or_refused(
+    place: Callable[[str], Place], mode: Any, code: int
+) -> None:
+    here = place(mode)
+    data_root = here.platform.settings.data_root
+    blocked = data_root / "file" / "folder"
+    blocked.parent.write_text("not a folder")
+    Rules(mode, str(data_root), writable=[str(blocked)]).write(here.rules)
+
+    done = here.run(f"import os; print(os.environ[{STATE_VARIABLE!r}])")
+
+    assert done.returncode == code
+    said = done.stdout if code == 0 else done.stderr
+    assert str(blocked) in said
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("variable", "value", "file"),
+    [
+        ("HF_HOME", "", "token"),
+        ("HF_HOME", "", "stored_tokens"),
+        ("HF_TOKEN_PATH", "/mine", "mine"),
+        ("HF_STORED_TOKENS_PATH", "/mine", "mine"),
+        ("XDG_CACHE_HOME", "", "huggingface/token"),
+        ("XDG_CACHE_HOME", "", "huggingface/stored_tokens"),
+    ],
+)
+def test_logins_of_the_hub_are_hidden_where_they_lie(
+    place: Callable[[str], Place], tmp_path: Path, variable: str, value: str, file: str
+) -> None:
+    path = tmp_path / "hub" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("secret")
+
+    seen, _ = place("required").spy(path, **{variable: f"{tmp_path}/hub{value}"})
+
+    assert seen == [False]

@@ -2,29 +2,30 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import make_url
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
-from trellis_contracts.isolation import Rules, find_paths
+from trellis_contracts.isolation import Rules
 
 
 def make_rules(
     settings: Settings,
-    documents: Iterable[Any],
+    inputs: Iterable[Path | str],
     *,
     writable: Iterable[Path | str],
+    locked: Iterable[Path | str] = (),
     temporary: Path | None = None,
     kept_variables: Iterable[str] = (),
 ) -> Rules:
-    """The rules of a process whose inputs ``documents`` name (JSON)."""
+    """The rules of a process that reads ``inputs`` and writes to ``writable``, but not to ``locked``."""
     may_write = [str(path) for path in writable]
-    named = {path for document in documents for path in find_paths(document, settings.data_root)}
+    named = {str(path) for path in inputs}
     return Rules(
         mode=settings.job_isolation,
         data_root=str(settings.data_root),
         writable=may_write,
         read_only=sorted(named.difference(may_write)),
+        locked=[str(path) for path in locked],
         hidden=_list_hidden(settings),
         temporary=None if temporary is None else str(temporary),
         kept_variables=list(kept_variables),

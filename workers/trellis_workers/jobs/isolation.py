@@ -1,18 +1,21 @@
 """What the processes of an attempt may see: written beside its spec, before it is submitted."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from trellis_api.core.settings import Settings
+from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import (
     ISOLATION_FILE,
     REWARDS_FILE,
+    SPEC_FILE,
     TEMPORARY_FOLDER,
+    TOKEN_FILE,
     locate_job,
+    locate_replay,
 )
 from trellis_contracts.evaluation import HarnessOrder
 from trellis_contracts.recipe import Engine
+from trellis_contracts.rewards import RewardResources
 from trellis_contracts.spec import JobSpec
 
 from trellis_workers.core.isolation import make_rules
@@ -25,22 +28,61 @@ _HUB_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 def write_rules(settings: Settings, spec: JobSpec) -> Path:
     """Write the rules of an attempt; the file."""
     attempt_dir = Path(spec.attempt_dir)
-    documents: list[Any] = [spec.model_dump(mode="json")]
+    inputs = inputs_of(spec)
     if (attempt_dir / REWARDS_FILE).exists():
-        documents.append(json.loads((attempt_dir / REWARDS_FILE).read_bytes()))
+        inputs += inputs_of_rewards(
+            RewardResources.model_validate_json((attempt_dir / REWARDS_FILE).read_bytes())
+        )
     uses_ray = spec.engine == Engine.VERL_PPO
     if uses_ray:
-        documents.append([str(settings.data_root / "ray" / "token")])
+        inputs.append(str(settings.data_root / "ray" / "token"))
+    path = attempt_dir / ISOLATION_FILE
     rules = make_rules(
         settings,
-        documents,
+        inputs,
         writable=_list_writable(settings, spec),
+        locked=[path, attempt_dir / SPEC_FILE, attempt_dir / TOKEN_FILE],
         temporary=attempt_dir / TEMPORARY_FOLDER,
         kept_variables=[*(_RAY_VARIABLES if uses_ray else ()), *(_HUB_VARIABLES if _uses_hub(spec) else ())],
     )
-    path = attempt_dir / ISOLATION_FILE
     rules.write(path)
     return path
+
+
+def inputs_of(spec: JobSpec) -> list[str]:
+    """What a job reads: the paths in those fields of its spec that are paths, and in no others."""
+    evaluation, served = spec.evaluation, spec.serve
+    checkpoints = [task.checkpoint for task in (evaluation, served) if task is not None]
+    found = [
+        spec.model.path,
+        *(
+            path
+            for data in (spec.train_data, spec.validation_data)
+            if data is not None
+            for path in data.paths
+        ),
+        spec.resume_from,
+        spec.export.checkpoint_path if spec.export is not None else None,
+        *(checkpoint.path for checkpoint in checkpoints if checkpoint is not None),
+        *(_inputs_of_agent(spec.agent) if spec.agent is not None else ()),
+    ]
+    for benchmark in evaluation.benchmarks if evaluation is not None else []:
+        found.append(benchmark.scorer_path)
+        if benchmark.files is not None:
+            found += [path for paths in benchmark.files.paths.values() for path in paths]
+    return [path for path in found if path]
+
+
+def inputs_of_rewards(resources: RewardResources) -> list[str]:
+    """What a mixture of rewards reads: files of persons and models."""
+    files = [file.path for file in resources.files.values()]
+    return files + [model.path for model in resources.models.values() if model.path]
+
+
+def _inputs_of_agent(agent: AgentTask) -> list[str | None]:
+    # A workflow is named with its function: ``<file or folder>:<function>``.
+    workflow = agent.workflow_path.partition(":")[0] if agent.workflow_path else None
+    return [agent.environment_path, workflow, agent.workflow_packages, *agent.tool_environments.values()]
 
 
 def _list_writable(settings: Settings, spec: JobSpec) -> list[str]:
@@ -48,6 +90,8 @@ def _list_writable(settings: Settings, spec: JobSpec) -> list[str]:
     folders = [str(locate_job(settings.data_root, spec.job_id)), spec.checkpoint_dir]
     if spec.engine == Engine.VERL_PPO:
         folders.append(str(settings.data_root / "ray" / "head"))
+    if spec.params.get("use_online_continual"):
+        folders.append(str(locate_replay(settings.data_root)))
     if spec.export is not None:
         # It is made beside and renamed, which cannot be done across two mounts.
         folders.append(str(Path(spec.export.output_path).parent))

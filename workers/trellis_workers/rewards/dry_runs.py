@@ -45,6 +45,7 @@ from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.isolation import make_rules
 from trellis_workers.core.last_lines import last_lines
 from trellis_workers.core.private_file import write_private
+from trellis_workers.jobs.isolation import inputs_of_rewards
 from trellis_workers.jobs.reward_files import copy_resources
 
 log = logging.getLogger(__name__)
@@ -82,8 +83,9 @@ def run(settings: Settings, database: Database, *, dry_run_id: str) -> None:
         write_private(folder / REQUEST_FILE, complete.model_dump_json())
         rules = make_rules(
             settings,
-            [complete.model_dump(mode="json")],
+            [*complete.data.paths, *inputs_of_rewards(resources)],
             writable=[folder],
+            locked=[folder / REQUEST_FILE, folder / ISOLATION_FILE],
             temporary=folder / TEMPORARY_FOLDER,
         )
         rules.write(folder / ISOLATION_FILE)

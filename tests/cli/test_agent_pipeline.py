@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_told() -> None:
     with pytest.raises(Problem, match="no rows 'preference'") as missing:
         plan(datasets={"": Rows("a"), "sft": Rows("b"), "retrieval": Rows("c")})
     assert "--dataset pairs=NAME" in (missing.value.hint or "")
-    with pytest.raises(Problem, match="--num-samples is of dpo, not of grpo"):
+    with pytest.raises(Problem, match="--num-samples only works with dpo, not grpo"):
         plan(ToolUseSettings.model_validate({"rl": {"algorithm": "grpo"}}), num_samples=4)
 
 

@@ -65,9 +65,9 @@ class Settings(BaseSettings):
         None, description="Python executable for jobs on the cluster; default: the platform's own."
     )
     job_isolation: Literal["auto", "required", "off"] = Field(
-        "auto",
-        description="Whether jobs and dry runs see only the files they use: where the machine permits it, "
-        "never without (they fail with isolation_unavailable), or not at all.",
+        "off",
+        description="Experimental: whether jobs and dry runs see only the files they use. `auto`: if the "
+        "machine permits it; `required`: otherwise they fail with isolation_unavailable; `off`: never.",
     )
     sweep_interval_s: float = Field(2, gt=0, description="Polling interval of the workers.")
     max_exports: int = Field(

@@ -153,9 +153,11 @@ def _add_points(
         .join(metric_points, points.series_id == series.id)
         .where(series.job_id.in_([job.id for job in jobs]), is_asked)
     )
-    texts = {(field.key, field.step): str(field) for field in fields}
+    texts: dict[tuple[str | None, int | None], list[str]] = {}
+    for field in fields:  # a step may be spelt in more than one way
+        texts.setdefault((field.key, field.step), []).append(str(field))
     for job_id, key, step, value in session.execute(statement):
-        values[job_id][texts[key, step]] = finite(value)
+        values[job_id].update(dict.fromkeys(texts[key, step], finite(value)))
 
 
 def list_offered(session: Session) -> JobFieldsRead:

@@ -39,6 +39,19 @@ describe('useResource', () => {
     expect(load).toHaveBeenCalledTimes(3)
   })
 
+  it('keeps what a change answered, though a read that began before it ends after it', async () => {
+    let answer: (value: string) => void = () => undefined
+    const { it: resource, end } = run(() => useResource(() => new Promise<string>((resolve) => { answer = resolve })))
+
+    resource.set('changed')
+    answer('before the change')
+    await vi.advanceTimersByTimeAsync(0)
+
+    expect(resource.data.value).toBe('changed')
+    expect(resource.isLoading.value).toBe(false)
+    end()
+  })
+
   it('rests while the page is hidden, and reads as soon as it is back', async () => {
     const load = vi.fn(() => Promise.resolve(1))
     const { end } = run(() => useResource(load, { intervalMs: 1000 }))

@@ -22,6 +22,8 @@ export interface Resource<T> {
   isLoading: Readonly<Ref<boolean>>
   loadedAt: Readonly<ShallowRef<Date | null>>
   refresh: () => Promise<void>
+  /** Keep what a change answered; a read that began before it is dropped. */
+  set(answer: T): void
 }
 
 /** A read that keeps failing waits longer, up to this many intervals. */
@@ -82,6 +84,16 @@ export function useResource<T>(
     }
   }
 
+  function set(answer: T): void {
+    running?.abort()
+    running = null
+    data.value = answer
+    error.value = null
+    isLoading.value = false
+    loadedAt.value = new Date()
+    schedule()
+  }
+
   function onVisibility(): void {
     if (document.hidden) clearTimeout(timer)
     else if (running === null && currentInterval() !== null) void refresh()
@@ -125,5 +137,6 @@ export function useResource<T>(
     isLoading: readonly(isLoading),
     loadedAt,
     refresh,
+    set,
   }
 }

@@ -89,7 +89,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   job_active: '任务尚未结束，请先停止。',
   job_not_cloneable: '导出任务不能复制，请在检查点处重新导出。',
   job_not_found: '没有这个任务，可能已被删除。',
-  job_not_queued: '任务已离开队列，优先级只影响排队中的任务。',
+  job_not_queued: '任务已离开队列，无法再移动或更改优先级。',
   job_not_resumable: '此任务现在不能继续。',
   job_not_stoppable: '任务已结束或正在停止。',
   job_of_evaluation: '此任务属于一次评测，请删除该评测。',

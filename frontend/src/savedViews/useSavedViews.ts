@@ -22,6 +22,8 @@ export interface ViewsOf {
   isRemembered: boolean
   /** Of the keys, those that alone make no view: how things are drawn, which a browser remembers anyway. */
   minor: readonly string[]
+  /** What the page shows from the browser's memory where the address says nothing. */
+  kept: () => LocationQuery
   /** Keys of the address that go when another view is shown. */
   dropped: readonly string[]
 }
@@ -37,11 +39,12 @@ export function useSavedViews(of: ViewsOf) {
   const views = computed(() => listed.data.value?.items ?? [])
   const major = of.keys.filter((key) => !of.minor.includes(key))
   /** Empty where the page shows what it shows by itself. */
-  const current = computed(() => (pickQuery(route.query, major) === '' ? '' : pickQuery(route.query, of.keys)))
+  const shown = computed<LocationQuery>(() => ({ ...of.kept(), ...route.query }))
+  const current = computed(() => (pickQuery(shown.value, major) === '' ? '' : pickQuery(shown.value, of.keys)))
   const chosen = computed(() => views.value.find((view) => isSame(view)) ?? null)
 
   function isSame(view: SavedView): boolean {
-    return pickQuery(applyQuery({}, major, view.query) as LocationQuery, major) === pickQuery(route.query, major)
+    return pickQuery(applyQuery({}, major, view.query) as LocationQuery, major) === pickQuery(shown.value, major)
   }
 
   function show(view: SavedView | null): void {

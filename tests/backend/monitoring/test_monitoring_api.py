@@ -36,7 +36,7 @@ def test_jobs_are_counted_listed_and_queued_in_order(
     assert [job["queue_position"] for job in dashboard["queue"]] == [1, 2]
     assert [job["name"] for job in dashboard["running"]] == ["at work"]
     assert dashboard["running"][0]["progress"]["fraction"] == 0.25
-    assert dashboard["slots"] == {"used": 2, "total": 4}
+    assert dashboard["slots"] == {"used": 2, "total": 4, "price": None}
     assert dashboard["recent_failures"][0]["failure"]["reason"] == "killed"
     assert dashboard["jobs_by_state"] == {
         **{state.value: 0 for state in JobState},

@@ -229,10 +229,23 @@ def test_a_step_that_cannot_be_filled_says_whether_prompts_are_solved(
     alike: list[float], differing: int, error: type[Exception], shares: str
 ) -> None:
     trainer = Sampling(limit=1)
+    trainer.global_steps = 5
     trainer._next_train_batch()
     trainer.judge(*alike, differing=differing)
 
     with pytest.raises(error, match=re.escape(shares)):
+        trainer._next_train_batch(1)
+
+
+@pytest.mark.parametrize(("metric", "step"), [("score", 5), ("acc", 1)])
+def test_right_groups_end_no_run_by_a_sum_of_rewards_or_before_the_first_step(metric: str, step: int) -> None:
+    trainer = Sampling(limit=1)
+    trainer.config.algorithm.filter_groups.metric = metric
+    trainer.global_steps = step
+    trainer._next_train_batch()
+    trainer.judge(*[1.0] * 10, differing=0)
+
+    with pytest.raises(SamplingExhausted, match="100 % have only right responses"):
         trainer._next_train_batch(1)
 
 

@@ -6,6 +6,8 @@ import sys
 import pytest
 from trellis_train.cpu import forking
 from trellis_train.cpu.forkserver.server import ForkServer
+from trellis_train.cpu.layer import CpuLayer
+from trellis_train.cpu.pieces import FORKING, LEAVE_OUT_VARIABLE
 from trellis_train.platform.activation import PLATFORM_VARIABLE
 
 
@@ -21,7 +23,6 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     monkeypatch.setattr(forking.server, "start", start)
     monkeypatch.setenv(PLATFORM_VARIABLE, "cpu")
     monkeypatch.delenv(forking._ADDRESS_VARIABLE, raising=False)
-    monkeypatch.delenv(forking.SWITCH_VARIABLE, raising=False)
     return servers
 
 
@@ -45,12 +46,19 @@ def test_they_are_not_where_other_machines_can_join(
     assert started == []
 
 
-@pytest.mark.parametrize(("name", "value"), [(PLATFORM_VARIABLE, "cuda"), (forking.SWITCH_VARIABLE, "0")])
-def test_they_are_not_on_gpus_or_when_that_is_asked_for(
-    name: str, value: str, started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, value)
+def test_they_are_not_on_gpus(started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PLATFORM_VARIABLE, "cuda")
     assert forking.start_fork_server() is None
+    assert started == []
+
+
+def test_they_are_left_out_by_name(started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LEAVE_OUT_VARIABLE, FORKING)
+    layer = CpuLayer()
+
+    layer.prepare()
+
+    assert layer.interpreter() is None
     assert started == []
 
 

@@ -13,6 +13,8 @@ from trellis_train.hooks.reward_errors import find_example, require_usable
 _PARTITION = "train"
 #: A group is right where all of its responses have at least this value, wrong where none has more than that.
 _RIGHT, _WRONG = 1.0, 0.0
+#: The only metric whose 1 means a right answer: scores and rewards are sums of parts.
+_ACCURACY = "acc"
 #: Of the groups of a step this share has to be right for the data to be solved.
 SOLVED_SHARE = 0.9
 
@@ -96,7 +98,9 @@ class BoundedSampling:
             f"{_percent(wrong, judged)} only wrong ones ('{groups.metric}')"
         )
         example = find_example()
-        if judged and right >= SOLVED_SHARE * judged and not example:
+        # Before the first step there is nothing to save: the data are too easy.
+        may_be_solved = groups.metric == _ACCURACY and int(self.global_steps) > 1 and not example
+        if may_be_solved and judged and right >= SOLVED_SHARE * judged:
             return PolicySolved(f"The policy solves nearly every sampled prompt: {sampled}; {shares}.")
         failed = f" Rewards failed.{example}" if example else ""
         return SamplingExhausted(

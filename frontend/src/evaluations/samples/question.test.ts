@@ -13,10 +13,16 @@ describe('the question of a sample', () => {
     expect(questionsOf(['How many apples are there?', 'How many pears are there?'])).toEqual(['How many apples are there?', 'How many pears are there?'])
   })
 
+  it('begins at its beginning, however long it is', () => {
+    const [long = ''] = questionsOf([asked(`Ann has ${'many '.repeat(90)}apples.`), asked('Bob?')])
+    expect(long.startsWith('Ann has many')).toBe(true)
+    expect(long.endsWith('…')).toBe(true)
+  })
+
   it('is the end of a prompt that stands alone, and of a long one', () => {
     expect(questionsOf(['Q: one?'])).toEqual(['Q: one?'])
     const [long = ''] = questionsOf(['x'.repeat(1000), 'y'])
-    expect(long).toHaveLength(241)
+    expect(long).toHaveLength(101)
     expect(questionsOf([])).toEqual([])
   })
 })

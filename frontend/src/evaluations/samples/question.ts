@@ -1,6 +1,7 @@
 /** What a problem asks: its prompt without the instructions, examples and marks of a template that all prompts share. */
 
 const MOST_CHARACTERS = 240
+const MOST_OF_AN_END = 100
 
 function commonStart(texts: readonly string[]): number {
   const [first = ''] = texts
@@ -27,10 +28,21 @@ export function questionsOf(prompts: readonly string[]): string[] {
   const [rest = ''] = rests
   const line = rest.indexOf('\n', rest.length - shared)
   const end = line === -1 ? 0 : rest.length - line
-  return prompts.map((prompt) => shorten(prompt.slice(start, prompt.length - end)))
+  const isCut = start > 0 || end > 0
+  return prompts.map((prompt) => (isCut ? begin(plainOf(prompt.slice(start, prompt.length - end))) : shorten(prompt)))
 }
 
+function plainOf(text: string): string {
+  return text.replace(/<\|[^|>]*\|>/g, ' ').replace(/\s+/g, ' ').trim()
+}
+
+/** A question without its template is known by its beginning. */
+function begin(plain: string): string {
+  return plain.length <= MOST_CHARACTERS ? plain : `${plain.slice(0, MOST_CHARACTERS)}…`
+}
+
+/** A whole prompt ends with the question; as much of it as two lines of the list hold. */
 function shorten(text: string): string {
-  const plain = text.replace(/<\|[^|>]*\|>/g, ' ').replace(/\s+/g, ' ').trim()
-  return plain.length <= MOST_CHARACTERS ? plain : `…${plain.slice(-MOST_CHARACTERS)}`
+  const plain = plainOf(text)
+  return plain.length <= MOST_OF_AN_END ? plain : `…${plain.slice(-MOST_OF_AN_END)}`
 }

@@ -1,13 +1,13 @@
 /** The listed jobs for what the address asks, and changes of that address. */
 import { computed, ref, watch } from 'vue'
-import { useRoute, useRouter } from 'vue-router'
+import { type LocationQuery, useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { useCursorList } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
 
 import { isActive } from '../types'
-import { type Column, isField, type JobSort, readColumns, shownIn, writeColumns } from './columns'
+import { type Column, isField, type JobSort, parseColumns, readColumns, serialise, shownIn, writeColumns } from './columns'
 import type { JobFilters } from './filters'
 import type { GroupSort } from './grouping'
 import { type ListView, MOST_SELECTED, nextOrder, readView, writeView } from './view'
@@ -34,7 +34,8 @@ export function toQuery({ filters, sort, isRising, metric }: ListView, columns: 
     workflow: workflow ?? undefined,
     metric: metric ?? undefined,
     fields: fields.length > 0 ? fields : undefined,
-    sort: isByMetric && metric === null ? ('created' as const) : sort,
+    // On a tab without the column an order by it could not be told.
+    sort: (isByMetric && metric === null) || (isField(sort) && !columns.includes(sort)) ? ('created' as const) : sort,
     order: isRising ? ('asc' as const) : ('desc' as const),
   }
 }
@@ -55,14 +56,29 @@ export function useJobList(hasPrice: () => boolean) {
   const storedColumns = ref(readColumns())
   const chosenColumns = computed(() => view.value.columns ?? storedColumns.value)
   const columns = computed(() => shownIn(chosenColumns.value, hasTrainings.value, hasPrice()))
-  /** Other parts of the address, and the selection, do not change what is listed. */
-  const queryKey = computed(() => JSON.stringify(toQuery(view.value, columns.value)))
+  /** Columns of this browser's choice, as the address would have them. */
+  const kept = computed(() => {
+    const stored = serialise(storedColumns.value)
+    const query: LocationQuery = {}
+    if (stored !== serialise(parseColumns(null))) query.columns = stored
+    return query
+  })
+  /** Other parts of the address, and the selection, do not change what is listed; another field adds to its rows. */
+  const queryKey = computed(() => JSON.stringify({ ...toQuery(view.value, columns.value), fields: undefined }))
 
   const list = useCursorList(
     (cursor, signal) => unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value, columns.value), cursor } }, signal })),
     { watch: queryKey, intervalMs: (jobs) => (jobs.some((job) => isActive(job.state)) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS) },
   )
   const jobs = computed(() => list.items.value)
+  const fieldsKey = computed(() => columns.value.filter(isField).join('\n'))
+  watch(fieldsKey, () => void list.reload())
+  // A parameter that no recipe has any more: of another release, from a link or this browser's memory.
+  watch(list.first.error, (error) => {
+    if (error?.code !== 'unknown_field') return
+    const left = columns.value.filter((column) => column !== `parameters.${String(error.details.parameter)}`)
+    if (left.length < columns.value.length) chooseColumns(left)
+  })
 
   function setView(part: Partial<ListView>): void {
     void router.replace({ query: writeView({ ...view.value, ...part }) })
@@ -128,5 +144,5 @@ export function useJobList(hasPrice: () => boolean) {
     setView({ selected: next.slice(0, MOST_SELECTED) })
   }
 
-  return { hasTrainings, columns, chooseColumns, storeColumns, view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, baselineError, metricKeys, selected, select }
+  return { kept, hasTrainings, columns, chooseColumns, storeColumns, view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, baselineError, metricKeys, selected, select }
 }

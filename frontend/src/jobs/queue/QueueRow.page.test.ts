@@ -9,7 +9,7 @@ const JOB = { id: 'job_a', name: 'first', kind: 'train', priority: 0, queued_at:
 
 function show(start: object | null, more: object = {}) {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/jobs/:id', name: 'job', component: { template: '' } }] })
-  return mount(QueueRow, { item: { job: JOB, start }, place: 1, title: 'SFT', canRise: true, canFall: true, isDragged: false, isTarget: false, ...more }, (app) => app.use(router))
+  return mount(QueueRow, { item: { job: JOB, start }, place: 1, title: 'SFT', canRise: true, canFall: true, isDragged: false, canDrop: true, mark: null, ...more }, (app) => app.use(router))
 }
 
 describe('a queued job', () => {
@@ -55,5 +55,20 @@ describe('a queued job', () => {
 
     expect(heard).toEqual(['drag', 'over', 'drop'])
     end()
+  })
+
+  it('takes only what may be put there, and shows before or behind it', () => {
+    const open = show(null, { mark: 'after' })
+    const over = new Event('dragover', { bubbles: true, cancelable: true })
+    open.root.querySelector('li')?.dispatchEvent(over)
+    expect(over.defaultPrevented).toBe(true)
+    expect(open.root.querySelector('li.after')).not.toBeNull()
+    open.end()
+
+    const closed = show(null, { canDrop: false })
+    const refused = new Event('dragover', { bubbles: true, cancelable: true })
+    closed.root.querySelector('li')?.dispatchEvent(refused)
+    expect(refused.defaultPrevented).toBe(false)
+    closed.end()
   })
 })

@@ -21,6 +21,13 @@ describe('moving a job in the queue', () => {
     expect(stepOf(ITEMS, 'gone', 'up')).toBeUndefined()
   })
 
+  it('goes nowhere behind the last job of a list that has only the begin of the queue', () => {
+    expect(stepOf(ITEMS, 'b', 'down', false)).toBeUndefined()
+    expect(stepOf(ITEMS, 'a', 'down', false)).toBe('c')
+    expect(dropOn(ITEMS, 'a', 'c', false)).toBeUndefined()
+    expect(dropOn(ITEMS, 'c', 'a', false)).toBe('a')
+  })
+
   it('lands where it was dropped, from above and from below', () => {
     expect(dropOn(ITEMS, 'c', 'a')).toBe('a')
     expect(dropOn(ITEMS, 'a', 'b')).toBe('c')

@@ -76,10 +76,10 @@ export default {
   queue: {
     title: 'Queue',
     subtitle: 'Queued jobs in launch order.',
-    slots: '{used} of {total} slots busy',
-    byMouse: 'Drag a job to change its place, or use the arrows (Alt+↑ / Alt+↓).',
-    byTouch: 'Use the arrows to change a job’s place.',
-    hint: 'Its priority changes only if it has to. Evaluations start after all other jobs.',
+    slots: '{used} of {total} slots in use',
+    byMouse: 'Drag jobs to reorder them, or use the arrow buttons (Alt+↑ / Alt+↓).',
+    byTouch: 'Use the arrow buttons to reorder jobs.',
+    hint: 'A job’s priority changes only when needed. Evaluations start after all other jobs.',
     none: 'The queue is empty',
     noneText: 'Jobs wait here when no slot is free.',
     more: '{count} more job in the queue | {count} more jobs in the queue',
@@ -95,7 +95,7 @@ export default {
     toTop: 'Move {name} to the top',
     up: 'Move {name} up',
     down: 'Move {name} down',
-    moved: '{name} is now #{place} in queue',
+    moved: '{name} is now #{place} in the queue',
   },
   bulk: {
     compare: 'Compare ({count})',

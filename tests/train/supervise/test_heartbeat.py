@@ -57,7 +57,7 @@ def test_nothing_is_posted_while_the_file_system_hangs(
 def test_adapters_that_the_reply_names_are_written_where_the_engine_reads_them(tmp_path: Path) -> None:
     sender = make_sender("http://127.0.0.1:1", tmp_path)
     source = {"job_id": "job_b", "engine": Engine.VERL_SFT.value, "step": 3, "path": "/checkpoints/3"}
-    adapter = {"endpoint_id": "ep_a", "served_name": "job_b:3", "checkpoint": source}
+    adapter = {"endpoint_id": "ep_a", "load_id": "a1", "served_name": "job_b:3", "checkpoint": source}
     path = tmp_path / ADAPTERS_FILE
 
     sender._note_adapters([])

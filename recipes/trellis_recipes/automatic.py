@@ -111,7 +111,6 @@ def _passes(
     def with_critic(sizes: dict[str, Value]) -> dict[str, Value]:
         return sizes | _passes_of_critic(request, parameters, sizes, names)
 
-    filled = with_critic(filled)
     searched = _name_in_use(recipe, parameters)
     if searches and searched in choices:
         limit = int(_SHARE * (request.device_memory_bytes or 0))
@@ -128,20 +127,21 @@ def _passes_of_critic(
     request: ComposeRequest, parameters: dict[str, Value], filled: dict[str, Value], names: list[str]
 ) -> dict[str, Value]:
     """The critic's passes: as large as the policy's, on a CPU smaller unless the policy's were given."""
-    longest, found = _longest(parameters), {}
+    found: dict[str, Value] = {}
+    longest, policy = _longest(parameters), {**parameters, **filled}
     is_small = request.platform == "cpu"
     if _CRITIC_TOKENS in names:
-        tokens = positive({**parameters, **filled}.get("max_tokens_per_gpu"), longest)
+        tokens = positive(policy.get("max_tokens_per_gpu"), longest)
         if is_small and "max_tokens_per_gpu" in filled:
             tokens = min(tokens, _doubled(longest, max(longest, _CPU_CRITIC_TOKENS))[-1])
         found[_CRITIC_TOKENS] = tokens
     if _CRITIC_ROWS in names:
-        rows = positive({**parameters, **filled}.get("micro_batch_size"), 1)
+        rows = positive(policy.get("micro_batch_size"), 1)
         if is_small and "micro_batch_size" in filled:
             most = max(1, _CPU_CRITIC_TOKENS // longest)
             rows = next(size for size in reversed(divisors(rows)) if size <= most)
         found[_CRITIC_ROWS] = rows
-    return dict(found)
+    return found
 
 
 def _largest_that_fits(sizes: Sequence[int], fits: Callable[[int], bool]) -> int:

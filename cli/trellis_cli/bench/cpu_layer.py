@@ -61,8 +61,11 @@ def measure_cpu_layer(model: str, pieces: Sequence[str] = ()) -> Iterator[Result
                 if workload.pieces is not None and piece not in workload.pieces:
                     continue
                 place = root / f"{workload.name}-{piece}"
-                seconds = workload.run(place / "with", {})
-                without = workload.run(place / "without", {LEAVE_OUT_VARIABLE: piece})
+                whole, reduced = place / "with", place / "without"
+                whole.mkdir(parents=True)
+                reduced.mkdir()
+                seconds = workload.run(whole, {})
+                without = workload.run(reduced, {LEAVE_OUT_VARIABLE: piece})
                 yield Result(f"{piece}.{workload.name}", seconds, without, "s", bound=None)
 
 
@@ -84,16 +87,13 @@ def _workloads(model: str, root: Path) -> list[Workload]:
     way = grpo.Way("sampler")
 
     def train_grpo(place: Path, env: dict[str, str]) -> float:
-        place.mkdir(parents=True)
         return grpo.run_ours(GRPO_SHAPES[0], tickets, place, way, env).split[STEP]
 
     def train_sft(place: Path, env: dict[str, str]) -> float:
-        place.mkdir(parents=True)
         shape = SFT_SHAPES[0]
         return 1 / sft.speed_ours(shape, sft.run_ours(shape, lessons, place, env)[0])
 
     def train_starter(place: Path, env: dict[str, str]) -> float:
-        place.mkdir(parents=True)
         began = time.monotonic()
         grpo.run_ours(small, starter, place, way, env)
         return time.monotonic() - began

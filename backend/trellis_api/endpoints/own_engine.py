@@ -17,9 +17,14 @@ def add_own_job(session: Session, *, row: Endpoint, model_id: str, slots: int) -
     job = Job(id=new_id("job"), name=name_job(row), kind=SERVE, recipe=RECIPE, model_id=model_id, gpus=slots)
     jobs.add_job(session, job=job, tags=[])  # before the row names it: the database checks
     row.job_id, row.engine_id = job.id, None
+    forget_request(row)
+    return job
+
+
+def forget_request(row: Endpoint) -> None:
+    """Take back what an engine was asked to load, and with it where that would answer."""
     row.load_id = row.asked_attempt = row.asked_at = None
     forget_address(row)
-    return job
 
 
 def forget_address(row: Endpoint) -> None:

@@ -15,7 +15,7 @@ from trellis_contracts.events import AdapterEvent
 from trellis_api.core.columns import utc_now
 from trellis_api.endpoints import repository
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.own_engine import add_own_job, forget_address
+from trellis_api.endpoints.own_engine import add_own_job, forget_address, forget_request
 from trellis_api.endpoints.schemas import EndpointStart
 from trellis_api.jobs import service
 from trellis_api.jobs.models import Job
@@ -47,9 +47,8 @@ def unload(row: Endpoint, *, why: Literal["idle", "request"]) -> None:
     """Let the engine drop the adapter; requests in flight are still answered. It can be asked for again."""
     if row.asked_attempt is None:
         return
-    row.load_id = row.asked_attempt = row.asked_at = None
+    forget_request(row)
     row.unloaded_at, row.unloaded_for = utc_now(), why
-    forget_address(row)
 
 
 def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:

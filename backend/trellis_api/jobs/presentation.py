@@ -6,7 +6,6 @@ from typing import cast
 from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
 
-from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.datasets.repository import map_dataset_names
@@ -23,6 +22,7 @@ from trellis_api.jobs.fields import JobField, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.repository import JobFilter
+from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import (
     BestBy,
     ExportAsRead,
@@ -175,8 +175,7 @@ def _cost(job: Job, *, earlier_s: float, price: SlotPrice | None) -> Cost | None
     is_begun = job.started_at is not None or earlier_s > 0
     if price is None or not job.gpus or not is_begun:
         return None
-    own_s = ((job.finished_at or utc_now()) - job.started_at).total_seconds() if job.started_at else 0.0
-    return price.of(job.gpus * (earlier_s + max(0.0, own_s)))
+    return price.of(job.gpus * (earlier_s + current_run_s(job)))
 
 
 def estimate_eta_s(job: Job) -> float | None:

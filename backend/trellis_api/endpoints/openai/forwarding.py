@@ -5,9 +5,10 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, TypeVar
 
-import httpx
+import aiohttp
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -38,9 +39,11 @@ async def refuse_gone(request: Request) -> None:
 
 
 class EventStream(StreamingResponse):
-    """The events of an engine's answer. However it ends, the request ends on the engine too."""
+    """Pass on the events of an answer. However it ends, the request ends on the engine too."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], answer: httpx.Response, engines: Engines) -> None:
+    def __init__(
+        self, pieces: AsyncIterator[bytes], answer: aiohttp.ClientResponse, engines: Engines
+    ) -> None:
         super().__init__(pieces, media_type="text/event-stream", headers=_EVENT_STREAM)
         self._answer, self._engines = answer, engines
 
@@ -50,40 +53,44 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._engines.leave()
-            await self._answer.aclose()
+            self._answer.close()
 
 
 async def forward(
     request: Request, engines: Engines, engine: Engine, *, path: str, body: dict[str, Any], shows_usage: bool
 ) -> Response:
     """The engine's answer; an ``EventStream`` goes on after this returns."""
-    upstream = engines.client.build_request(
-        "POST", f"{engine.url}{path}", json=body, headers={"Authorization": f"Bearer {engine.key}"}
-    )
 
     async def look() -> None:
         await refuse_gone(request)
         await _require_alive(engines, engine)
 
     with _explaining():
-        answer = await _until_done(engines.client.send(upstream, stream=True), look)
-        if body.get("stream") and answer.status_code == httpx.codes.OK:
+        answer = await _until_done(_send(engines, engine, path, body), look)
+        if body.get("stream") and answer.status == HTTPStatus.OK:
             pieces = _pass_events(engines, engine, answer, path=path, shows_usage=shows_usage)
             return EventStream(pieces, answer, engines)
-        try:
-            content = await _until_done(answer.aread(), look)
-        finally:
-            await answer.aclose()
-    if answer.status_code != httpx.codes.OK:
+        async with answer:
+            content = await _until_done(answer.read(), look)
+    if answer.status != HTTPStatus.OK:
         count_request(path, "refused")
-        raise _translate(answer.status_code, content)
+        raise _translate(answer.status, content)
     count_request(path, "answered")
     count_usage(json.loads(content).get("usage"))
     return Response(content, media_type="application/json")
 
 
+async def _send(engines: Engines, engine: Engine, path: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
+    """Up to the head of the answer. Bounded as a whole: a frozen engine may not even read what it is sent."""
+    headers = {"Authorization": f"Bearer {engine.key}"}
+    async with asyncio.timeout(engines.answer_s):
+        return await engines.client.post(
+            f"{engine.url}{path}", json=body, headers=headers, allow_redirects=False
+        )
+
+
 async def _pass_events(
-    engines: Engines, engine: Engine, answer: httpx.Response, *, path: str, shows_usage: bool
+    engines: Engines, engine: Engine, answer: aiohttp.ClientResponse, *, path: str, shows_usage: bool
 ) -> AsyncGenerator[bytes]:
     """Events as they come. What breaks in the middle becomes a last event that says so."""
     outcome = "broken_off"
@@ -91,7 +98,7 @@ async def _pass_events(
     events = _Events(shows_usage=shows_usage)
     try:
         with _explaining():
-            async for chunk in answer.aiter_bytes():
+            async for chunk in answer.content.iter_any():
                 passed, error = events.take(chunk)
                 if passed:
                     yield passed
@@ -106,7 +113,7 @@ async def _pass_events(
         count_request(path, outcome)
 
 
-async def _break_when_lost(engines: Engines, engine: Engine, answer: httpx.Response) -> None:
+async def _break_when_lost(engines: Engines, engine: Engine, answer: aiohttp.ClientResponse) -> None:
     """Close the connection to an engine that is gone: whoever reads from it gets an error at once.
 
     One task a stream that wakes every second costs far less than a timer around every token.
@@ -119,7 +126,7 @@ async def _break_when_lost(engines: Engines, engine: Engine, answer: httpx.Respo
             log.exception("could not check the engine of %s", engine.endpoint_id)
             continue
         if not is_alive:
-            await answer.extensions["network_stream"].aclose()
+            answer.close()
             return
 
 
@@ -185,12 +192,12 @@ async def _require_alive(engines: Engines, engine: Engine) -> None:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """Turn what httpx says of a broken connection into errors of ours."""
+    """Turn what aiohttp says of a connection into errors of ours."""
     try:
         yield
-    except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
-        raise EngineSilent("The engine timed out. Request fewer tokens.") from error
-    except (httpx.TransportError, httpx.StreamError) as error:
+    except (aiohttp.ClientError, TimeoutError) as error:
+        if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
+            raise EngineSilent("The engine timed out. Request fewer tokens.") from error
         log.warning("an engine was lost: %s: %s", type(error).__name__, error)
         raise EngineLost("The engine exited while handling the request. Try again.") from error
 

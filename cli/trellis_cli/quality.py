@@ -111,7 +111,8 @@ def bench(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Benchmarks to run; default: all but real_model, memory and cpu_layer. `list` shows them."
+            help="Benchmarks to run; `list` shows them. Default: all but real_model, serving_real_model, "
+            "memory and cpu_layer."
         ),
     ] = None,
     shapes: Annotated[
@@ -131,7 +132,9 @@ def bench(
     ] = 1_000_000,
     model: Annotated[
         str | None,
-        typer.Option(help="For real_model, memory and cpu_layer: a model folder or a catalogue name."),
+        typer.Option(
+            help="For the *real_model ones, memory and cpu_layer: a model folder or a catalogue name."
+        ),
     ] = None,
     piece: Annotated[
         list[str] | None,

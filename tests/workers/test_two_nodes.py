@@ -21,11 +21,15 @@ from trellis_workers.jobs.launch import _write_attempt, launch_queued
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
+#: verl's groups ask for three CPUs a GPU.
+NODE = ("--num-cpus=14", "--num-gpus=4")
+
+
 @pytest.fixture(scope="module")
 def ray_head() -> Iterator[RayHead]:
     with (
         running_head("--num-cpus=8", "--num-gpus=0") as head,
-        joined_node(head, "--num-cpus=8", "--num-gpus=4"),
+        joined_node(head, *NODE),
     ):
         yield head
 
@@ -82,10 +86,9 @@ def test_the_driver_of_rl_takes_no_gpu(on_ray: Any) -> None:
 
 def test_rl_on_two_nodes_of_four_gpus_is_placed(on_ray: Any, ray_head: RayHead) -> None:
     platform = on_ray(TRELLIS_PLATFORM="cuda", TRELLIS_SLOTS="8")
-    with joined_node(ray_head, "--num-cpus=14", "--num-gpus=4"), joined_driver(ray_head):
-        look_at_nodes(
-            platform.settings.ray_dashboard_url
-        )  # what was seen before the node joined is kept for a while
+    with joined_node(ray_head, *NODE), joined_driver(ray_head):
+        # What was seen before the node joined is kept for a while.
+        look_at_nodes(platform.settings.ray_dashboard_url)
         job = QUEUE["grpo"](platform, gpus=8)
         spec = _write_attempt(platform.settings, job, "token")
 

@@ -1,6 +1,8 @@
 """Runs benchmarks by name and prints one line a figure."""
 
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from trellis_cli.bench import api, grpo, training
 from trellis_cli.bench.browse import measure_browse
@@ -14,7 +16,7 @@ from trellis_cli.bench.idle import measure_idle
 from trellis_cli.bench.light_platform import LightPlatform, light_platform
 from trellis_cli.bench.memory import measure_memory
 from trellis_cli.bench.real_model import DEFAULT as DEFAULT_MODEL
-from trellis_cli.bench.real_model import measure_real_model
+from trellis_cli.bench.real_model import fetch_model, measure_real_model
 from trellis_cli.bench.result import Result
 from trellis_cli.bench.serving import measure_serving
 from trellis_cli.bench.tool_search import measure_tool_search
@@ -50,10 +52,12 @@ MEMORY_BENCHMARK = "memory"
 IDLE_BENCHMARK = "idle"
 #: 64 streams at once through the platform, beside the same engine asked directly.
 SERVING_BENCHMARK = "serving"
+#: The same on a pretrained model: some minutes.
+REAL_SERVING_BENCHMARK = "serving_real_model"
 #: What each piece of the CPU layer gains: two hours.
 CPU_LAYER_BENCHMARK = "cpu_layer"
 #: Run only by their names.
-LONG = (REAL_MODEL_BENCHMARK, MEMORY_BENCHMARK, CPU_LAYER_BENCHMARK)
+LONG = (REAL_MODEL_BENCHMARK, REAL_SERVING_BENCHMARK, MEMORY_BENCHMARK, CPU_LAYER_BENCHMARK)
 #: One name for all that is promised about evaluations.
 GROUPS = {"eval": (EVALUATION_BENCHMARK, SCORING_BENCHMARK, SAMPLES_BENCHMARK)}
 NAMES = (
@@ -86,8 +90,8 @@ def run_benchmarks(
 
     ``shapes`` and ``rounds`` are those of the comparison with TRL, ``rows`` is the size of the corpus of
     `data` and of the dataset of `browse`, and the number of samples of `eval_samples`; ``model`` is that
-    of `real_model`, `memory` and `cpu_layer`: a folder, or a name of the catalogue. ``pieces`` are those of
-    the CPU layer that `cpu_layer` measures, all for none.
+    of `real_model`, `serving_real_model`, `memory` and `cpu_layer`: a folder, or a name of the catalogue.
+    ``pieces`` are those of the CPU layer that `cpu_layer` measures, all for none.
     """
     chosen_shapes = choose_shapes(shapes)
     names = [each for name in names for each in GROUPS.get(name, (name,))]
@@ -130,6 +134,11 @@ def run_benchmarks(
     if SERVING_BENCHMARK in wanted:
         with light_platform() as platform:
             results += [tell(result, as_json=as_json) for result in measure_serving(platform)]
+    if REAL_SERVING_BENCHMARK in wanted:
+        with tempfile.TemporaryDirectory(prefix="trellis-bench-") as root:
+            folder = fetch_model(model, Path(root) / "model")
+            with light_platform() as platform:
+                results += [tell(result, as_json=as_json) for result in measure_serving(platform, folder)]
     if REAL_MODEL_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_real_model(model)]
     if MEMORY_BENCHMARK in wanted:

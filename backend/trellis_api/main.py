@@ -23,6 +23,7 @@ from trellis_api.core.redaction import install_log_redaction
 from trellis_api.core.request_guard import RequestGuard
 from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
+from trellis_api.core.shared_lookups import SharedLookups
 from trellis_api.core.tasks import TaskQueue
 from trellis_api.core.warm_up import warm_up_later
 from trellis_api.data_tasks.router import router as data_tasks_router
@@ -128,6 +129,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.tasks = TaskQueue(settings)
     app.state.event_hub = EventHub(app.state.database, poll_interval_s=settings.event_poll_interval_s)
     app.state.engines = Engines(settings, app.state.database, app.state.tasks)
+    app.state.callers = SharedLookups()
     install_probes(app, settings, app.state.database)
     install_error_handlers(app)
     app.add_middleware(RequestGuard, settings=settings)
@@ -149,6 +151,9 @@ def _assemble() -> APIRouter:
     api.include_router(metrics_router)
     api.include_router(auth_router, prefix=API_PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     api.include_router(ingest_router, prefix=API_PREFIX)
+    # Routes are tried in this order, one by one: what is asked most often stands first.
+    for openai, guard in ((openai_router, require_caller), (fine_tuning_router, require_user)):
+        api.include_router(openai, dependencies=[Depends(guard), Depends(refuse_unknown_parameters)])
     for router in ROUTERS:
         api.include_router(
             router,
@@ -156,8 +161,6 @@ def _assemble() -> APIRouter:
             dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
             responses={403: ERROR_RESPONSES[403]},
         )
-    for openai, guard in ((openai_router, require_caller), (fine_tuning_router, require_user)):
-        api.include_router(openai, dependencies=[Depends(guard), Depends(refuse_unknown_parameters)])
     return api
 
 

@@ -43,7 +43,7 @@ def reject_cross_site(request: Request) -> None:
         raise CrossSiteRequest(f"Requests with the session cookie must include the {CLIENT_HEADER} header.")
 
 
-def require_bearer(bearer: BearerDep) -> str:
+async def require_bearer(bearer: BearerDep) -> str:
     """The bearer token as sent; its meaning is checked by the caller."""
     if bearer is None:
         raise NotLoggedIn

@@ -1,4 +1,7 @@
-"""What endpoints ask for: a transaction, the settings, the task queue."""
+"""What endpoints ask for: a transaction, the settings, the task queue.
+
+What only reads an attribute is ``async``: FastAPI runs anything else in a thread, for every request.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -11,17 +14,17 @@ from trellis_api.core.settings import Settings
 from trellis_api.core.tasks import TaskQueue
 
 
-def _database(request: Request) -> Database:
+async def _database(request: Request) -> Database:
     database: Database = request.app.state.database
     return database
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     settings: Settings = request.app.state.settings
     return settings
 
 
-def _tasks(request: Request) -> TaskQueue:
+async def _tasks(request: Request) -> TaskQueue:
     tasks: TaskQueue = request.app.state.tasks
     return tasks
 

@@ -22,7 +22,7 @@ def install_probes(app: FastAPI, settings: Settings, database: Database) -> Prob
     return probes
 
 
-def _probes(request: Request) -> Probes:
+async def _probes(request: Request) -> Probes:
     probes: Probes = request.app.state.probes
     return probes
 

@@ -3,13 +3,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import aiohttp
-from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 from trellis_contracts import tasks as task_names
 from trellis_contracts.attempt import ENGINE_KEY_FILE
@@ -18,6 +16,7 @@ from trellis_contracts.states import JobState
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.core.shared_lookups import SharedLookups
 from trellis_api.core.tasks import TaskQueue
 from trellis_api.endpoints import repository, service
 from trellis_api.endpoints.errors import (
@@ -76,7 +75,7 @@ class Engines:
         self._noted_at: dict[str, float] = {}
         #: When the engine of a job's attempt was last seen alive.
         self._seen_at: dict[tuple[str, int], float] = {}
-        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
+        self._lookups = SharedLookups()
 
     @property
     def client(self) -> aiohttp.ClientSession:
@@ -129,7 +128,7 @@ class Engines:
         while True:
             found: tuple[Endpoint, Job, Engine | None]
             try:
-                found = await self._once(self._look, name, asked_attempt, is_embedding)
+                found = await self._lookups.get(self._look, name, asked_attempt, is_embedding)
             except EndpointStopping as error:  # the engine that an adapter is to share: it starts anew then
                 explanation = error.message
             else:
@@ -154,18 +153,8 @@ class Engines:
         is_noted = now - self._noted_at.get(engine.endpoint_id, -_NOTE_S) < _NOTE_S
         if is_noted and now - self._seen_at.get(run, -_SEEN_S) < _SEEN_S:
             return True
-        is_alive: bool = await self._once(self._check, engine)
+        is_alive: bool = await self._lookups.get(self._check, engine)
         return is_alive
-
-    async def _once(self, look: Callable[..., Any], *what: Hashable) -> Any:
-        """The result of a look at the database, shared by all who ask for the same while it is under way."""
-        key = (look.__name__, *what)
-        task = self._under_way.get(key)
-        if task is None:
-            task = asyncio.create_task(run_in_threadpool(look, *what))
-            self._under_way[key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(key))
-        return await asyncio.shield(task)
 
     def _look(
         self, name: str, asked_attempt: int | None, is_embedding: bool

@@ -34,7 +34,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _engines(request: Request) -> Engines:
+async def _engines(request: Request) -> Engines:
     engines: Engines = request.app.state.engines
     return engines
 

@@ -79,6 +79,7 @@ def test_a_launch_is_refused_while_the_disk_is_full_or_read_only(small_disk: Pat
 
 
 def test_a_queued_job_is_not_started_on_a_disk_that_became_full(rig: Any) -> None:
+    rig.starter()  # a worker writes its dataset
     rig.kill("worker", "beat")
     job = rig.launch("sft", "queued before the disk was full", total_steps=3)
 

@@ -28,7 +28,7 @@ from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free
 
 STREAMS = 64
-ROUNDS = 3
+ROUNDS = 9
 TOKENS = 64
 #: First token at most, and tokens a second at least, as a share of what the bare engine does.
 FIRST_TOKEN_BOUND, SPEED_BOUND = 1.1, 0.9
@@ -91,9 +91,10 @@ def measure_serving(platform: LightPlatform, model: Path | None = None) -> Itera
     """
     with _engine(platform, model) as bare:
         ours = _make_endpoint(platform, bare)
-        asyncio.run(run_round(bare, 0))  # warms the engine up
+        for address in (bare, ours):  # warms both up
+            asyncio.run(run_round(address, 0))
         pairs = [
-            (asyncio.run(run_round(bare, number)), asyncio.run(run_round(ours, number)))
+            (asyncio.run(run_round(bare, number)), asyncio.run(run_round(ours, ROUNDS + number)))
             for number in range(1, ROUNDS + 1)
         ]
     yield from compare(pairs, prefix="serving" if model is None else "serving_real_model")

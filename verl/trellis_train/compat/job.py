@@ -2,7 +2,7 @@
 
 import os
 
-from trellis_train.compat import isolation, queue_schema
+from trellis_train.compat import isolation
 from trellis_train.compat.applying import apply
 
 MODULE_NAME = __name__
@@ -11,7 +11,6 @@ MODULE_NAME = __name__
 def install() -> None:
     """Install the changes, once; they take effect when the engines' modules are imported."""
     apply(isolation.GROUP)
-    apply(queue_schema.GROUP)
 
 
 if os.environ.get(isolation.RUN_VARIABLE):

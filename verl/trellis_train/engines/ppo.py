@@ -13,7 +13,7 @@ from typing import Any
 from trellis_contracts.events import ProgressEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
-from trellis_train.compat import isolation, job, queue_schema, trainer_methods
+from trellis_train.compat import isolation, job, trainer_methods
 from trellis_train.compat.applying import require_group
 from trellis_train.engines.cluster import connect, job_environment
 from trellis_train.engines.hydra_config import compose_config
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     # It imports on another core while this process does.
     layer.prepare()
     # Here and not in the run's processes, where it would end them one by one.
-    require_group(isolation.GROUP, queue_schema.GROUP, trainer_methods.GROUP)
+    require_group(isolation.GROUP, trainer_methods.GROUP)
     job.install()
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))

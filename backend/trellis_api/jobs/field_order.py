@@ -68,10 +68,14 @@ def best_value(key: str) -> ColumnElement[float | None]:
 
 
 def _parameter(name: str, *, is_word: bool, dialect: str) -> ColumnElement[Any]:
-    """What a training was given; else its preset's value, else its recipe's default."""
+    """What a training was given; else its preset's value, else its recipe's default.
+
+    Words are in small letters, as names are: databases differ in where they put capitals.
+    """
     kind, value = _read_json(name, is_word=is_word, dialect=dialect)
     given = case((kind.is_(None), _default(name, is_word=is_word)), else_=value)
-    return case((col(Job.kind) == TRAIN, given), else_=null())
+    found: ColumnElement[Any] = case((col(Job.kind) == TRAIN, given), else_=null())
+    return func.lower(found) if is_word else found
 
 
 def _read_json(name: str, *, is_word: bool, dialect: str) -> tuple[ColumnElement[Any], ColumnElement[Any]]:

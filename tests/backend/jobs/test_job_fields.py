@@ -143,6 +143,22 @@ def test_parameters_that_are_words_sort_as_words(client: TestClient, make_job: C
     assert found[3] == "sft"
 
 
+def test_words_are_sorted_in_both_directions_whatever_their_capitals(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    for value in ("Zeta", "alpha", "Beta", "beta"):
+        make_job(name=value, recipe="sft", params={"lora_targets": value})
+    make_job(name="null", recipe="sft", params={"lora_targets": None})
+    make_job(name="export", kind="export")
+
+    rising = names(client, sort="parameters.lora_targets", order="asc")
+    falling = names(client, sort="parameters.lora_targets", order="desc")
+
+    assert [name.lower() for name in rising[:4]] == ["alpha", "beta", "beta", "zeta"]
+    assert falling[:4] == rising[3::-1]
+    assert {*rising[4:]} == {*falling[4:]} == {"null", "export"}
+
+
 def test_fields_take_no_query_for_each_job(
     client: TestClient, database: Database, make_job: Callable[..., str]
 ) -> None:

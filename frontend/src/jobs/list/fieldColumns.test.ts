@@ -36,6 +36,15 @@ describe('parameters and metrics as columns', () => {
     expect(toQuery(view).fields).toBeUndefined()
   })
 
+  it('begin at A where they are words, and turn round when chosen again', () => {
+    const words = nextOrder(readView({}), 'parameters.loss_type', ['sigmoid', null, undefined, 'hinge'])
+
+    expect(words.isRising).toBe(true)
+    expect(nextOrder(words, 'parameters.loss_type', ['sigmoid']).isRising).toBe(false)
+    expect(nextOrder(readView({}), 'parameters.lora_rank', [8, null]).isRising).toBe(false)
+    expect(nextOrder(readView({}), 'parameters.loss_type', [null]).isRising).toBe(false)
+  })
+
   it('are those of trainings', () => {
     expect(isField('created')).toBe(false)
     expect(shownIn(['state', LOSS, 'curve'], false, true)).toEqual(['state'])

@@ -117,7 +117,8 @@ export function useJobList(hasPrice: () => boolean) {
     // Values of different metrics say nothing beside each other: the one that most rows show is sorted by.
     const metric = isByMetric ? (view.value.metric ?? commonest(shownKeys.value)) : view.value.metric
     if (isByMetric && metric === null) return
-    setView({ ...nextOrder(view.value, sort), metric, isGrouped: view.value.isGrouped && sort === view.value.sort })
+    const shown = isField(sort) ? jobs.value.map((job) => job.fields[sort]) : []
+    setView({ ...nextOrder(view.value, sort, shown), metric, isGrouped: view.value.isGrouped && sort === view.value.sort })
   }
 
   /** Under headings, or not (null). */

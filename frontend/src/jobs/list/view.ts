@@ -60,7 +60,15 @@ export const VIEW_KEYS = [...FILTER_KEYS, 'sort', 'order', 'grouped', 'baseline'
 
 const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>(['name', 'recipe', 'model', 'dataset', 'state', 'tags'])
 
-/** A column that is chosen again turns round; words begin at A, figures and dates at the greatest. */
-export function nextOrder(view: Pick<ListView, 'sort' | 'isRising'>, sort: JobSort): Pick<ListView, 'sort' | 'isRising'> {
-  return { sort, isRising: view.sort === sort ? !view.isRising : RISING_FIRST.has(sort) }
+/**
+ * A column that is chosen again turns round; words begin at A, figures and dates at the greatest.
+ * `shown` are the values of a parameter or metric in the rows so far: they tell which of the two it is.
+ */
+export function nextOrder(view: Pick<ListView, 'sort' | 'isRising'>, sort: JobSort, shown: readonly unknown[] = []): Pick<ListView, 'sort' | 'isRising'> {
+  return { sort, isRising: view.sort === sort ? !view.isRising : RISING_FIRST.has(sort) || areWords(shown) }
+}
+
+function areWords(values: readonly unknown[]): boolean {
+  const known = values.filter((value) => value !== null && value !== undefined)
+  return known.length > 0 && known.every((value) => typeof value === 'string')
 }

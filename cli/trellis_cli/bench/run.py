@@ -6,6 +6,7 @@ from pathlib import Path
 
 from trellis_cli.bench import api, grpo, training
 from trellis_cli.bench.browse import measure_browse
+from trellis_cli.bench.comparison import measure_comparison
 from trellis_cli.bench.cpu_layer import measure_cpu_layer
 from trellis_cli.bench.data.run import DEFAULT_ROWS, measure_data
 from trellis_cli.bench.eval_samples import measure_samples
@@ -27,6 +28,7 @@ API_BENCHMARKS: dict[str, Callable[[LightPlatform], Result]] = {
     "post_jobs": api.measure_post_jobs,
     "ingest": api.measure_ingest,
     "chart_million_points": api.measure_chart,
+    "compare_20_runs": measure_comparison,
     "event_to_browser": api.measure_event,
 }
 #: Measured together: one run of each side gives both figures.

@@ -196,7 +196,8 @@ def check_starts(jobs: Sequence[JobFacts], windows: Sequence[Window], now: float
                 state = "started" if moment else f"still {job.state}"
                 expected = f"{job.name} starts within {STARTED_WITHIN_S:.0f} s of a free slot"
                 findings.append(Finding("next job runs", expected, f"{state} after {waited_s:.0f} s"))
-        free_since = job.finished_at if job.is_over else None
+        if job.launched_at is not None or not job.is_over:  # one that was stopped in the queue held no slot
+            free_since = job.finished_at if job.is_over else None
     return findings
 
 

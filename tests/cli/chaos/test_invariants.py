@@ -147,6 +147,11 @@ def test_a_job_that_starts_late_on_a_free_slot_is_found() -> None:
     # Behind one that runs it waits as long as that takes.
     running = job(state="running", finished_at=None)
     assert invariants.check_starts([running, queued[1]], [], 999.0) == []
+    # One that was stopped in the queue gave no slot back.
+    stopped = job(
+        id="4", name="chaos-4", state="stopped", created_at=104.0, launched_at=None, started_at=None
+    )
+    assert invariants.check_starts([running, stopped, queued[1]], [], 999.0) == []
 
 
 def test_a_slot_that_nobody_holds_any_more_is_found() -> None:

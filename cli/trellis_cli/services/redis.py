@@ -49,6 +49,7 @@ class RedisService(Service):
         return self.platform.layout.data_root / "redis" / "redis.conf"
 
     def prepare(self) -> None:
+        super().prepare()
         state = self.platform.state
         lines = (
             "bind 127.0.0.1",

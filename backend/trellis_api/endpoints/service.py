@@ -85,7 +85,9 @@ def start(
     row = existing[0] if existing else _new_row(found, target)
     _apply(row, request)
     row.name = _public_name(found)
-    host = adapter and _find_host(session, settings, row=row, adapter=adapter, request=request)
+    host: tuple[Endpoint, Job] | None = None
+    if adapter is not None:
+        host = _find_host(session, settings, row=row, adapter=adapter, request=request)
     if adapter is not None and host is not None:
         job = sharing.share_engine(row, host, digest=adapter.digest)
     else:

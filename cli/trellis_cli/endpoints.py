@@ -56,6 +56,9 @@ def start(
     endpoint = client.post(f"{path_of(client, model)}/endpoint", body)
     if wait:
         endpoint = wait_until_ready(client, endpoint)
+    if refusal := endpoint["sharing_refusal"]:
+        told = f"it has its own engine, because its base model's engine can't load it: {refusal['reason']}"
+        err.print(told, style="dim", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(endpoint)
     else:

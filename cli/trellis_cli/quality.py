@@ -162,6 +162,9 @@ def chaos(
     minutes: Annotated[
         float, typer.Option(min=0.1, help="How long to inject faults; verification takes a few minutes more.")
     ] = 30,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="End after this many faults, if --minutes aren't over before.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed produces the same faults.")] = 1,
     fault: Annotated[
         list[str] | None,
@@ -173,12 +176,23 @@ def chaos(
             help="An empty PostgreSQL database, postgresql://user:password@host/name; default: SQLite."
         ),
     ] = None,
+    endpoints: Annotated[
+        bool, typer.Option(help="Serve the starter model and send it chat requests all the time.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Inject random faults under load and check that nothing is lost, duplicated or stuck."""
     from trellis_cli.chaos.command import run_chaos
 
-    is_held = run_chaos(minutes=minutes, seed=seed, kinds=fault or [], database_url=database, is_json=as_json)
+    is_held = run_chaos(
+        minutes=minutes,
+        count=count,
+        seed=seed,
+        kinds=fault or [],
+        database_url=database,
+        has_endpoint=endpoints,
+        is_json=as_json,
+    )
     raise typer.Exit(ExitCode.OK if is_held else ExitCode.FAILED)
 
 

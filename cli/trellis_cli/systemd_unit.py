@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from trellis_contracts.private_files import write_private
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import out
@@ -89,9 +90,7 @@ def install_service(
         return
     platform.layout.prepare()
     # It may hold passwords.
-    with open(os.open(environment_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-        handle.write(environment)
-    environment_file.chmod(0o600)
+    write_private(environment_file, environment)
     try:
         unit_path.parent.mkdir(parents=True, exist_ok=True)
         unit_path.write_text(unit)

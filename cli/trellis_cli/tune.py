@@ -10,6 +10,7 @@ import typer
 from trellis_api.core.settings import Settings
 from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import AUXILIARY_KEYS_FILE
+from trellis_contracts.private_files import write_private
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import JobSpec
 
@@ -190,8 +191,7 @@ def _write_keys(spec: JobSpec) -> None:
         raise Problem(f"no key in the variable {', '.join(missing)}", exit_code=ExitCode.USAGE)
     if named:
         path = Path(spec.attempt_dir) / AUXILIARY_KEYS_FILE
-        path.touch(mode=0o600)
-        path.write_text(json.dumps({name: os.environ[variable] for name, variable in named.items()}))
+        write_private(path, json.dumps({name: os.environ[variable] for name, variable in named.items()}))
 
 
 def _rows(rows: dict[str, Any]) -> LocalRows:

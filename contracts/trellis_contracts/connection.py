@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from trellis_contracts.private_files import write_private
+
 URL_VARIABLE, TOKEN_VARIABLE = "TRELLIS_URL", "TRELLIS_TOKEN"
 #: A command that is told which platform of this machine it is for does not look at the file.
 LOCAL_VARIABLES = ("TRELLIS_DATA_ROOT", "TRELLIS_PORT")
@@ -50,12 +52,7 @@ def write_connection(connection: Connection, environment: Mapping[str, str] = os
     """Store a connection for the commands and scripts of this user; where it lies."""
     path = locate_connection(environment)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}")
-    # Private before anything is in it.
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(connection.model_dump_json(indent=2) + "\n")
-    draft.replace(path)
+    write_private(path, connection.model_dump_json(indent=2) + "\n")
     return path
 
 

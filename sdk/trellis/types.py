@@ -663,6 +663,7 @@ class EndpointRead(TypedDict):
     queue_position: int | None
     run_id: str
     shares_engine_of: NamedReference | None
+    sharing_refusal: SharingRefusal | None
     slots: int
     state: EndpointState
     state_since: str
@@ -2033,6 +2034,13 @@ class Search(TypedDict):
 
     method: Literal["grid", "random", "bayesian", "asha"]
     seed: int
+
+
+class SharingRefusal(TypedDict):
+    """Why an adapter isn't served by its base model's engine."""
+
+    reason: str
+    retry_at: str
 
 
 class StageCreate(TypedDict):

@@ -7,6 +7,7 @@ import pytest
 from trellis_cli.services.layout import settle_ray_ports
 from trellis_cli.services.platform import Platform, load_platform
 from trellis_cli.services.ray import RayService
+from trellis_cli.services.redis import RedisService
 from trellis_contracts.recipe import Engine
 from trellis_recipes.placement import entrypoint_demand, total_demand
 
@@ -58,6 +59,24 @@ def test_the_cluster_has_a_token_of_its_own(platform: Platform) -> None:
     assert path.is_relative_to(platform.settings.data_root)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(path.read_text()) >= 32
+
+
+def test_links_in_the_places_of_passwords_and_tokens_lead_none_of_them_elsewhere(
+    platform: Platform, tmp_path: Path
+) -> None:
+    layout, elsewhere = platform.layout, tmp_path / "elsewhere"
+    planted = [layout.state_path, layout.state_path.with_suffix(".tmp")]
+    planted += [layout.data_root / "redis" / "redis.conf", layout.ray_token_path]
+    for path in planted:
+        path.symlink_to(elsewhere)
+
+    layout.write_state(platform.state)
+    RedisService(platform).prepare()
+    with pytest.raises(FileNotFoundError):
+        layout.ray_token()
+
+    assert not elsewhere.exists()
+    assert platform.state.redis_password in layout.state_path.read_text()
 
 
 def test_jobs_report_to_the_address_that_the_api_listens_on(

@@ -1,14 +1,13 @@
 """The admin token's file: written once, readable by its owner alone, and the truth for the database."""
 
-import os
 from pathlib import Path
+
+from trellis_contracts.private_files import OWNER_ONLY, create_private
 
 from trellis_api.auth import repository
 from trellis_api.auth.secrets import ADMIN_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.auth.service import ADMIN
 from trellis_api.core.database import Database
-
-OWNER_ONLY = 0o600
 
 
 def ensure_admin_token(database: Database, *, path: Path) -> str:
@@ -37,17 +36,5 @@ def _read(path: Path) -> str | None:
 def _create(path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     token = new_secret(ADMIN_TOKEN_PREFIX)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        # A link fails where the file exists: of two processes that start together one token wins.
-        os.link(draft, path)
-    except FileExistsError:
-        token = _read(path) or token
-    finally:
-        draft.unlink()
-    return token
+    # Of two processes that start together one token wins.
+    return token if create_private(path, token + "\n") else _read(path) or token

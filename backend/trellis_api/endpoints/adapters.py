@@ -1,5 +1,6 @@
 """Adapters that the engine of their base model can serve beside it and beside each other (vLLM's LoRA)."""
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class Adapter:
     rank: int
     #: Whether vLLM can add it to its base at run time; others are merged into a copy of the base.
     is_plain: bool
+    #: Of all that decides whether an engine can load it: its files, and the operator's limits.
+    digest: str
 
 
 def is_adapter(model: Model) -> bool:
@@ -63,7 +66,9 @@ def find_adapter(session: Session, settings: Settings, target: Target) -> Adapte
     if base is None or not base.path:
         return None
     config = _read_config(folder)
-    return Adapter(base, rank=_find_rank(config), is_plain=_is_plain(config))
+    return Adapter(
+        base, rank=_find_rank(config), is_plain=_is_plain(config), digest=_compute_digest(settings, folder)
+    )
 
 
 def choose_max_rank(session: Session, settings: Settings, *, base_id: str, at_least: int = 0) -> int | None:
@@ -131,6 +136,17 @@ def _read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointNotFound("The adapter's configuration can't be read.") from error
     return found if isinstance(found, dict) else {}
+
+
+def _compute_digest(settings: Settings, folder: Path) -> str:
+    """By sizes and times of the files: what is written anew has another one."""
+    try:
+        stats = [(str(path.relative_to(folder)), path.stat()) for path in sorted(folder.rglob("*"))]
+    except OSError as error:
+        raise CheckpointNotFound("The adapter's files can't be read.") from error
+    files = [(name, each.st_size, each.st_mtime_ns) for name, each in stats]
+    limits = (settings.endpoint_max_adapters, settings.resolved_platform)
+    return hashlib.sha256(json.dumps([limits, files]).encode()).hexdigest()
 
 
 def _find_rank(config: dict[str, Any]) -> int:

@@ -28,8 +28,13 @@ class Endpoint(SQLModel, table=True):
     load_id: str | None = Field(default=None, max_length=32)
     asked_attempt: int | None = None
     asked_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    #: Why the engine of the base model can't serve the adapter, which is merged for its own from then on.
+    #: What the latest request was about: the adapter's files and the limits (``adapters.Adapter.digest``).
+    asked_with: str | None = Field(default=None, max_length=64)
+    #: Why the engine of the base model can't serve the adapter, which has its own as long as this holds
+    #: (``sharing.is_refused``); when it was refused, and by which run of that engine.
     refusal: str | None = Field(default=None, max_length=500)
+    refused_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    refused_by: str | None = Field(default=None, max_length=64)
     #: When the adapter was last unloaded from a running engine, and why: "idle" or "request".
     unloaded_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     unloaded_for: str | None = Field(default=None, max_length=16)

@@ -6,11 +6,12 @@ from typing import Literal
 
 from sqlmodel import Session
 
+from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints import repository, service
+from trellis_api.endpoints import repository, service, sharing
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.schemas import EndpointRead, EndpointState
+from trellis_api.endpoints.schemas import EndpointRead, EndpointState, SharingRefusal
 from trellis_api.jobs import presentation
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_job_names
@@ -77,6 +78,7 @@ def _present(
         run_id=job.id,
         attempt=job.attempt,
         shares_engine_of=NamedReference(id=job.model_id, name=models.get(job.model_id)) if shares else None,
+        sharing_refusal=_present_refusal(row),
         state=state,
         phase=job.phase if state == EndpointState.STARTING else None,
         state_since=_since(row, job, state),
@@ -92,6 +94,13 @@ def _present(
         can_start=state in _OVER and is_there,
         can_stop=is_up if shares else job.state in STOPPABLE,
     )
+
+
+def _present_refusal(row: Endpoint) -> SharingRefusal | None:
+    until = sharing.refused_until(row)
+    if row.refusal is None or until is None or until <= utc_now():
+        return None
+    return SharingRefusal(reason=row.refusal, retry_at=until)
 
 
 def _stopped_by(row: Endpoint, job: Job, state: EndpointState) -> Literal["idle", "request"] | None:

@@ -40,6 +40,16 @@ class EndpointStart(BaseModel):
     )
 
 
+class SharingRefusal(BaseModel):
+    """Why an adapter isn't served by its base model's engine."""
+
+    reason: str = Field(description="The engine's words.")
+    retry_at: datetime = Field(
+        description="The next start after this time tries the base model's engine again; so does one after "
+        "that engine restarted, the adapter's files changed, or TRELLIS_ENDPOINT_MAX_ADAPTERS changed."
+    )
+
+
 class EndpointRead(BaseModel):
     """An endpoint and its state."""
 
@@ -53,6 +63,9 @@ class EndpointRead(BaseModel):
     attempt: int
     shares_engine_of: NamedReference | None = Field(
         description="The base model whose engine serves this adapter; null if it has its own engine."
+    )
+    sharing_refusal: SharingRefusal | None = Field(
+        description="Set if the base model's engine couldn't load this adapter, so it has its own engine."
     )
     state: EndpointState
     phase: str | None = Field(description="Start-up phase; null while queued.")

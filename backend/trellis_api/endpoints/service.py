@@ -85,9 +85,13 @@ def start(
     row = existing[0] if existing else _new_row(found, target)
     _apply(row, request)
     row.name = _public_name(found)
-    wants_host = adapter is not None and row.refusal is None
-    host = _find_host(session, settings, adapter=adapter, request=request) if adapter and wants_host else None
-    job = sharing.share_engine(row, host) if host else _give_engine(session, settings, row=row, found=found)
+    host: tuple[Endpoint, Job] | None = None
+    if adapter is not None:
+        host = _find_host(session, settings, row=row, adapter=adapter, request=request)
+    if adapter is not None and host is not None:
+        job = sharing.share_engine(row, host, digest=adapter.digest)
+    else:
+        job = _give_engine(session, settings, row=row, found=found)
     repository.add_endpoint(session, row)
     if existing is None:
         service.announce(session, job=job)
@@ -206,7 +210,7 @@ def _is_host(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _find_host(
-    session: Session, settings: Settings, *, adapter: Adapter, request: EndpointStart
+    session: Session, settings: Settings, *, row: Endpoint, adapter: Adapter, request: EndpointStart
 ) -> tuple[Endpoint, Job] | None:
     """The endpoint of an adapter's base model, started if needed; None where its engine can't serve it."""
     if settings.endpoint_max_adapters == 0 or not adapter.is_plain:
@@ -215,10 +219,15 @@ def _find_host(
     existing = find_of_target(session, base)
     if existing is not None:
         existing = existing[0], service.get_locked_job(session, job_id=existing[1].id)
-        state = state_of(*existing)
+    state = state_of(*existing) if existing else EndpointState.STOPPED
+    is_up = state in {EndpointState.STARTING, EndpointState.READY}
+    if sharing.is_refused(row, digest=adapter.digest, running=existing[1] if existing and is_up else None):
+        return None
+    sharing.forget_refusal(row)
+    if existing is not None:
         if state == EndpointState.STOPPING:
             raise EndpointStopping("The base model's endpoint is stopping. Retry once it has stopped.")
-        if state in {EndpointState.STARTING, EndpointState.READY}:
+        if is_up:
             return existing if sharing.can_load(existing[0], rank=adapter.rank, request=request) else None
     as_it_was = as_last_asked(existing[0]) if existing else EndpointStart()
     if request.max_model_len not in {None, as_it_was.max_model_len}:

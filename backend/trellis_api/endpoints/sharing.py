@@ -6,7 +6,7 @@ event. Request and answer bear the same identity (``load_id``), so an answer tha
 
 import logging
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from sqlmodel import Session
@@ -24,13 +24,19 @@ log = logging.getLogger(__name__)
 
 #: A ready engine that has not answered a request to load for so long never will.
 LOST_AFTER = timedelta(minutes=10)
+#: A refusal holds for so long, unless something changes: its reason may have been short of memory or disk.
+REFUSED_FOR = timedelta(days=1)
 _MAX_REASON = 500
 
 
-def share_engine(row: Endpoint, host: tuple[Endpoint, Job]) -> Job:
-    """Let the engine of ``host`` load the row's adapter: the reply to its next heartbeat names it."""
+def share_engine(row: Endpoint, host: tuple[Endpoint, Job], *, digest: str) -> Job:
+    """Let the engine of ``host`` load the row's adapter: the reply to its next heartbeat names it.
+
+    ``digest`` tells what is asked for: where it is refused, something else is worth another try.
+    """
     engine, job = host
     forget_address(row)
+    row.asked_with = digest
     row.job_id, row.engine_id, row.max_lora_rank = job.id, engine.id, None
     row.load_id, row.asked_attempt, row.asked_at = secrets.token_hex(8), job.attempt, utc_now()
     row.unloaded_at = row.unloaded_for = None
@@ -70,13 +76,35 @@ def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEven
 
 
 def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -> None:
-    """Leave the engine that ``job`` runs for one that serves the merged weights alone, now and later."""
+    """Leave the engine that ``job`` runs for one that serves the merged weights alone."""
     log.warning("endpoint %s gets an engine of its own: %s", row.id, reason)
     own = add_own_job(session, row=row, model_id=job.model_id, slots=job.gpus)
-    row.refusal = reason[:_MAX_REASON]
+    row.refusal, row.refused_at, row.refused_by = reason[:_MAX_REASON], utc_now(), service.submission_id(job)
     session.add(row)
     session.flush()
     service.announce(session, job=own)
+
+
+def is_refused(row: Endpoint, *, digest: str, running: Job | None) -> bool:
+    """Whether the base model's engine would refuse an adapter again, for all that is known.
+
+    It may not after a day, with other files, other limits, or in another run of the engine. ``running`` is
+    that run; none is started for the sake of a try.
+    """
+    until = refused_until(row)
+    if until is None or utc_now() >= until or row.asked_with != digest:
+        return False
+    return running is None or service.submission_id(running) == row.refused_by
+
+
+def forget_refusal(row: Endpoint) -> None:
+    """Let the base model's engine be asked again."""
+    row.refusal = row.refused_at = row.refused_by = None
+
+
+def refused_until(row: Endpoint) -> datetime | None:
+    """When a refusal is forgotten at the latest; None without one."""
+    return row.refused_at + REFUSED_FOR if row.refusal is not None and row.refused_at is not None else None
 
 
 def is_lost(row: Endpoint, host: Endpoint, job: Job) -> bool:

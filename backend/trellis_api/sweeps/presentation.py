@@ -7,11 +7,11 @@ from typing import Any
 from sqlmodel import Session
 from trellis_contracts.states import JobState
 
-from trellis_api.core.columns import utc_now
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.presentation import present_progress
 from trellis_api.jobs.repository import map_jobs, sum_earlier_run_times
+from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.models.repository import map_model_names
 from trellis_api.sweeps import importance, measuring, repository
@@ -155,5 +155,4 @@ def _present_run(run: SweepRun, jobs: dict[str, Job], earlier: dict[str, float])
 def _duration_s(job: Job, earlier: dict[str, float]) -> float | None:
     if job.started_at is None:
         return earlier.get(job.id)
-    seconds = ((job.finished_at or utc_now()) - job.started_at).total_seconds()
-    return round(seconds + earlier.get(job.id, 0.0), 1)
+    return round(current_run_s(job) + earlier.get(job.id, 0.0), 1)

@@ -1,6 +1,7 @@
 """The campaign: strike, release, wait until all is well, look at what must hold; again until time is up."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,6 +9,7 @@ from typing import Any
 
 from trellis_cli.chaos import invariants
 from trellis_cli.chaos.accounts import read_kept, read_own
+from trellis_cli.chaos.chats import Chat
 from trellis_cli.chaos.fault import Fault, MissedError
 from trellis_cli.chaos.faults import FAULTS, list_kinds
 from trellis_cli.chaos.ground import Ground
@@ -15,6 +17,7 @@ from trellis_cli.chaos.invariants import Finding, JobFacts, Window
 from trellis_cli.chaos.load import Load
 from trellis_cli.chaos.plan import PlannedFault, plan_faults
 from trellis_cli.chaos.run_ends import RunEnds
+from trellis_cli.chaos.serving import Serving
 from trellis_cli.errors import Problem
 from trellis_cli.services.supervisor import Say
 
@@ -61,6 +64,9 @@ class Outcome:
     violations: list[Violation] = field(default_factory=list)
     jobs: dict[str, int] = field(default_factory=dict)
     answers: dict[str, int] = field(default_factory=dict)
+    #: Chat requests by how they ended, and the longest in seconds.
+    chats: dict[str, int] = field(default_factory=dict)
+    slowest_chat_s: float | None = None
     #: Whether it came to its end, and was not interrupted.
     is_complete: bool = False
 
@@ -74,33 +80,49 @@ class Campaign:
     """One platform, one load, one seed."""
 
     def __init__(
-        self, ground: Ground, load: Load, seed: int, say: Say, *, wanted: Sequence[str] = ()
+        self,
+        ground: Ground,
+        load: Load,
+        seed: int,
+        say: Say,
+        *,
+        wanted: Sequence[str] = (),
+        has_endpoint: bool = True,
     ) -> None:
         """``wanted`` are the kinds of faults; none named are all."""
         self._ground, self._load, self._say = ground, load, say
-        possible, left_out = list_kinds(is_on_sqlite=ground.is_on_sqlite, disk=ground.disk)
+        possible, left_out = list_kinds(
+            is_on_sqlite=ground.is_on_sqlite, disk=ground.disk, has_endpoint=has_endpoint
+        )
         kinds = [kind for kind in possible if kind in wanted or not wanted]
         if not kinds:
             raise Problem("; ".join(f"{kind} is not possible here: {left_out[kind]}" for kind in wanted))
         self._plan = plan_faults(seed, kinds)
         self.outcome = Outcome(seed, "sqlite" if ground.is_on_sqlite else "postgresql", left_out)
+        self._has_endpoint = has_endpoint
+        self._serving: Serving | None = None
         self._windows: list[Window] = []
         self._run_ends = RunEnds(ground.runs)
         #: Jobs that were looked over after their end.
         self._looked_over: set[str] = set()
         self._reported: set[tuple[str, str]] = set()
 
-    def run(self, minutes: float) -> None:
-        """Strike until the time is over, then let everything come to its end."""
+    def run(self, minutes: float, count: int | None = None) -> None:
+        """Strike until the time is over or there were so many faults, then let everything come to its end."""
         self._load.prepare()
+        if self._has_endpoint:
+            self._serving = Serving(self._ground, self._load.model_id)
+            self._serving.start()
+            self._say("the endpoint is ready")
         self._load.start()
         self._run_ends.start()
         ends = time.monotonic() + 60 * minutes
         try:
-            while time.monotonic() < ends:
+            while time.monotonic() < ends and len(self.outcome.struck) != count:
                 self._strike(next(self._plan))
             self._load.ask_for_no_more()
             self._wait("all jobs have finished", _DRAIN_TIMEOUT_S, lambda: not self._list_unfinished())
+            self._stop_serving()
             self._look_over(is_end=True)
             self.outcome.is_complete = True
         except KeyboardInterrupt:
@@ -108,14 +130,28 @@ class Campaign:
         finally:
             self._load.stop()
             self._run_ends.stop()
+            if self._serving is not None:
+                self._serving.end_chats()
         if not self.outcome.is_complete:
             return
         self._look_at_load()
         self._ground.supervisor.down()
         self._report(invariants.check_left(*self._ground.list_left_at_end()))
 
+    def _stop_serving(self) -> None:
+        """Let the endpoint show that it is as it was before the first fault, and end it."""
+        serving = self._serving
+        if serving is None:
+            return
+        now = time.time()
+        within_s = invariants.ENDPOINT_ANSWERS_WITHIN_S
+        self._wait("the endpoint answers again", within_s, lambda: serving.is_answering(now))
+        serving.ask_to_stop()
+        self._wait("the endpoint has stopped", invariants.SETTLED_WITHIN_S, serving.is_stopped)
+
     def _strike(self, planned: PlannedFault) -> None:
         time.sleep(planned.pause_s)
+        attempt = self._serving.attempt if self._serving else 0
         fault = FAULTS[planned.kind](planned)
         struck = Struck(planned, time.time())
         self.outcome.struck.append(struck)
@@ -130,17 +166,27 @@ class Campaign:
         fault.release(self._ground)
         if fault.frozen_job is not None:
             self._run_ends.note_frozen(fault.frozen_job, struck.at)
-        struck.recovery_s = self._recover(fault, struck)
+        struck.recovery_s = self._recover(fault, struck, attempt)
         self._say(f"{planned.number} {planned.kind}: recovered after {struck.recovery_s:.1f} s")
         self._look_over()
 
-    def _recover(self, fault: Fault, struck: Struck) -> float:
-        """Wait until the platform works again; the answer is how long that took."""
+    def _recover(self, fault: Fault, struck: Struck, attempt: int) -> float:
+        """Wait until the platform works again; the answer is how long that took.
+
+        ``attempt`` is that of the endpoint which the fault found.
+        """
         released = time.time()
         index = len(self._windows)
-        self._windows.append(Window(struck.at, released + _HEALTHY_TIMEOUT_S, fault.ends_runs))
+        ends = (fault.ends_runs, fault.ends_endpoint)
+        self._windows.append(Window(struck.at, released + _HEALTHY_TIMEOUT_S, *ends))
         self._wait("all services respond", _HEALTHY_TIMEOUT_S, self._is_healthy)
-        self._windows[index] = Window(struck.at, time.time(), fault.ends_runs)
+        self._windows[index] = Window(struck.at, time.time(), *ends)
+        if (serving := self._serving) is not None:
+            self._wait(
+                "the endpoint is settled",
+                invariants.ENDPOINT_SETTLED_WITHIN_S,
+                lambda: serving.is_settled(since=released, before=attempt),
+            )
         self._wait("all ended runs are settled", _MOVING_TIMEOUT_S, self._is_settled)
         self._wait("a job runs", _MOVING_TIMEOUT_S, lambda: self._is_moving(released))
         return time.time() - released
@@ -194,6 +240,9 @@ class Campaign:
             used = int(self._ground.client.get("/monitoring/dashboard")["slots"]["used"])
             findings = invariants.check_slots(used, self._list_jobs())
             findings += invariants.check_left(self._ground.list_left(over, is_idle=is_idle), [], [])
+            if self._serving is not None:
+                left, ports = self._serving.list_left(), self._serving.list_ports()
+                findings += invariants.check_left(left, ports, [])
             if not findings or time.monotonic() > deadline:
                 self._report(findings)
                 return
@@ -208,9 +257,16 @@ class Campaign:
         for seen in load.seen:
             self._report(invariants.check_stream(seen.job_id, seen.after, seen.numbers))
         self._report(invariants.check_answers(load.bad_answers, self._windows))
+        if self._serving is not None and self._serving.chats is not None:
+            self._look_at_chats(self._serving.chats.list())
         self.outcome.answers = dict(sorted(load.answers.items()))
         for job in jobs:
             self.outcome.jobs[job.state] = self.outcome.jobs.get(job.state, 0) + 1
+
+    def _look_at_chats(self, chats: list[Chat]) -> None:
+        self._report(invariants.check_chats(chats, self._windows))
+        self.outcome.chats = dict(Counter(chat.outcome for chat in chats).most_common())
+        self.outcome.slowest_chat_s = max((chat.ended_at - chat.begun_at for chat in chats), default=None)
 
     def _report(self, findings: Iterable[Finding]) -> None:
         """Note what is new."""
@@ -249,7 +305,7 @@ class Campaign:
             _read_job(
                 each, asked.total_steps.get(each["name"], 0), is_stop_asked=each["name"] in asked.stopped
             )
-            for each in self._ground.client.pages("/jobs", limit=200)
+            for each in self._ground.client.pages("/jobs", kind="train", limit=200)
         ]
 
 

@@ -14,7 +14,14 @@ from trellis_cli.output import err, print_json
 
 
 def run_chaos(
-    *, minutes: float, seed: int, kinds: Sequence[str], database_url: str | None, is_json: bool
+    *,
+    minutes: float,
+    count: int | None,
+    seed: int,
+    kinds: Sequence[str],
+    database_url: str | None,
+    has_endpoint: bool,
+    is_json: bool,
 ) -> bool:
     """Run a campaign and print what it found; whether everything held."""
     if unknown := set(kinds) - set(FAULTS):
@@ -25,8 +32,8 @@ def run_chaos(
     records: Path | None = None
     with prepared_ground(database_url, _say) as ground:
         load = Load(ground.client, ground.data_root, seed)
-        campaign = Campaign(ground, load, seed, _say, wanted=kinds)
-        campaign.run(minutes)
+        campaign = Campaign(ground, load, seed, _say, wanted=kinds, has_endpoint=has_endpoint)
+        campaign.run(minutes, count)
         if campaign.outcome.violations:
             records = ground.keep_records()
     if is_json:

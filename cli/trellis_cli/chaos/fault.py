@@ -1,5 +1,6 @@
 """What every fault has: it strikes, lasts and is released; and how the runs to break are found."""
 
+import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,8 +14,11 @@ from trellis_cli.chaos.processes import kill_all, list_tree
 from trellis_cli.errors import Problem
 
 Found = TypeVar("Found")
-#: How long a run to break is waited for.
+#: How long a run to break is waited for, and an engine that serves: one that failed is started again by a
+#: request after a minute at the earliest.
 _RUN_TIMEOUT_S = 60.0
+_SERVER_TIMEOUT_S = 180.0
+_SERVER = "trellis_train.serve"
 _POLL_S = 0.1
 
 
@@ -27,6 +31,8 @@ class Fault(ABC):
 
     #: Whether runs may end badly of it.
     ends_runs: ClassVar[bool] = False
+    #: Whether the engine of the endpoint may end of it.
+    ends_endpoint: ClassVar[bool] = False
     #: Seconds between strike and release: shortest and longest.
     lasts_s: ClassVar[tuple[float, float]] = (0.0, 0.0)
 
@@ -60,21 +66,35 @@ def kill_services(ground: Ground, names: Sequence[str]) -> None:
 
 def wait_for_run(ground: Ground) -> tuple[str, psutil.Process]:
     """A job with its supervising process, as soon as there is one."""
-    return _wait(lambda: next(iter(ground.runs.find().items()), None), "no run began")
+    return _wait(lambda: next(iter(ground.find_trainings().items()), None), "no run began")
 
 
 def wait_for_engine(ground: Ground) -> list[psutil.Process]:
     """What the supervising process of a run has started, as soon as there is something."""
     return _wait(
-        lambda: [each for run in ground.runs.find().values() for each in list_tree(run.pid)[1:]],
+        lambda: [each for run in ground.find_trainings().values() for each in list_tree(run.pid)[1:]],
         "no engine began",
     )
 
 
-def _wait(look: Callable[[], Found | None], problem: str) -> Found:
-    deadline = time.monotonic() + _RUN_TIMEOUT_S
+def wait_for_server(ground: Ground) -> list[psutil.Process]:
+    """The server of the endpoint's engine and what it has started, as soon as there is one."""
+    return _wait(lambda: _find_server(ground), "no engine served", _SERVER_TIMEOUT_S)
+
+
+def _find_server(ground: Ground) -> list[psutil.Process]:
+    run = ground.find_serving()
+    for process in list_tree(run.pid)[1:] if run else ():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if _SERVER in process.cmdline():
+                return list_tree(process.pid)
+    return []
+
+
+def _wait(look: Callable[[], Found | None], problem: str, timeout_s: float = _RUN_TIMEOUT_S) -> Found:
+    deadline = time.monotonic() + timeout_s
     while not (found := look()):
         if time.monotonic() > deadline:
-            raise MissedError(f"{problem} within {_RUN_TIMEOUT_S:.0f} s")
+            raise MissedError(f"{problem} within {timeout_s:.0f} s")
         time.sleep(_POLL_S)
     return found

@@ -10,10 +10,20 @@ import psutil
 import redis
 
 from trellis_cli.chaos.disk import SmallDisk
-from trellis_cli.chaos.fault import Fault, MissedError, kill_services, wait_for_engine, wait_for_run
+from trellis_cli.chaos.fault import (
+    Fault,
+    MissedError,
+    kill_services,
+    wait_for_engine,
+    wait_for_run,
+    wait_for_server,
+)
 from trellis_cli.chaos.ground import RUNS_TO_API, TO_DATABASE, WORKERS_TO_RAY, Ground
 from trellis_cli.chaos.plan import PlannedFault
 from trellis_cli.chaos.processes import kill_all, list_tree, signal_all
+
+#: How often what a server has started is killed without it.
+_CORES_ALONE = 0.5
 
 
 class Kill(Fault):
@@ -29,13 +39,13 @@ class KillRay(Kill):
     """The head with everything that runs on it."""
 
     services = ("ray",)
-    ends_runs = True
+    ends_runs = ends_endpoint = True
 
 
 class KillRayLeader(Fault):
     """The head's first process alone: what it started lives on and holds its ports."""
 
-    ends_runs = True
+    ends_runs = ends_endpoint = True
 
     def strike(self, ground: Ground) -> None:
         pid = ground.service("ray").pid
@@ -47,7 +57,7 @@ class KillRayLeader(Fault):
 class KillSeveral(Fault):
     """Two to five services together, drawn."""
 
-    ends_runs = True
+    ends_runs = ends_endpoint = True
 
     def strike(self, ground: Ground) -> None:
         draw = random.Random(self.planned.choice_seed)  # noqa: S311 - to be repeated
@@ -103,7 +113,7 @@ class FreezeRay(Freeze):
 
     service = "ray"
     lasts_s = (1.0, 5.0)
-    ends_runs = True
+    ends_runs = ends_endpoint = True
 
 
 class FreezeRun(Freeze):
@@ -124,6 +134,27 @@ class FreezeEngine(Freeze):
         return wait_for_engine(ground)
 
 
+class KillServer(Fault):
+    """The server of the endpoint's engine with all that it started, or only what it started (drawn)."""
+
+    ends_endpoint = True
+
+    def strike(self, ground: Ground) -> None:
+        server, *cores = wait_for_server(ground)
+        draw = random.Random(self.planned.choice_seed)  # noqa: S311 - to be repeated
+        kill_all(cores if cores and draw.random() < _CORES_ALONE else [server, *cores])
+
+
+class FreezeServer(Freeze):
+    """The server of the endpoint's engine with all that it started, up to longer than it may be silent."""
+
+    lasts_s = (2.0, 40.0)
+    ends_endpoint = True
+
+    def choose(self, ground: Ground) -> list[psutil.Process]:
+        return wait_for_server(ground)
+
+
 class FreezeRunForGood(Fault):
     """A run's supervising process, until the platform ends it."""
 
@@ -137,7 +168,7 @@ class FreezeRunForGood(Fault):
 class Restart(Fault):
     """`./init.sh down`, and `./init.sh` again."""
 
-    ends_runs = True
+    ends_runs = ends_endpoint = True
     lasts_s = (0.0, 5.0)
 
     def strike(self, ground: Ground) -> None:
@@ -150,7 +181,7 @@ class Restart(Fault):
 class FillDisk(Fault):
     """No byte is left on the data root's file system."""
 
-    ends_runs = True
+    ends_runs = ends_endpoint = True
     lasts_s = (2.0, 20.0)
 
     def strike(self, ground: Ground) -> None:
@@ -215,6 +246,8 @@ def _named(base: type[Fault], **attributes: object) -> type[Fault]:
     return type(base.__name__, (base,), attributes)
 
 
+#: Of the endpoint's engine.
+KILL_SERVER, FREEZE_SERVER = "kill-endpoint-engine", "freeze-endpoint-engine"
 #: What may strike, by name. Those of a platform that is not on SQLite, or is, are left out by `list_kinds`.
 FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
     "kill-api": _named(Kill, services=("api",)),
@@ -227,6 +260,7 @@ FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
     "kill-several": KillSeveral,
     "kill-run": KillRun,
     "kill-engine": KillEngine,
+    KILL_SERVER: KillServer,
     "freeze-api": _named(Freeze, service="api"),
     "freeze-worker": _named(Freeze, service="worker"),
     "freeze-beat": _named(Freeze, service="beat"),
@@ -234,6 +268,7 @@ FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
     "freeze-ray": FreezeRay,
     "freeze-run": FreezeRun,
     "freeze-engine": FreezeEngine,
+    FREEZE_SERVER: FreezeServer,
     "freeze-run-for-good": FreezeRunForGood,
     "restart": Restart,
     "fill-disk": FillDisk,
@@ -245,7 +280,9 @@ FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
 }
 
 
-def list_kinds(*, is_on_sqlite: bool, disk: SmallDisk | str) -> tuple[list[str], dict[str, str]]:
+def list_kinds(
+    *, is_on_sqlite: bool, disk: SmallDisk | str, has_endpoint: bool
+) -> tuple[list[str], dict[str, str]]:
     """The kinds that can strike here, and the others with the reason."""
     left_out = {}
     if isinstance(disk, str):
@@ -254,4 +291,6 @@ def list_kinds(*, is_on_sqlite: bool, disk: SmallDisk | str) -> tuple[list[str],
         left_out["cut-database"] = "SQLite has no connections"
     else:
         left_out["lock-database"] = "only SQLite has a database-wide lock"
+    if not has_endpoint:
+        left_out |= dict.fromkeys((KILL_SERVER, FREEZE_SERVER), "no endpoint is served")
     return [kind for kind in FAULTS if kind not in left_out], left_out

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from sqlalchemy import inspect, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_contracts.attempt import ENGINE_KEY_FILE, PREPARED_FOLDER, REWARD_KEYS_FILE
 
+from trellis_cli.chaos.chats import ANSWER_S, WAIT_S
 from trellis_cli.chaos.disk import MIB, SmallDisk, small_disk
 from trellis_cli.chaos.link import Address, Link
 from trellis_cli.chaos.processes import RunFinder, list_remains, list_tree
@@ -41,6 +43,8 @@ _SETTINGS = {
     # One: which job waits for which is then known.
     "TRELLIS_SLOTS": "1",
     "TRELLIS_MIN_FREE_DISK_BYTES": str(64 * MIB),
+    "TRELLIS_ENDPOINT_WAIT_S": str(WAIT_S),
+    "TRELLIS_ENDPOINT_ANSWER_S": str(ANSWER_S),
 }
 _PORTS_TIMEOUT_S = 15.0
 
@@ -58,6 +62,8 @@ class Ground:
     #: Or why there is none.
     disk: SmallDisk | str
     runs: RunFinder = field(init=False)
+    #: The job that runs the engine of the campaign's endpoint.
+    serving_job: str | None = None
 
     def __post_init__(self) -> None:
         self.runs = RunFinder(self.data_root)
@@ -75,6 +81,14 @@ class Ground:
     def service(self, name: str) -> Service:
         """A service by its name."""
         return next(each for each in self.supervisor.services if each.name == name)
+
+    def find_trainings(self) -> dict[str, psutil.Process]:
+        """The supervising process of each job that trains."""
+        return {job: process for job, process in self.runs.find().items() if job != self.serving_job}
+
+    def find_serving(self) -> psutil.Process | None:
+        """The process that supervises the engine of the endpoint."""
+        return None if self.serving_job is None else self.runs.find().get(self.serving_job)
 
     def find_problems(self) -> list[str]:
         """What is wrong with the services now, the supervisor included."""
@@ -94,6 +108,10 @@ class Ground:
     def list_left(self, job_ids: list[str], *, is_idle: bool) -> list[str]:
         """Processes that still work for these jobs; where no job runs, also what is busy on the cluster."""
         return list_left_of(self.supervisor, [f"/jobs/{job_id}/" for job_id in job_ids], is_idle=is_idle)
+
+    def list_naming(self, needles: list[str]) -> list[str]:
+        """Processes of the platform whose command or environment holds one of these texts."""
+        return list_left_of(self.supervisor, needles, is_idle=False)
 
     @property
     def has_records(self) -> bool:

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from trellis_contracts.states import FINISHED, JobState
 
 from trellis_cli.chaos.accounts import Account, Point
+from trellis_cli.chaos.chats import ENDS_WITHIN_S, Chat
 
 #: Within which a job is settled when its run is over, and the next one starts when its slot is free.
 SETTLED_WITHIN_S = 60.0
 STARTED_WITHIN_S = 60.0
 #: A run that stands still is told from one that is slow by waiting.
 FROZEN_SETTLED_WITHIN_S = 120.0
+#: Within which the platform knows how an endpoint stands whose engine died, and answers requests to it again:
+#: a failed one is started by a request after a minute, and then loads its model.
+ENDPOINT_SETTLED_WITHIN_S = 60.0
+ENDPOINT_ANSWERS_WITHIN_S = 240.0
+#: Errors that say how an endpoint stands.
+CLEAR_ERRORS = frozenset({"endpoint_starting", "endpoint_failed", "engine_lost", "engine_silent"})
 _SHOWN = 3
 
 
@@ -33,6 +40,12 @@ class Window:
     ends: float
     #: Whether runs that lived in it may have ended badly.
     ends_runs: bool = False
+    #: Whether the engine of the endpoint may have ended.
+    ends_endpoint: bool = False
+
+    def meets(self, begins: float, ends: float) -> bool:
+        """Whether something was broken between two moments."""
+        return self.begins <= ends and begins <= self.ends
 
 
 @dataclass(frozen=True)
@@ -183,7 +196,8 @@ def check_starts(jobs: Sequence[JobFacts], windows: Sequence[Window], now: float
                 state = "started" if moment else f"still {job.state}"
                 expected = f"{job.name} starts within {STARTED_WITHIN_S:.0f} s of a free slot"
                 findings.append(Finding("next job runs", expected, f"{state} after {waited_s:.0f} s"))
-        free_since = job.finished_at if job.is_over else None
+        if job.launched_at is not None or not job.is_over:  # one that was stopped in the queue held no slot
+            free_since = job.finished_at if job.is_over else None
     return findings
 
 
@@ -220,6 +234,38 @@ def check_stream(job_id: str, after: int, numbers: Sequence[int]) -> list[Findin
     return [
         Finding("streams continue", expected, f"{number} after {before}") for before, number in wrong[:_SHOWN]
     ]
+
+
+def check_chats(chats: Iterable[Chat], windows: Sequence[Window]) -> list[Finding]:
+    """Each request ends in time: with an answer, or with a clear error where the engine may have been hit.
+
+    Without either only while something that the answer passes through is broken.
+    """
+    findings = []
+    for chat in chats:
+        waited_s = undisturbed(chat.begun_at, chat.ended_at, windows)
+        if waited_s > ENDS_WITHIN_S:
+            expected = f"every chat request ends within {ENDS_WITHIN_S:.0f} s"
+            findings.append(Finding("requests end", expected, f"{chat.outcome} after {waited_s:.0f} s"))
+        if not chat.is_answered and not _is_excused(chat, windows):
+            expected = "chat requests are answered unless a fault hit their engine"
+            found = f"{chat.outcome} after {chat.ended_at - chat.begun_at:.0f} s"
+            findings.append(Finding("requests end", expected, found))
+    return findings
+
+
+def _is_excused(chat: Chat, windows: Sequence[Window]) -> bool:
+    if chat.outcome.startswith("500"):
+        return False
+    if any(window.meets(chat.begun_at, chat.ended_at) for window in windows):
+        return True
+    is_clear = chat.outcome.partition(" ")[2] in CLEAR_ERRORS
+    return is_clear and any(
+        each.ends_endpoint
+        and each.begins <= chat.ended_at
+        and undisturbed(each.ends, chat.begun_at, windows) <= ENDPOINT_ANSWERS_WITHIN_S
+        for each in windows
+    )
 
 
 def check_left(processes: Sequence[str], ports: Sequence[int], files: Sequence[str]) -> list[Finding]:

@@ -82,6 +82,11 @@ class Load:
             "dataset": steps.ensure_dataset(self._client, folder / "data" / "sft.jsonl", "addition"),
         }
 
+    @property
+    def model_id(self) -> str:
+        """The starter model, once it is known to the platform."""
+        return self._ids["model"]
+
     def start(self) -> None:
         """Begin all of it."""
         works: list[Callable[[], None]] = [self._submit, self._read_lists, *[self._view] * VIEWERS]
@@ -127,7 +132,8 @@ class Load:
         if self._is_quiet.is_set():
             return
         page = self._ask(
-            "GET /jobs", lambda: self._client.get("/jobs", state=["queued", "launching", "running"])
+            "GET /jobs",
+            lambda: self._client.get("/jobs", kind="train", state=["queued", "launching", "running"]),
         )
         if page is None:
             return
@@ -152,7 +158,9 @@ class Load:
 
     def _view(self) -> None:
         """Follow the job that runs from its first event to its end, through every break of the connection."""
-        page = self._ask("GET /jobs", lambda: self._client.get("/jobs", state="running", limit=1))
+        page = self._ask(
+            "GET /jobs", lambda: self._client.get("/jobs", kind="train", state="running", limit=1)
+        )
         if not page or not page["items"]:
             return
         job_id, position = page["items"][0]["id"], 0

@@ -55,6 +55,8 @@ def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
         "left_out": outcome.left_out,
         "jobs": outcome.jobs,
         "answers": outcome.answers,
+        "chats": outcome.chats,
+        "slowest_chat_s": None if outcome.slowest_chat_s is None else round(outcome.slowest_chat_s, 1),
         "records": str(records) if records else None,
     }
 
@@ -71,6 +73,9 @@ def print_outcome(outcome: Outcome, records: Path | None) -> None:
     count = sum(each.missed is None for each in outcome.struck)
     _say(f"\nseed {outcome.seed}, {outcome.database}: {count} faults, {len(outcome.violations)} violations")
     _say(f"jobs: {jobs}")
+    if outcome.slowest_chat_s is not None:
+        chats = ", ".join(f"{count} {ending}" for ending, count in outcome.chats.items())
+        _say(f"chat requests: {chats}; the slowest took {outcome.slowest_chat_s:.1f} s")
     for violation in outcome.violations:
         _say(describe(violation))
     if records is not None:

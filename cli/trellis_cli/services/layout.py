@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import secrets
 import stat
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, Field
+from trellis_contracts.private_files import create_private, write_private
 
 from trellis_cli.errors import Problem
 from trellis_cli.services.ports import pick_free, wait_until_free
@@ -111,10 +111,7 @@ class Layout:
 
     def write_state(self, state: PlatformState) -> None:
         """Keep the state, readable by its owner alone: it holds the password of the embedded Redis."""
-        temporary = self.state_path.with_suffix(".tmp")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-            json.dump(state.model_dump(), handle, indent=1)
-        temporary.replace(self.state_path)
+        write_private(self.state_path, state.model_dump_json(indent=1))
 
     def ray_temp_dir(self) -> Path:
         """A folder for Ray's sockets: under the data root where the kernel's limit on names allows.
@@ -143,8 +140,7 @@ class Layout:
         """The token of our own Ray head, made at the first start."""
         if not self.ray_token_path.exists():
             self.ray_token_path.parent.mkdir(parents=True, exist_ok=True)
-            with open(os.open(self.ray_token_path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as handle:
-                handle.write(secrets.token_hex(32))
+            create_private(self.ray_token_path, secrets.token_hex(32))
         return self.ray_token_path.read_text().strip()
 
 

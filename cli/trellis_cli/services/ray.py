@@ -2,10 +2,10 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import httpx
 import psutil
-from trellis_contracts.temporary import keep_compiled
 from trellis_recipes.placement import head_cpus
 
 from trellis_cli.services.layout import settle_ray_ports
@@ -39,22 +39,14 @@ class RayService(Service):
     def settle(self) -> None:
         settle_ray_ports(self.platform.state, self.patience_s)
 
-    def environment(self) -> dict[str, str]:
-        """With a place for temporary files that goes with the head: killed, it and its jobs leave theirs."""
-        temporary = self.platform.layout.ray_temp_dir() / TEMPORARY
-        return keep_compiled(super().environment()) | {"TMPDIR": str(temporary)}
-
-    def end(self) -> bool:
-        """End it, and remove the temporary files of all that ran on it."""
-        has_ended = super().end()
-        if not self.is_external:
-            folder = self.platform.layout.data_root / "ray" / "head" / TEMPORARY
-            shutil.rmtree(folder, ignore_errors=True)
-        return has_ended
+    @property
+    def temporary_folder(self) -> Path | None:
+        """Below Ray's own folder, whose name leaves room for sockets; for its jobs, too."""
+        return None if self.is_external else self.platform.layout.ray_temp_dir() / TEMPORARY
 
     def prepare(self) -> None:
+        super().prepare()
         self.platform.layout.ray_token()
-        (self.platform.layout.ray_temp_dir() / TEMPORARY).mkdir(mode=0o700, exist_ok=True)
         sessions = sorted(self.platform.layout.ray_temp_dir().glob("session_2*"), reverse=True)
         for session in sessions[KEPT_SESSIONS:]:
             shutil.rmtree(session, ignore_errors=True)

@@ -3,12 +3,12 @@
 Nothing in it needs to survive: the workers' sweep finds every job in the database again.
 """
 
-import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import redis
+from trellis_contracts.private_files import write_private
 
 from trellis_cli.errors import Problem
 from trellis_cli.services.layout import settle_redis_port
@@ -49,6 +49,7 @@ class RedisService(Service):
         return self.platform.layout.data_root / "redis" / "redis.conf"
 
     def prepare(self) -> None:
+        super().prepare()
         state = self.platform.state
         lines = (
             "bind 127.0.0.1",
@@ -62,8 +63,7 @@ class RedisService(Service):
             "maxmemory 256mb",
             "maxmemory-policy noeviction",
         )
-        with open(os.open(self._config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-            handle.write("\n".join(lines) + "\n")
+        write_private(self._config_path, "\n".join(lines) + "\n")
 
     def command(self) -> list[str]:
         return [find_redis_server(), str(self._config_path)]

@@ -1,9 +1,12 @@
 """What the supervisor needs to know of a service."""
 
+import shutil
 from abc import ABC, abstractmethod
 from functools import cache
+from pathlib import Path
 
 import httpx
+from trellis_contracts.temporary import keep_compiled
 
 from trellis_cli.services.platform import Platform
 from trellis_cli.services.process import ProcessIdentity, end, read_last_record, read_record
@@ -53,6 +56,14 @@ class Service(ABC):
         return False
 
     @property
+    def temporary_folder(self) -> Path | None:
+        """A folder for temporary files that goes with it, as processes that are killed leave theirs.
+
+        None where it has none of its own.
+        """
+        return None
+
+    @property
     def patience_s(self) -> float:
         """How long its ports are waited for: an unfinished record tells that it was killed, maybe just now.
 
@@ -61,7 +72,10 @@ class Service(ABC):
         return _DYING_TIMEOUT_S if self.platform.layout.pid_path(self.name).exists() else 0.0
 
     def end(self) -> bool:
-        """End it with everything that it started, or what it left when it died; whether anything ran."""
+        """End it with everything that it started, or what it left when it died; whether anything ran.
+
+        Its temporary files go, too.
+        """
         platform, path = self.platform, self.platform.layout.pid_path(self.name)
         leader = self.record
         killed = end(
@@ -71,13 +85,18 @@ class Service(ABC):
             last=read_last_record(path),
             folder=platform.settings.data_root,
         )
+        if self.temporary_folder is not None:
+            shutil.rmtree(self.temporary_folder, ignore_errors=True)
         return leader is not None or killed > 0
 
     def settle(self) -> None:  # noqa: B027 - most services have nothing to settle
         """Pick the ports that the service needs; called only while it is not running."""
 
-    def prepare(self) -> None:  # noqa: B027 - most services need no files
-        """Write what the service reads at its start."""
+    def prepare(self) -> None:
+        """Write what the service reads at its start, and make its folder for temporary files anew."""
+        if self.temporary_folder is not None:
+            shutil.rmtree(self.temporary_folder, ignore_errors=True)
+            self.temporary_folder.mkdir(mode=0o700, parents=True)
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -93,7 +112,10 @@ class Service(ABC):
 
     def environment(self) -> dict[str, str]:
         """The environment of its process."""
-        return self.platform.environment(self.name)
+        environment = self.platform.environment(self.name)
+        if self.temporary_folder is None:
+            return environment
+        return keep_compiled(environment) | {"TMPDIR": str(self.temporary_folder)}
 
     def describe(self) -> str:
         """Its address or size, for the status table."""

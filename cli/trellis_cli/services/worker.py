@@ -1,10 +1,8 @@
 """The Celery worker: launches, settles and stops jobs."""
 
-import shutil
 from pathlib import Path
 
 from trellis_contracts.presence import WORKER_KEY_PREFIX
-from trellis_contracts.temporary import keep_compiled
 
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.presence import find_absence, find_presence
@@ -31,20 +29,8 @@ class WorkerService(Service):
 
     @property
     def temporary_folder(self) -> Path:
-        """Its folder for temporary files: Celery and data tasks that are killed leave theirs."""
+        """In the data root: Celery and data tasks that are killed leave theirs."""
         return self.platform.layout.data_root / "tmp" / self.name
-
-    def prepare(self) -> None:
-        shutil.rmtree(self.temporary_folder, ignore_errors=True)
-        self.temporary_folder.mkdir(mode=0o700, parents=True)
-
-    def environment(self) -> dict[str, str]:
-        return keep_compiled(super().environment()) | {"TMPDIR": str(self.temporary_folder)}
-
-    def end(self) -> bool:
-        has_ended = super().end()
-        shutil.rmtree(self.temporary_folder, ignore_errors=True)
-        return has_ended
 
     def command(self) -> list[str]:
         return python_command(

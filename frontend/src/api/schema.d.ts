@@ -6324,6 +6324,8 @@ export interface components {
             run_id: string;
             /** @description The base model whose engine serves this adapter; null if it has its own engine. */
             shares_engine_of: components["schemas"]["NamedReference"] | null;
+            /** @description Set if the base model's engine couldn't load this adapter, so it has its own engine. */
+            sharing_refusal: components["schemas"]["SharingRefusal"] | null;
             /**
              * Slots
              * @description 0 on a CPU, where endpoints share the cores.
@@ -12897,6 +12899,23 @@ export interface components {
              * @default null
              */
             tool_problem: ("not_in_template" | "unknown_call_format") | null;
+        };
+        /**
+         * SharingRefusal
+         * @description Why an adapter isn't served by its base model's engine.
+         */
+        SharingRefusal: {
+            /**
+             * Reason
+             * @description The engine's words.
+             */
+            reason: string;
+            /**
+             * Retry At
+             * Format: date-time
+             * @description The next start after this time tries the base model's engine again; so does one after that engine restarted, the adapter's files changed, or TRELLIS_ENDPOINT_MAX_ADAPTERS changed.
+             */
+            retry_at: string;
         };
         /**
          * SlotPriceRead

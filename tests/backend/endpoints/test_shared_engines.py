@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints import repository, service
+from trellis_api.endpoints import repository, service, sharing
 from trellis_api.endpoints.own_engine import add_own_job
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
@@ -25,7 +26,7 @@ MakeCheckpoint = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
-def sharing(settings: Settings) -> None:
+def sharing_on(settings: Settings) -> None:
     """Off by default."""
     settings.endpoint_max_adapters = 4
 
@@ -289,7 +290,7 @@ def test_a_model_that_vllm_adds_no_adapters_to_is_served_without(
     assert serve(client, job_id, 4)["shares_engine_of"] is None, "it is known by now"
     life.launch(own)
     life.end(own, JobState.STOPPED)
-    assert serve(client, job_id, 3)["shares_engine_of"] is None, "it is not tried again"
+    assert serve(client, job_id, 3)["shares_engine_of"] is None, "it is not tried again soon"
 
 
 def test_an_adapter_is_unloaded_after_its_own_time_and_its_engine_stays_until_then(
@@ -402,6 +403,101 @@ def test_an_adapter_that_the_engine_refuses_gets_an_engine_of_its_own(
     assert own["shares_engine_of"] is None
     assert (own["run_id"] != host["run_id"], own["state"]) == (True, "starting")
     assert list_endpoints(client)[model.name]["state"] == "ready"
+
+
+@pytest.fixture
+def refused(
+    client: TestClient,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    make_checkpoint: MakeCheckpoint,
+) -> dict[str, Any]:
+    """An adapter that the engine of its base, which is up, has refused; its own engine has stopped."""
+    one = serve(client, make_checkpoint(3), 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2, reason="unsupported target modules")
+    own = list_endpoints(client)[one["name"]]
+    life.launch(own)
+    life.end(own, JobState.STOPPED)
+    return list_endpoints(client)[one["name"]]
+
+
+def start_again(client: TestClient, refused: dict[str, Any]) -> dict[str, Any]:
+    return serve(client, refused["job"]["id"], refused["step"])
+
+
+def refuse_at(database: Database, endpoint: dict[str, Any], when: datetime | None) -> None:
+    with database.write() as session:
+        row = repository.find_endpoint(session, endpoint_id=endpoint["id"])
+        assert row is not None
+        row.refused_at = when
+        session.add(row)
+
+
+def test_a_refusal_is_told_with_its_reason_and_its_end(client: TestClient, refused: dict[str, Any]) -> None:
+    again = start_again(client, refused)
+
+    told = again["sharing_refusal"]
+    assert again["shares_engine_of"] is None
+    assert told["reason"] == "unsupported target modules"
+    left = datetime.fromisoformat(told["retry_at"]) - utc_now()
+    assert timedelta(hours=23) < left <= sharing.REFUSED_FOR
+
+
+@pytest.mark.parametrize("when", [utc_now() - sharing.REFUSED_FOR, None])
+def test_a_refusal_is_forgotten_after_its_time_and_so_is_one_without_a_time(
+    client: TestClient, database: Database, model: Model, refused: dict[str, Any], when: datetime | None
+) -> None:
+    refuse_at(database, refused, when)
+
+    again = start_again(client, refused)
+
+    assert again["shares_engine_of"] == {"id": model.id, "name": model.name}
+    assert again["sharing_refusal"] is None
+
+
+def test_another_run_of_the_engine_is_asked_again(
+    client: TestClient, model: Model, life: Life, refused: dict[str, Any]
+) -> None:
+    host = list_endpoints(client)[model.name]
+    life.end(host, JobState.FAILED, reason="It died.", cause="engine_died")
+    client.post(f"/api/v1/models/{model.id}/endpoint")
+
+    again = start_again(client, refused)
+
+    assert (again["run_id"], again["attempt"]) == (host["run_id"], 2)
+    assert again["sharing_refusal"] is None
+
+
+def test_no_engine_is_started_to_ask_it_again(
+    client: TestClient, model: Model, life: Life, refused: dict[str, Any]
+) -> None:
+    life.end(list_endpoints(client)[model.name], JobState.STOPPED)
+
+    again = start_again(client, refused)
+
+    assert again["shares_engine_of"] is None
+    assert list_endpoints(client)[model.name]["state"] == "stopped"
+
+
+def test_an_adapter_whose_files_were_replaced_is_tried_again(
+    client: TestClient, settings: Settings, model: Model, refused: dict[str, Any]
+) -> None:
+    folder = settings.checkpoint_dir(refused["job"]["id"]) / f"global_step_{refused['step']}"
+    (folder / "lora_adapter" / "adapter_model.safetensors").write_bytes(b"others")
+
+    assert start_again(client, refused)["shares_engine_of"]["id"] == model.id
+
+
+def test_an_adapter_is_tried_again_under_another_limit(
+    client: TestClient, settings: Settings, model: Model, refused: dict[str, Any]
+) -> None:
+    settings.endpoint_max_adapters = 8
+
+    assert start_again(client, refused)["shares_engine_of"]["id"] == model.id
 
 
 @pytest.mark.parametrize(

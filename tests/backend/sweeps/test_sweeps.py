@@ -1,5 +1,6 @@
 """Sweeps by the API: checks before anything runs, runs as ordinary jobs, stop, resume, early stops."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import forecast
+from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_api.sweeps.advance import advance
 from trellis_api.sweeps.measuring import list_trials
@@ -91,6 +93,23 @@ def test_a_job_can_be_put_into_a_group_and_taken_out(client: TestClient, rig: Sw
 
     assert client.patch(path, json={"group": " paper "}).json()["group"] == "paper"
     assert client.patch(path, json={"group": ""}).json()["group"] is None
+
+
+def test_a_clock_that_was_set_back_gives_a_run_no_negative_duration(
+    client: TestClient, database: Database, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    sweep_id = create(client, body)
+    rig.look()
+    (job_id, *_) = (run.job_id for run in rig.runs(sweep_id))
+    assert job_id is not None
+    rig.end(job_id)
+    with database.write() as session:
+        job = session.get_one(Job, job_id)
+        assert job.started_at is not None
+        job.finished_at = job.started_at - timedelta(hours=1)
+        session.add(job)
+
+    assert read(client, sweep_id)["runs"][0]["duration_s"] == 0
 
 
 def test_seeds_alone_are_a_sweep_with_a_mean_and_a_spread(

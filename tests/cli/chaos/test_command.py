@@ -11,7 +11,15 @@ from trellis_cli.errors import ExitCode, Problem
 
 def refuse(*kinds: str, database_url: str | None = None) -> Problem:
     with pytest.raises(Problem) as raised:
-        run_chaos(minutes=1, seed=1, kinds=kinds, database_url=database_url, is_json=False)
+        run_chaos(
+            minutes=1,
+            count=None,
+            seed=1,
+            kinds=kinds,
+            database_url=database_url,
+            has_endpoint=True,
+            is_json=False,
+        )
     assert raised.value.exit_code == ExitCode.USAGE
     return raised.value
 

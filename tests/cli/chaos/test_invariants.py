@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from trellis_cli.chaos import invariants
 from trellis_cli.chaos.accounts import Account
+from trellis_cli.chaos.chats import Chat
 from trellis_cli.chaos.invariants import JobFacts, RunEnd, Window
 
 POINTS = {("train/loss", step): 1.0 / step for step in (1, 2, 3)}
@@ -146,6 +147,11 @@ def test_a_job_that_starts_late_on_a_free_slot_is_found() -> None:
     # Behind one that runs it waits as long as that takes.
     running = job(state="running", finished_at=None)
     assert invariants.check_starts([running, queued[1]], [], 999.0) == []
+    # One that was stopped in the queue gave no slot back.
+    stopped = job(
+        id="4", name="chaos-4", state="stopped", created_at=104.0, launched_at=None, started_at=None
+    )
+    assert invariants.check_starts([running, stopped, queued[1]], [], 999.0) == []
 
 
 def test_a_slot_that_nobody_holds_any_more_is_found() -> None:
@@ -186,3 +192,64 @@ def test_overlapping_windows_count_once() -> None:
     assert invariants.undisturbed(5, 35, windows) == 15
     assert invariants.undisturbed(50, 60, windows) == 10
     assert invariants.undisturbed(1, 9, windows) == 0
+
+
+#: A fault that hit the engine, from 100 to 110, and one that hit the API alone, from 1000 to 1010.
+HIT = [Window(100.0, 110.0, ends_endpoint=True), Window(1000.0, 1010.0)]
+
+
+@pytest.mark.parametrize(
+    ("begun_at", "ended_at", "outcome"),
+    [
+        (10.0, 12.0, "answered"),
+        (95.0, 101.0, "cut off"),
+        (95.0, 101.0, "200 engine_lost"),
+        (130.0, 131.0, "503 endpoint_failed"),
+        (300.0, 320.0, "503 endpoint_starting"),
+        (1005.0, 1006.0, "no answer"),
+        (1005.0, 1006.0, "503 database_busy"),
+        (995.0, 1065.0, "answered"),
+    ],
+    ids=[
+        "answered",
+        "broken by the fault",
+        "lost in a stream",
+        "failed since",
+        "starts again",
+        "API away",
+        "refused meanwhile",
+        "waited for the API",
+    ],
+)
+def test_a_chat_request_may_end_like_this(begun_at: float, ended_at: float, outcome: str) -> None:
+    assert invariants.check_chats([Chat(begun_at, ended_at, outcome)], HIT) == []
+
+
+@pytest.mark.parametrize(
+    ("begun_at", "ended_at", "outcome"),
+    [
+        (10.0, 11.0, "503 endpoint_failed"),
+        (10.0, 11.0, "no answer"),
+        (130.0, 131.0, "cut off"),
+        (130.0, 131.0, "502 engine_error"),
+        (105.0, 106.0, "500 internal_error"),
+        (500.0, 501.0, "503 endpoint_starting"),
+        (1015.0, 1016.0, "503 endpoint_failed"),
+        (500.0, 561.0, "answered"),
+    ],
+    ids=[
+        "before any fault",
+        "no answer",
+        "cut off without a fault",
+        "another error",
+        "a bug",
+        "not back in time",
+        "the engine was not hit",
+        "late",
+    ],
+)
+def test_a_chat_request_must_not_end_like_this(begun_at: float, ended_at: float, outcome: str) -> None:
+    (finding,) = invariants.check_chats([Chat(begun_at, ended_at, outcome)], HIT)
+
+    assert finding.rule == "requests end"
+    assert finding.found == f"{outcome} after {ended_at - begun_at:.0f} s"

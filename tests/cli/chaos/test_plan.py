@@ -3,7 +3,7 @@
 from itertools import islice
 
 from trellis_cli.chaos.disk import SmallDisk
-from trellis_cli.chaos.faults import FAULTS, list_kinds
+from trellis_cli.chaos.faults import FAULTS, FREEZE_SERVER, KILL_SERVER, list_kinds
 from trellis_cli.chaos.plan import plan_faults
 
 KINDS = ["kill-api", "kill-run", "fill-disk"]
@@ -33,9 +33,16 @@ def test_faults_are_numbered_and_last_within_the_bounds_of_their_kind() -> None:
 
 
 def test_kinds_that_cannot_strike_here_are_left_out_with_the_reason(tmp_path: object) -> None:
-    on_sqlite, without_disk = list_kinds(is_on_sqlite=True, disk="mounting is not allowed")
-    on_server, _ = list_kinds(is_on_sqlite=False, disk=SmallDisk(tmp_path))  # type: ignore[arg-type]
+    on_sqlite, without_disk = list_kinds(is_on_sqlite=True, disk="mounting is not allowed", has_endpoint=True)
+    on_server, _ = list_kinds(is_on_sqlite=False, disk=SmallDisk(tmp_path), has_endpoint=True)  # type: ignore[arg-type]
 
     assert set(FAULTS) - set(on_sqlite) == {"fill-disk", "cut-database"}
     assert without_disk["fill-disk"] == "mounting is not allowed"
     assert set(FAULTS) - set(on_server) == {"lock-database"}
+
+
+def test_an_engine_that_nobody_started_is_not_struck() -> None:
+    possible, left_out = list_kinds(is_on_sqlite=True, disk="no", has_endpoint=False)
+
+    assert not {KILL_SERVER, FREEZE_SERVER} & set(possible)
+    assert left_out[KILL_SERVER] == "no endpoint is served"

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from trellis_cli.chaos.campaign import Outcome, Struck, Violation
 from trellis_cli.chaos.invariants import Finding
 from trellis_cli.chaos.plan import PlannedFault
-from trellis_cli.chaos.report import as_json, describe, tabulate
+from trellis_cli.chaos.report import as_json, describe, print_outcome, tabulate
 
 
 def struck(number: int, kind: str, recovery_s: float | None, missed: str | None = None) -> Struck:
@@ -25,6 +26,8 @@ OUTCOME = Outcome(
         Violation(2, "kill-api", 1_700_000_000.0, Finding("settled in time", "within 60 s", "after 99 s"))
     ],
     jobs={"succeeded": 4},
+    chats={"answered": 30, "503 endpoint_failed": 2},
+    slowest_chat_s=12.34,
 )
 
 
@@ -46,3 +49,12 @@ def test_the_object_for_scripts_has_everything() -> None:
     assert told["violations"][0]["found"] == "after 99 s"
     assert told["records"] == "/tmp/records"
     assert told["jobs"] == {"succeeded": 4}
+    assert told["chats"] == {"answered": 30, "503 endpoint_failed": 2}
+    assert told["slowest_chat_s"] == 12.3
+
+
+def test_chat_requests_are_shown_by_how_they_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    print_outcome(OUTCOME, None)
+
+    line = "chat requests: 30 answered, 2 503 endpoint_failed; the slowest took 12.3 s"
+    assert line in capsys.readouterr().out

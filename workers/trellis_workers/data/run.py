@@ -34,11 +34,11 @@ from trellis_contracts.data_tasks import (
     TaskFailure,
     UploadSource,
 )
+from trellis_contracts.private_files import write_private
 from trellis_data.versions.records import StoreProblem
 from trellis_data.warm_process import LOG_FILE
 
 from trellis_workers.core.last_lines import last_lines
-from trellis_workers.core.private_file import write_private
 from trellis_workers.data.child import EXIT_NO_ROOM, EXIT_OCCUPIED
 from trellis_workers.data.children import Starter, start_process
 from trellis_workers.data.describe import describe

@@ -7,8 +7,8 @@ from trellis_api.rewards.errors import UnknownRewardFile
 from trellis_api.rewards.files import FILES
 from trellis_contracts.attempt import REWARD_FILES_FOLDER, REWARD_KEYS_FILE
 from trellis_contracts.evaluation import CodeScorer, CustomOrder, EvaluationTask, JudgeScorer
+from trellis_contracts.private_files import write_private
 
-from trellis_workers.core.private_file import write_private
 from trellis_workers.core.transaction import read
 from trellis_workers.jobs.reward_files import find_keys
 

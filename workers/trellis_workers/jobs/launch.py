@@ -33,6 +33,7 @@ from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.submit import find_job_inputs
 from trellis_contracts.attempt import COMPOSITION_FILE, ENGINE_KEY_FILE, SPEC_FILE, TOKEN_FILE
 from trellis_contracts.isolation import isolated_command
+from trellis_contracts.private_files import write_private
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
 from trellis_recipes.agents import make_agent_task
@@ -40,7 +41,6 @@ from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition, compose
 from trellis_recipes.placement import entrypoint_demand
 
-from trellis_workers.core.private_file import write_private
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write

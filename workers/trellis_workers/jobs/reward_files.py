@@ -10,9 +10,9 @@ from trellis_api.jobs.models import Job
 from trellis_api.rewards.resources import FoundResources, as_terms, find_resources
 from trellis_contracts.attempt import REWARD_FILES_FOLDER, REWARD_KEYS_FILE, REWARDS_FILE
 from trellis_contracts.endpoints import JudgeEndpoint
+from trellis_contracts.private_files import write_private
 from trellis_contracts.rewards import RewardFileSource, RewardResources
 
-from trellis_workers.core.private_file import write_private
 from trellis_workers.core.transaction import read
 
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 from trellis_api.jobs import service
 from trellis_api.jobs.models import Attempt, Job
 from trellis_contracts.attempt import BEAT_FILE, SILENCE_FILE
+from trellis_contracts.private_files import write_private
 from trellis_contracts.states import JobState
 
-from trellis_workers.core.private_file import write_private
 from trellis_workers.core.settings import get_settings
 from trellis_workers.jobs.verdict import Settlement
 

@@ -13,8 +13,8 @@ from trellis_api.workflows.folders import package_folder, packages_cache
 from trellis_api.workflows.service import require_workflow
 from trellis_contracts.attempt import AUXILIARY_KEYS_FILE, WORKFLOW_FILE
 from trellis_contracts.endpoints import ChatEndpoint
+from trellis_contracts.private_files import write_private
 
-from trellis_workers.core.private_file import write_private
 from trellis_workers.core.transaction import read
 
 

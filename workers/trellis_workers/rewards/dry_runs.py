@@ -39,12 +39,12 @@ from trellis_contracts.dry_run import (
     RecordedRollout,
 )
 from trellis_contracts.isolation import EXIT_NOT_ISOLATED, isolated_command
+from trellis_contracts.private_files import write_private
 from trellis_contracts.rewards import RewardResources
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.isolation import make_rules
 from trellis_workers.core.last_lines import last_lines
-from trellis_workers.core.private_file import write_private
 from trellis_workers.jobs.isolation import inputs_of_rewards
 from trellis_workers.jobs.reward_files import copy_resources
 

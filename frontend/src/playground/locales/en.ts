@@ -33,6 +33,7 @@ export default {
     ready: 'Context: {n} tokens. Stops after {time} idle.',
     stopped: 'Not loaded.',
     idle: 'Stopped after being idle.',
+    refused: "Has its own engine because the base model's engine couldn't load it: {reason}",
   },
   vote: {
     title: 'Which answer is better?',

@@ -33,6 +33,7 @@ export default {
     ready: '上下文 {n} 个 Token；闲置 {time} 后停止。',
     stopped: '未加载。',
     idle: '因闲置而停止。',
+    refused: '使用独立引擎，因为基础模型的引擎无法加载它：{reason}',
   },
   vote: {
     title: '哪个回答更好？',

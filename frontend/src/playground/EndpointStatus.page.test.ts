@@ -1,0 +1,27 @@
+import { NMessageProvider } from 'naive-ui'
+import { describe, expect, it } from 'vitest'
+import { h } from 'vue'
+
+import { mount } from '@/testing/withSetup'
+
+import EndpointStatus from './EndpointStatus.vue'
+import type { Endpoint } from './types'
+
+const READY = { id: 'ep_1', name: 'job_1:3', state: 'ready', state_since: '2026-01-01T00:00:00Z', idle_timeout_s: 600, max_model_len: 512, failure: null, can_stop: true, sharing_refusal: null }
+
+function show(changes: Partial<Endpoint>): string {
+  const endpoint = { ...READY, ...changes }
+  const done = (): Promise<void> => Promise.resolve()
+  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, start: done, stop: done })) }
+  const { root, end } = mount(page)
+  const text = root.querySelector('[data-test=endpoint]')?.textContent ?? ''
+  end()
+  return text
+}
+
+describe('the status of an endpoint', () => {
+  it('says why an adapter has an engine of its own', () => {
+    expect(show({ sharing_refusal: { reason: 'unsupported target modules', retry_at: '2026-01-02T00:00:00Z' } })).toContain("base model's engine couldn't load it: unsupported target modules")
+    expect(show({})).not.toContain('engine')
+  })
+})

@@ -1,4 +1,4 @@
-"""Opening the comparison of as many long runs as fit in one: its tables, and one metric's curves with their clock."""
+"""Opening the comparison of 20 long runs: its tables, and the curves of one metric with their clock."""
 
 import math
 import statistics
@@ -33,7 +33,10 @@ def measure_comparison(platform: LightPlatform) -> Result:
     totals = {series["total_points"] for run in found for series in run["series"]}
     assert (len(found), totals) == (RUNS, {STEPS}), "the curves do not cover all points"  # noqa: S101
     both = [a + b for a, b in zip(tables, curves, strict=True)]
-    details = {"tables, ms": round(statistics.median(tables), 1), "curves, ms": round(statistics.median(curves), 1)}
+    details = {
+        "tables, ms": round(statistics.median(tables), 1),
+        "curves, ms": round(statistics.median(curves), 1),
+    }
     return Result("compare_20_runs", statistics.median(both), OPEN_LIMIT_MS, "ms", details=details)
 
 

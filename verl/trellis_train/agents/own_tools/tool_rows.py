@@ -41,7 +41,9 @@ _SPLITS = {
 }
 #: Of rows without splits, one in so many is held out.
 _HELD_OUT = 10
-_FAULTS = (BadDialog, BadTask, BadRow, BadCalls, KeyError, TypeError, AttributeError)
+#: What the readers of rows say themselves, and what a row of another form leads them to.
+_SAID = (BadDialog, BadTask, BadRow, BadCalls)
+_MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
 
 
 class OwnRows:
@@ -74,9 +76,12 @@ class OwnRows:
         for place, (row, split) in enumerate(zip(given, splits, strict=True)):
             try:
                 made.setdefault(split, []).append(make({**row, "split": split}, place))
-            except _FAULTS as error:
-                reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                faults.append(f"row {place + 1}: {reason}")
+            except _SAID as error:
+                faults.append(f"row {place + 1}: {error}")
+            except KeyError as error:
+                faults.append(f"row {place + 1}: {error} is missing")
+            except _MALFORMED as error:
+                faults.append(f"row {place + 1}: it has an unexpected form ({error})")
         if faults:
             raise BadRequest(f"The {what} cannot be used: {join_faults(faults)}", code)
         if not made.get("train"):
@@ -123,13 +128,15 @@ class OwnRows:
     def _given_prompt(self, row: Row, name: str, place: int) -> Row:
         """A row of verl's form, with the tools told to the model where its prompt does not."""
         task = read_task(row, name)
-        truth = task.truth.model_copy(
-            update={"available_tools": task.truth.available_tools or list(self._tools)}
-        )
+        names = [str(each["name"]) for each in task.tools or self._tools.values()]
+        if unknown := sorted(set(names) - set(self._tools)):
+            raise BadTask(f"unknown tool {unknown[0][:80]!r}")
+        offered = [self._tools[each] for each in names]
+        truth = task.truth.model_copy(update={"available_tools": task.truth.available_tools or names})
         asked = next((each["content"] for each in task.prompt if each["role"] == "user"), "")
         return {
             "data_source": str(row.get("data_source") or "own_tools"),
-            "prompt": offer_tools(list(task.prompt), self._functions),
+            "prompt": offer_tools(list(task.prompt), [as_function(tool) for tool in offered]),
             "ability": truth.task_type,
             "reward_model": {"style": "rule", "ground_truth": truth.to_text()},
             "extra_info": {
@@ -138,7 +145,7 @@ class OwnRows:
                 "split": row["split"],
                 "question": asked,
                 "answer": write_reference(truth),
-                "tools": json.dumps(list(self._tools.values()), ensure_ascii=False),
+                "tools": json.dumps(offered, ensure_ascii=False),
             },
         }
 

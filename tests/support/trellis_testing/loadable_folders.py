@@ -100,6 +100,7 @@ def load_gguf(folder: Path) -> None:
 _STEP = r"checkpoints/(?:best/)?global_step_\d+"
 _EXPORTING = "tests/train/export/test_loadable_folders.py::"
 _AGENTS = "tests/proof/test_agent_commands.py::"
+_LAYING = "tests/train/agents/test_linksearch_checkpoints.py::"
 _SEARCH = "tests/proof/test_linksearch_runs.py::"
 
 KINDS = (
@@ -159,14 +160,20 @@ KINDS = (
         r"checkpoints/(?:checkpoint-\d+|final)",
         load_model,
         commands=("linksearch train",),
-        shown_by=(f"{_SEARCH}test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint",),
+        shown_by=(
+            f"{_LAYING}test_weights_in_several_files_are_all_there",
+            f"{_SEARCH}test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint",
+        ),
     ),
     FolderKind(
         "Link Search checkpoint with an adapter",
         r"checkpoints/(?:checkpoint-\d+|final)",
         load_adapted,
         commands=("linksearch train",),
-        shown_by=(f"{_SEARCH}test_a_checkpoint_of_an_adapter_is_measured_with_its_base",),
+        shown_by=(
+            f"{_LAYING}test_an_adapter_is_loaded_with_its_base",
+            f"{_SEARCH}test_a_checkpoint_of_an_adapter_is_measured_with_its_base",
+        ),
     ),
     FolderKind(
         "exported model",

@@ -13,8 +13,8 @@ from trellis_cli.job_pipelines import follow_and_tell
 from trellis_cli.output import Json
 from trellis_cli.resolve_by_name import find_dataset, find_environment, find_model
 
-#: The platform's template and the kind of environment whose rows it trains on.
-TEMPLATE, ENVIRONMENT_KIND = "agent", "toolbox"
+#: The platform's template and the kinds of environments whose rows it trains on.
+TEMPLATE, ENVIRONMENT_KINDS = "agent", ("toolbox", "own_tools")
 WARM_UP, SFT, RETRIEVAL, RL = "warm-up", "sft", "retrieval", "rl"
 #: Names of an environment's datasets, by what is trained on them; the main one has none.
 _DATASETS = {WARM_UP: "sft", SFT: "sft", RETRIEVAL: "retrieval", "dpo": "preference", "ppo": "", "grpo": ""}
@@ -50,7 +50,8 @@ def register(app: typer.Typer) -> None:
 def pipeline(
     model: Annotated[str, typer.Option(help="ID or name of the base model.")],
     environment: Annotated[
-        str | None, typer.Option(help="ID or name of a toolbox environment whose rows are used.")
+        str | None,
+        typer.Option(help="ID or name of an environment (toolbox or own_tools) whose rows are used."),
     ] = None,
     own_rows: Annotated[
         list[str] | None,
@@ -101,7 +102,7 @@ def pipeline(
             read,
             base=find_model(client, model),
             datasets={
-                **(_read_datasets(client, environment) if environment else {}),
+                **(read_datasets(client, environment) if environment else {}),
                 **_find_own(client, own_rows or []),
             },
             preset=preset or read.preset,
@@ -209,7 +210,7 @@ def _rows(datasets: dict[str, Rows], name: str) -> Rows:
     called = next(own for own, theirs in _OWN_ROWS.items() if theirs == name)
     raise Problem(
         f"no rows '{name or 'train'}'",
-        hint=f"choose a toolbox with --environment, or name your own with --dataset {called}=NAME",
+        hint=f"use an --environment that has {called}, or name your own with --dataset {called}=NAME",
         exit_code=ExitCode.REFUSED,
     )
 
@@ -266,15 +267,18 @@ def _read_template(client: ApiClient) -> list[dict[str, Any]]:
     return stages
 
 
-def _read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
+def read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
     """The environment's datasets by name."""
     found = client.get(f"/environments/{find_environment(client, environment)}")
-    if found["kind"] != ENVIRONMENT_KIND:
+    if found["kind"] not in ENVIRONMENT_KINDS:
+        wanted = " or ".join(ENVIRONMENT_KINDS)
         raise Problem(
-            f"'{found['name']}' has kind {found['kind']}; the pipeline needs {ENVIRONMENT_KIND}",
-            hint=f"trellis environments make NAME --kind {ENVIRONMENT_KIND}",
+            f"'{found['name']}' has kind {found['kind']}; the pipeline needs {wanted}",
+            hint=f"trellis environments make NAME --kind {ENVIRONMENT_KINDS[0]}",
             exit_code=ExitCode.REFUSED,
         )
     if found["state"] != "ready":
         raise Problem(f"'{found['name']}' is {found['state']}", exit_code=ExitCode.REFUSED)
-    return {each["name"]: Rows(each["dataset"]["id"]) for each in found["datasets"]}
+    return {
+        each["name"]: Rows(each["dataset"]["id"], frozenset(each["splits"])) for each in found["datasets"]
+    }

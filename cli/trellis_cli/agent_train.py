@@ -245,11 +245,14 @@ def _format(data: Path, folder: Path) -> None:
 
 
 def find_loadable(outcome: LocalOutcome) -> str | None:
-    """What ``from_pretrained`` loads of the newest checkpoint: whole weights, or an adapter of TRL's."""
+    """What ``from_pretrained`` loads of the newest checkpoint: whole weights, or an adapter of TRL's.
+
+    None where the weights are in shards, as of verl's runs with an adapter.
+    """
     if outcome.hf_path or outcome.checkpoint is None:
         return outcome.hf_path
     adapter = Path(outcome.checkpoint) / "lora_adapter"
-    return str(adapter) if adapter.is_dir() else outcome.checkpoint
+    return str(adapter) if adapter.is_dir() else None
 
 
 def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_json: bool) -> None:
@@ -265,4 +268,6 @@ def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_j
     rows = [(name, f"{outcome.metrics[name]:.4g}") for name in names if name in outcome.metrics]
     print_table(("metric", "value"), rows)
     place = find_loadable(outcome)
+    if place is None and outcome.checkpoint is not None:
+        place = f"for a model: trellis agent export {outcome.folder} --output FOLDER"
     out.print(f"{outcome.outcome} at step {outcome.step} after {outcome.seconds} s; {place}", markup=False)

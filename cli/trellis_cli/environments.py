@@ -56,6 +56,7 @@ def make(
 
     trellis environments make people --kind linksearch --set profiles=2000 --set train=1000 --set eval=100
     trellis environments make ours --kind linksearch_database --upload database=own.db --set queries=people
+    trellis environments make mine --kind own_tools --upload tools=tools.json --upload code=tools.py
     """
     client = connect()
     parameters = dict(_parse(each) for each in param or ())
@@ -144,7 +145,9 @@ def _wait(client: ApiClient, environment_id: str) -> dict[str, Any]:
                 return found
             if found["state"] == "failed":
                 raise Problem(
-                    f"'{found['name']}' could not be created: {found['reason']}", exit_code=ExitCode.FAILED
+                    f"'{found['name']}' could not be created: {found['reason']}",
+                    hint=f"error code: {found['cause']}",
+                    exit_code=ExitCode.FAILED,
                 )
             line.update(f"{found['state']} {found['phase'] or ''}")
             time.sleep(POLL_S)

@@ -1,5 +1,6 @@
 """Environments of agents: the kinds that can be made, and what trying a tool by hand answers."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ from trellis_contracts.recipe import Parameter, Strict, Text
 #: Of the commands of ``trellis_train.agents.environments``: what was asked for cannot be done, and the last
 #: line of standard error says why.
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
+#: The line before that one says which error it is, as a code; ``BAD_REQUEST`` where none fits better.
+CODE_PREFIX, BAD_REQUEST = "code: ", "bad_request"
 #: In the folder of an environment; it appears last, when all else is there.
 MANIFEST_FILE = "environment.json"
 #: Between the name of a dataset and that of a split, in the manifest's ``datasets``: rows of another dataset
@@ -49,9 +52,20 @@ class EnvironmentKind(Strict):
     help: Text
     #: Of the types int, float, bool, str and choice.
     parameters: list[Parameter] = Field(default_factory=list)
-    #: Parameters that have to be given and name files: a path below the data root, ``upload:`` and an id, or
-    #: of rows ``hub:owner/name``.
+    #: Parameters that name files: a path below the data root, ``upload:`` and an id, or of rows
+    #: ``hub:owner/name``. They have to be given, those aside that are optional.
     sources: dict[str, SourceKind] = Field(default_factory=dict)
+    optional_sources: list[str] = Field(default_factory=list)
+    #: Groups of optional sources, of each of which exactly one has to be given.
+    one_of: list[list[str]] = Field(default_factory=list)
+
+    def wanted_sources(self, parameters: Mapping[str, Any]) -> dict[str, SourceKind]:
+        """The sources that have to be there: optional ones only where a parameter names them."""
+        return {
+            name: kind
+            for name, kind in self.sources.items()
+            if name not in self.optional_sources or parameters.get(name)
+        }
 
 
 class CallAnswer(Strict):

@@ -55,4 +55,18 @@ def check_parameters(
             values[parameter_name] = checked
         else:
             issues.append(Issue(code="invalid_value", field=place, message=problem))
-    return values, issues
+    return values, issues or _check_groups(kind, values, field)
+
+
+def _check_groups(kind: EnvironmentKind, values: Mapping[str, Any], field: str) -> list[Issue]:
+    """Of sources that stand for each other, exactly one is given."""
+    issues = []
+    for group in kind.one_of:
+        given, names = [name for name in group if values.get(name)], " or ".join(group)
+        if not given:
+            message = f"The kind '{kind.name}' needs {names}."
+            issues.append(Issue(code="source_missing", field=f"{field}.{group[0]}", message=message))
+        elif len(given) > 1:
+            message = f"The kind '{kind.name}' takes either {names}, not both."
+            issues.append(Issue(code="sources_conflict", field=f"{field}.{given[-1]}", message=message))
+    return issues

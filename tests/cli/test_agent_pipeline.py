@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.job_pipelines.templates import list_templates
-from trellis_cli.agent_pipeline import Rows, plan_stages
+from trellis_cli.agent_pipeline import Rows, plan_stages, read_datasets
 from trellis_cli.errors import Problem
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.recipe_parameters import resolve_parameters
@@ -120,3 +120,39 @@ def test_rows_of_ones_own_need_no_splits_and_no_queries() -> None:
     assert stages["evaluation"]["benchmarks"][0]["split"] == "validation"
     for stage in stages.values():
         StageCreate.model_validate(stage)
+
+
+class StandInClient:
+    """Answers with one environment."""
+
+    def __init__(self, kind: str, datasets: dict[str, list[str]]) -> None:
+        listed = [
+            {"name": name, "dataset": {"id": f"ds_{name}"}, "splits": dict.fromkeys(splits, 1)}
+            for name, splits in datasets.items()
+        ]
+        self._found = {"id": "env_1", "name": "mine", "kind": kind, "state": "ready", "datasets": listed}
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self._found
+
+    def pages(self, path: str, **_: Any) -> list[dict[str, Any]]:
+        return [self._found]
+
+
+def test_own_tools_give_their_rows_with_the_splits_that_they_have() -> None:
+    client: Any = StandInClient("own_tools", {"": ["train", "eval"], "sft": ["train"]})
+
+    rows = read_datasets(client, "mine")
+    stages = plan(ToolUseSettings.model_validate({"rl": {"algorithm": "grpo"}}), datasets=rows)
+
+    assert list(stages) == ["sft", "rl", "evaluation"]
+    assert "validation_dataset" not in stages["sft"]
+    assert (stages["rl"]["dataset"], stages["rl"]["validation_split"]) == ("ds_", "eval")
+    assert stages["evaluation"]["benchmarks"][0]["split"] == "eval"
+
+
+def test_an_environment_without_rows_for_the_pipeline_is_refused() -> None:
+    client: Any = StandInClient("maths", {})
+
+    with pytest.raises(Problem, match="needs toolbox or own_tools"):
+        read_datasets(client, "mine")

@@ -67,6 +67,21 @@ def test_the_model_of_a_run_is_exported_into_an_empty_folder(tmp_path: Path) -> 
     assert isinstance(again.exception, Problem)
 
 
+def test_a_checkpoint_in_shards_is_not_called_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "run/checkpoints/global_step_3"
+    (checkpoint / "actor").mkdir(parents=True)
+    outcome = LocalOutcome(str(tmp_path / "run"), outcome="succeeded", checkpoint=str(checkpoint))
+
+    agent_train._print_outcome(outcome, "agent_grpo", [], as_json=False)
+
+    said = capsys.readouterr().out.replace("\n", "")
+    assert agent_train.find_loadable(outcome) is None
+    assert str(checkpoint) not in said
+    assert f"trellis agent export {tmp_path}/run" in said
+
+
 @pytest.mark.slow
 def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors import safe_open
 from trellis_contracts.recipe import Engine
 from trellis_testing.exports import run_export
+from trellis_testing.loadable_folders import MODELS, load_folders
 from trellis_testing.tool_use import ToolUse, make_tool_use
 
 pytestmark = [
@@ -109,10 +109,12 @@ def test_dpo_samples_the_pairs_that_it_trains_on(taught: Path, tool_use: ToolUse
 
     ended = train("dpo", output, taught, data, "--num-samples", 4, batch_size=2)
 
+    exported = agent("export", output, "--output", tmp_path / MODELS / "preferring")
     rows = [json.loads(line) for line in (output / "pairs.jsonl").read_bytes().splitlines()]
     assert len(rows) > 0
     assert all(row["margin"] >= SMALLEST_MARGIN for row in rows)
-    assert Path(ended["hf_path"], "model.safetensors").exists()
+    assert load_folders(output, ended) == {"training state", "model of a checkpoint"}
+    assert load_folders(tmp_path / MODELS, exported) == {"exported model"}
 
 
 @pytest.mark.parametrize(("stage", "options"), [("ppo", ()), ("grpo", ("--num-samples", 4))])
@@ -123,6 +125,7 @@ def test_reinforcement_goes_on_from_it(
 
     assert ended["step"] == 2
     assert ended["metrics"]["actor/grad_norm"] > 0
+    assert load_folders(tmp_path / stage, ended) == {"training state", "policy of a checkpoint"}
 
 
 def test_a_retriever_is_trained_and_its_checkpoint_becomes_a_model(tool_use: ToolUse, tmp_path: Path) -> None:
@@ -141,5 +144,5 @@ def test_a_retriever_is_trained_and_its_checkpoint_becomes_a_model(tool_use: Too
 
     assert {"eval/recall@10", "baseline/bm25/recall@10"} <= set(ended["metrics"])
     assert exported.exit_code == 0, exported.log
-    with safe_open(exported.output / "model.safetensors", "pt") as weights:
-        assert list(weights.keys())
+    assert load_folders(tmp_path / "retrieval", ended) == {"training state", "model of a checkpoint"}
+    assert load_folders(exported.output) == {"exported model"}

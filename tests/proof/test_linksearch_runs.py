@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trellis_testing.loadable_folders import load_folders
 from trellis_testing.waiting import wait_until
 from trellis_train.agents.linksearch.demonstrations import demonstrate_all, phrases
 from trellis_train.agents.linksearch.generate import generate
@@ -77,9 +78,12 @@ def test_a_target_of_zero_ends_after_the_first_evaluation_with_a_checkpoint(
     checkpoints = output / "checkpoints"
     best = json.loads((checkpoints / "best_checkpoint.json").read_text())
     assert (best["step"], Path(best["path"]).name) == (2, "global_step_2")
-    for name in ("checkpoint-1", "checkpoint-2", "final"):
-        expect_model(checkpoints / name)
-    expect_model(Path(outcome["hf_path"]))
+    assert {path.name for path in checkpoints.iterdir()} >= {"checkpoint-1", "checkpoint-2", "final", "best"}
+    assert load_folders(output, outcome, best) == {
+        "training state",
+        "policy of a checkpoint",
+        "Link Search checkpoint",
+    }
     state = json.loads((checkpoints / "final" / "training_state.json").read_text())
     assert (state["step"], state["best"]["step"], state["params"]["mode"]) == (2, 2, "masked")
     assert again.returncode == 2
@@ -128,18 +132,14 @@ def test_a_checkpoint_of_an_adapter_is_measured_with_its_base(
 
     for name in ("checkpoint-2", "final"):
         assert (output / "checkpoints" / name / "adapter_model.safetensors").stat().st_size > 1000
-        expect_model(output / "checkpoints" / name)
+    assert load_folders(output, trained, measured) == {
+        "training state",
+        "adapter of a checkpoint",
+        "Link Search checkpoint with an adapter",
+        "merged model that a run begins with",
+    }
     assert trained["step"] == 2
     assert 0 <= measured["metrics"]["baseline/accuracy"] <= 1
-
-
-def expect_model(folder: Path) -> None:
-    """transformers loads the folder as it is: weights, configuration, tokenizer and its template."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
-    assert tokenizer.chat_template
-    assert model.config.vocab_size >= len(tokenizer)
 
 
 def steps_of(output: Path) -> list[dict[str, Any]]:

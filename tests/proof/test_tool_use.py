@@ -1,9 +1,11 @@
-"""Reinforcement learning on the use of tools, two steps of each algorithm (B11)."""
+"""Training from a model's own responses: pairs of them, and two steps of each RL algorithm (B8, B11)."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trellis_data.hashing import hash_file
 from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
 from trellis_testing.tool_use import ToolUse, make_tool_use
 
@@ -20,6 +22,8 @@ PARAMS = {
     "validate_before": False,
     "save_every": 0,
 }
+
+PAIR_STEPS, SMALLEST_MARGIN = 12, 0.1
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +111,43 @@ def test_grpo_trains_the_policy(
     )
 
     expect_two_steps(run, taught)
+
+
+@pytest.mark.proves("agent_dpo")
+def test_dpo_learns_from_pairs_of_the_models_own_responses(
+    taught: Path, tool_use: ToolUse, tmp_path: Path
+) -> None:
+    """As the pipeline's preference stage: prompts with references, responses of the supervised model."""
+    run = compose_job(
+        tmp_path / "dpo",
+        recipe="agent_dpo",
+        model=taught,
+        rows=tool_use.rows("rl", "train", 60),
+        params={
+            "num_samples": 4,
+            "max_sample_tokens": 48,
+            "min_margin": SMALLEST_MARGIN,
+            "total_steps": PAIR_STEPS,
+            "batch_size": 8,
+            "learning_rate": 5e-4,
+            "validation_rows": 0,
+            "validate_every": 0,
+            "save_every": 0,
+        },
+    )
+    sampled = tmp_path / "dpo" / "sampled-pairs"
+    record = json.loads((sampled / "train.provenance.json").read_text())
+    pairs = [json.loads(line) for line in (sampled / "train.jsonl").read_bytes().splitlines()]
+
+    run_engine(run)
+
+    margins = list(run.curve("rewards/margins").values())
+    print(f"{record['pairs']}; margins in training {margins}; {run.seconds:.0f} s")
+    assert record["model"]["sha256"] == {"model.safetensors": hash_file(taught / "model.safetensors")}
+    assert (record["pairs"]["prompts"], record["sampling"]["samples"]) == (60, 4)
+    assert record["pairs"]["sha256"] == hash_file(sampled / "train.jsonl")
+    assert len(pairs) == record["pairs"]["pairs"] >= 8
+    assert all(pair["margin"] >= SMALLEST_MARGIN for pair in pairs)
+    assert len(margins) == PAIR_STEPS
+    assert margins[0] == pytest.approx(0, abs=1e-4)
+    assert sum(margins[-3:]) / 3 > 0.05

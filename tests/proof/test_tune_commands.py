@@ -12,6 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 from trellis.searching import read_base, with_settings
 from trellis_testing.agent_starter import teach
+from trellis_testing.loadable_folders import load_folders
 from trellis_testing.starter import Starter
 from trellis_train.agents.environments import make
 from trellis_train.agents.starter import common_phrases, conversation_texts, make_tokenizer, write_model
@@ -122,7 +123,7 @@ def test_the_example_acts_and_is_trained(problems: Path, acting: Path, tmp_path:
     ended = json.loads(tune(tmp_path, "run", config, EXAMPLE / "workflow.py", "--json").splitlines()[-1])
 
     assert (ended["outcome"], ended["step"]) == ("succeeded", STEPS)
-    assert Path(ended["hf_path"], "model.safetensors").exists()
+    assert load_folders(Path(ended["folder"]), ended) == {"training state", "policy of a checkpoint"}
     metrics = ended["metrics"]
     assert metrics["agent/workflow/calls/mean"] >= 1
     assert metrics["agent/turns/mean"] > 1
@@ -157,5 +158,6 @@ def test_a_search_trains_its_trials_and_one_that_fails_harms_no_other(
         (True, False),
     ]
     assert "learning_rate" in trials[-1]["error"]
+    assert load_folders(tmp_path, trials) == {"training state", "policy of a checkpoint"}
     best, _ = load_config(tmp_path / "search" / "best.yaml")
     assert best.algorithm.optimizer.lr in RATES[:-1]

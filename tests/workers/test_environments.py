@@ -210,6 +210,55 @@ def test_files_that_cannot_be_used_are_refused_before_anything_is_made(
     assert answer["details"][0]["field"].startswith("parameters.")
 
 
+def make_toolbox(client: TestClient, root: Path, recorded: str, **given: str) -> Any:
+    """An environment of one's own tool, which a file of recorded results stands for."""
+    (root / "mine").mkdir(exist_ok=True)
+    files = {
+        "tools.json": '[{"name": "price", "inputSchema": {"type": "object"}}]',
+        "recorded.jsonl": recorded,
+        "benchmark.jsonl": '{"query": "Price?", "expected_calls": [{"name": "price", "arguments": {}}]}\n'
+        * 2,
+    }
+    for name, content in files.items():
+        (root / "mine" / name).write_text(content)
+    sources = {
+        "tools": "mine/tools.json",
+        "simulator": "mine/recorded.jsonl",
+        "benchmark": "mine/benchmark.jsonl",
+    }
+    body = {"name": "mine", "kind": "own_tools", "parameters": {**sources, **given}}
+    return client.post("/environments", json=body).json()
+
+
+def test_own_tools_with_a_simulator_and_a_benchmark_become_a_toolbox(
+    client: TestClient, installation: Any
+) -> None:
+    made = make_toolbox(client, installation.settings.data_root, '{"tool": "price", "result": 3}')
+    sweep(installation)
+
+    found = client.get(f"/environments/{made['id']}").json()
+    assert found["state"] == "ready", found
+    assert found["counts"] == {"tools": 1, "recorded_results": 1, "benchmark": 2, "pairs": 2}
+    splits = {each["name"]: each["splits"] for each in found["datasets"]}
+    assert splits == {"": {"train": 1, "eval": 1}, "preference": {"train": 1, "eval": 1}}
+    assert call(client, installation, made["id"], "price")["result"] == 3
+
+
+def test_a_bad_file_of_own_tools_is_refused_with_a_code(client: TestClient, installation: Any) -> None:
+    root = installation.settings.data_root
+    both = make_toolbox(client, root, "", code="mine/tools.py")
+    assert [(each["code"], each["field"]) for each in both["details"]] == [
+        ("sources_conflict", "parameters.simulator")
+    ]
+
+    made = make_toolbox(client, root, '{"tool": "prize", "result": 3}')
+    sweep(installation)
+
+    found = client.get(f"/environments/{made['id']}").json()
+    assert (found["state"], found["cause"]) == ("failed", "simulator_invalid")
+    assert found["reason"] == "The simulator cannot be used: row 1: unknown tool 'prize'."
+
+
 def test_one_that_cannot_be_made_says_why_and_is_made_again_when_asked(
     client: TestClient, installation: Any
 ) -> None:

@@ -6447,6 +6447,10 @@ export interface components {
             help: components["schemas"]["Text"];
             /** Name */
             name: string;
+            /** One Of */
+            one_of?: string[][];
+            /** Optional Sources */
+            optional_sources?: string[];
             /** Parameters */
             parameters?: components["schemas"]["Parameter"][];
             /** Sources */

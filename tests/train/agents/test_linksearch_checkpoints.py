@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from trellis_testing.loadable_folders import load_folders
 from trellis_train.agents.linksearch.checkpoints import write_checkpoint
 from trellis_train.agents.starter import make_tokenizer, write_model
 from trellis_train.export.errors import CheckpointIncomplete
@@ -46,8 +47,9 @@ def test_weights_in_several_files_are_all_there(base: Path, tmp_path: Path) -> N
     model.save_pretrained(source / "actor" / "huggingface", max_shard_size="100KB")
     AutoTokenizer.from_pretrained(base).save_pretrained(source / "actor" / "huggingface")
 
-    folder = write(tmp_path / "checkpoint-3", source, base)
+    folder = write(tmp_path / "checkpoints" / "checkpoint-3", source, base)
 
+    assert load_folders(folder) == {"Link Search checkpoint"}
     assert len(list(folder.glob("*.safetensors"))) > 1
     saved = model.state_dict()
     assert all(torch.equal(weight, saved[name]) for name, weight in load(folder).items())
@@ -72,8 +74,9 @@ def test_an_adapter_is_loaded_with_its_base(base: Path, tmp_path: Path) -> None:
         source / "actor" / "lora_adapter"
     )
 
-    folder = write(tmp_path / "final", source, base)
+    folder = write(tmp_path / "checkpoints" / "final", source, base)
 
+    assert load_folders(folder) == {"Link Search checkpoint with an adapter"}
     assert json.loads((folder / "config.json").read_text()) == json.loads((base / "config.json").read_text())
     learned = [weight for name, weight in load(folder).items() if "lora_B" in name]
     assert learned

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trellis_data.hashing import hash_file
+from trellis_testing.model_folders import write_model_folder
 from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.tooluse.pairs.__main__ import main
 from trellis_train.agents.tooluse.pairs.making import MIN_MARGIN, make_pairs
@@ -78,7 +80,8 @@ def test_the_command_samples_four_responses_and_writes_rows_to_train_on(
         asked.append(sampling)
         return [[FIND + BOOK, FIND, PAY, ""], [FIND] * 4, [BOOK + FIND, PAY, PAY, PAY]]
 
-    exit_code = main(["--model", "m", "--data", str(data), "--output", str(output)], sampler)
+    model = write_model_folder(tmp_path / "model")
+    exit_code = main(["--model", str(model), "--data", str(data), "--output", str(output)], sampler)
 
     summary: dict[str, Any] = json.loads(capsys.readouterr().out)
     written = [json.loads(line) for line in output.read_text().splitlines()]
@@ -87,6 +90,16 @@ def test_the_command_samples_four_responses_and_writes_rows_to_train_on(
     assert (summary["prompts"], summary["pairs"], summary["same"]) == (3, 2, 1)
     assert [row["chosen"][0]["content"] for row in written] == [FIND + BOOK, BOOK + FIND]
     assert all(row["margin"] >= MIN_MARGIN for row in written)
+    record = json.loads((tmp_path / "pairs" / "pairs.provenance.json").read_text())
+    assert summary["provenance"] == str(tmp_path / "pairs" / "pairs.provenance.json")
+    assert record["model"] == {
+        "path": str(model),
+        "sha256": {"model.safetensors": hash_file(model / "model.safetensors")},
+    }
+    assert record["prompts"] == {"path": str(data), "sha256": hash_file(data)}
+    assert (record["sampling"]["samples"], record["min_margin"]) == (4, MIN_MARGIN)
+    assert (record["pairs"]["sha256"], record["pairs"]["pairs"]) == (hash_file(output), 2)
+    assert record["reward"]["weights"]["tool_f1"] == 0.25
 
 
 @pytest.mark.parametrize("option", [["--samples", "1"], ["--min-margin", "0"]])

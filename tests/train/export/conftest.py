@@ -1,15 +1,19 @@
 """Checkpoints that real runs have left, and the exports of them by the engine."""
 
 import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import EXIT_SUCCEEDED
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_testing.exports import Exported, run_export
 from trellis_train.starter.__main__ import main as make_starter
+from trellis_train.starter.preferences import write_preferences
 
 STEPS = 3
 PARAMS = {
@@ -34,6 +38,7 @@ class Trained:
 
 
 Export = Callable[..., Exported]
+Prefer = Callable[[str, dict[str, int]], EngineRun]
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +74,29 @@ def whole(base: Path, lessons: Rows, tmp_path_factory: pytest.TempPathFactory) -
         tmp_path_factory.mktemp("job_whole"), recipe="sft", model=base, rows=lessons, params=PARAMS
     )
     return Trained(base, run_engine(run))
+
+
+@pytest.fixture(scope="session")
+def prefer(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Prefer:
+    """Train some steps in this process, which saves a start; each recipe once with and without an adapter."""
+    files = write_preferences(tmp_path_factory.mktemp("pairs"), 1)
+    pairs = Rows.from_json_lines(files["preference_train"], DataFormat.PREFERENCE)
+    params = {name: value for name, value in PARAMS.items() if name != "save_every"}
+    done: dict[tuple[str, bool], EngineRun] = {}
+
+    def run(recipe: str, adapter: dict[str, int]) -> EngineRun:
+        from trellis_train.engines import trl
+
+        key = (recipe, bool(adapter))
+        if key not in done:
+            folder = tmp_path_factory.mktemp(f"job_{recipe}")
+            job = compose_job(folder, recipe=recipe, model=base, rows=pairs, params={**params, **adapter})
+            with patch.dict(os.environ):
+                assert trl.main([str(job.folder / "spec.json")]) == EXIT_SUCCEEDED
+            done[key] = job
+        return done[key]
+
+    return run
 
 
 @pytest.fixture

@@ -1,49 +1,18 @@
 """Checkpoints that preference training has left, exported by the engine and loaded as any user would."""
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
-from trellis_contracts.recipe import DataFormat, Engine
+from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import EXIT_SUCCEEDED
-from trellis_testing.engine_runs import EngineRun, Rows, compose_job
-from trellis_train.starter.preferences import write_preferences
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 TOKENS = torch.arange(3, 35).reshape(2, 16)
-STEPS = 3
-PARAMS = {"total_steps": STEPS, "validate_every": 0, "validation_rows": 0, "learning_rate": 5e-3}
 LORA = {"lora_rank": 4, "lora_alpha": 12}
 CLASSES: dict[str, Any] = {"dpo": AutoModelForCausalLM, "reward_model": AutoModelForSequenceClassification}
-
-Train = Callable[[str, dict[str, int]], EngineRun]
-
-
-@pytest.fixture(scope="session")
-def train(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Train:
-    """Train some steps in this process, which saves a start; each recipe once with and without an adapter."""
-    files = write_preferences(tmp_path_factory.mktemp("pairs"), 1)
-    pairs = Rows.from_json_lines(files["preference_train"], DataFormat.PREFERENCE)
-    done: dict[tuple[str, bool], EngineRun] = {}
-
-    def run(recipe: str, adapter: dict[str, int]) -> EngineRun:
-        from trellis_train.engines import trl
-
-        key = (recipe, bool(adapter))
-        if key not in done:
-            folder = tmp_path_factory.mktemp(f"job_{recipe}")
-            job = compose_job(folder, recipe=recipe, model=base, rows=pairs, params={**PARAMS, **adapter})
-            with patch.dict(os.environ):
-                assert trl.main([str(job.folder / "spec.json")]) == EXIT_SUCCEEDED
-            done[key] = job
-        return done[key]
-
-    return run
 
 
 def compute(model: Any) -> torch.Tensor:
@@ -70,9 +39,9 @@ def with_adapter(recipe: str, base: Path, adapter: Path) -> Any:
 
 @pytest.mark.parametrize("recipe", ["dpo", "reward_model"])
 def test_a_whole_model_computes_what_its_checkpoint_computes(
-    recipe: str, train: Train, base: Path, export: Any
+    recipe: str, prefer: Any, base: Path, export: Any
 ) -> None:
-    run = train(recipe, {})
+    run = prefer(recipe, {})
 
     done = export(Path(run.checkpoint()["path"]), base=base, engine=Engine.TRL)
 
@@ -88,9 +57,9 @@ def test_a_whole_model_computes_what_its_checkpoint_computes(
 
 @pytest.mark.parametrize("recipe", ["dpo", "reward_model"])
 def test_a_merged_adapter_computes_what_base_and_adapter_compute(
-    recipe: str, train: Train, base: Path, export: Any
+    recipe: str, prefer: Any, base: Path, export: Any
 ) -> None:
-    run = train(recipe, LORA)
+    run = prefer(recipe, LORA)
     checkpoint = Path(run.checkpoint()["path"])
 
     done = export(checkpoint, base=base, engine=Engine.TRL)
@@ -104,8 +73,8 @@ def test_a_merged_adapter_computes_what_base_and_adapter_compute(
 
 
 @pytest.mark.parametrize("recipe", ["dpo", "reward_model"])
-def test_an_adapter_alone_works_on_its_base(recipe: str, train: Train, base: Path, export: Any) -> None:
-    checkpoint = Path(train(recipe, LORA).checkpoint()["path"])
+def test_an_adapter_alone_works_on_its_base(recipe: str, prefer: Any, base: Path, export: Any) -> None:
+    checkpoint = Path(prefer(recipe, LORA).checkpoint()["path"])
 
     done = export(checkpoint, base=base, form="adapter", engine=Engine.TRL)
 

@@ -3,9 +3,10 @@
 ``python -m trellis_train.agents.environments make KIND FOLDER --parameters JSON [--files JSON]``
 ``python -m trellis_train.agents.environments call FOLDER TOOL ARGUMENTS``
 
-Both print JSON. Bad input leaves with 65 and a sentence on standard error. The manifest is written last: a
-folder that has one is whole. A kind's module has ``make(folder, parameters)``, which returns what ``Made``
-holds, and ``call(folder, tool, arguments)``, which answers like the tool does in an episode.
+Both print JSON. Bad input leaves with 65, a line with a code and a sentence on standard error. The manifest
+is written last: a folder that has one is whole. A kind's module has ``make(folder, parameters)``, which
+returns what ``Made`` holds, and ``call(folder, tool, arguments)``, which answers like the tool does in an
+episode.
 """
 
 import argparse
@@ -20,7 +21,13 @@ from typing import Any, Protocol, cast
 
 from pydantic import ValidationError
 from trellis_contracts.agents import EnvironmentManifest, ToolSchema
-from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
+from trellis_contracts.environments import (
+    BAD_REQUEST,
+    CODE_PREFIX,
+    EXIT_BAD_REQUEST,
+    MANIFEST_FILE,
+    CallAnswer,
+)
 from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
 from trellis_recipes.environments import check_parameters
@@ -38,7 +45,11 @@ _NAMED_TOOLS = 20
 
 
 class BadRequest(ValueError):
-    """What was asked for cannot be done; the message is for the person who asked."""
+    """What was asked for cannot be done; the message is for the person who asked, the code for programs."""
+
+    def __init__(self, message: str, code: str = BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,7 @@ def make(
     """
     values, issues = check_parameters(kind, parameters)
     if issues:
-        raise BadRequest(" ".join(issue.message for issue in issues))
+        raise BadRequest(" ".join(issue.message for issue in issues), issues[0].code)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
     made = _module(kind).make(folder, {**values, **(files or {})})
@@ -164,7 +175,7 @@ def main(arguments: list[str]) -> int:
             named = _parse_object(given.arguments, "The arguments")
             print(call(given.folder, given.tool, named).model_dump_json())
     except BadRequest as error:
-        print(error, file=sys.stderr)
+        print(f"{CODE_PREFIX}{error.code}", error, sep="\n", file=sys.stderr)
         return EXIT_BAD_REQUEST
     return 0
 

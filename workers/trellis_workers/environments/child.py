@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis_api.core.settings import Settings
-from trellis_contracts.environments import EXIT_BAD_REQUEST
+from trellis_contracts.environments import BAD_REQUEST, CODE_PREFIX, EXIT_BAD_REQUEST
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
@@ -95,4 +95,10 @@ def _check(exit_code: int, log: Path) -> None:
         return
     lines = last_lines(log, 5)
     said = lines[-1].strip() if lines else f"The process exited with code {exit_code}."
-    raise ChildFailed(said, "bad_request" if exit_code == EXIT_BAD_REQUEST else "crashed")
+    raise ChildFailed(said, _code(lines) if exit_code == EXIT_BAD_REQUEST else "crashed")
+
+
+def _code(lines: Sequence[str]) -> str:
+    """What the line before the last one says, where it is that of a code."""
+    told = lines[-2] if len(lines) > 1 else ""
+    return told.removeprefix(CODE_PREFIX).strip() if told.startswith(CODE_PREFIX) else BAD_REQUEST

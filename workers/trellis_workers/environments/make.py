@@ -118,7 +118,7 @@ def _make_folder(
 def _lay_sources(settings: Settings, folder: Path, kind: str, parameters: dict[str, Any]) -> dict[str, str]:
     """Where the files are that the parameters name; an upload with the ending by which it is read."""
     places = {}
-    for name, wanted in environment_kinds()[kind].sources.items():
+    for name, wanted in environment_kinds()[kind].wanted_sources(parameters).items():
         try:
             place, filename = locate_source(settings, parameters[name], wanted)
         except (SourceUnavailable, DomainError) as error:

@@ -1,51 +1,59 @@
-"""The environment ``own_tools``: schemas in a JSON file, functions in a Python file or a package."""
+"""The environment ``own_tools``: schemas, and functions in a Python file or a package, or recorded results.
+
+Dialogs and a benchmark make it a toolbox to train in: its rows are datasets of the same names.
+"""
 
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+from trellis_contracts.agents import ToolSchema
 from trellis_data.atomic_files import write_atomically
+from trellis_data.json_objects import read_objects
 from trellis_recipes.workflows.archive import unpack
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, list_files
 
 from trellis_train.agents.environments import Answer, BadRequest, Made
 from trellis_train.agents.own_tools.implementation import CODE_FILE, ToolFailed, call_tool, find_missing
 from trellis_train.agents.own_tools.schemas import find_argument_fault, function_name, read_schemas
+from trellis_train.agents.own_tools.simulator import Simulator, read_recordings
+from trellis_train.agents.own_tools.tool_rows import OwnRows
+from trellis_train.agents.tooluse.formatting.training_rows import preference_rows
 from trellis_train.sandbox.errors import SandboxUnavailable
 
-CODE_FOLDER, SCHEMAS_FILE = "code", "tools.json"
+CODE_FOLDER, SCHEMAS_FILE, SIMULATOR_FILE, ROWS_FOLDER = "code", "tools.json", "simulator.jsonl", "rows"
+CODE_INVALID = "tools_code_invalid"
 
 
 def make(folder: Path, parameters: dict[str, Any]) -> Made:
-    """Copy code and schemas, and look whether each tool has its function.
+    """Copy what answers calls, and write the rows that trainers read.
 
-    ``tools`` and ``code`` are places on this machine; ``code`` is ``tools.py`` alone, or an archive with it.
+    ``tools`` and the others are places on this machine. ``code`` is ``tools.py`` alone or an archive with it;
+    in its place stands ``simulator``, recorded results. ``dialogs`` and ``benchmark`` may be missing.
     """
     tools = read_schemas(Path(parameters["tools"]))
-    code = folder / CODE_FOLDER
-    _copy_code(Path(parameters["code"]), code)
-    try:
-        missing = find_missing(code, [function_name(tool.name) for tool in tools])
-    except SandboxUnavailable as error:
-        raise BadRequest(str(error)) from error
-    except ToolFailed as error:
-        raise BadRequest(f"The code cannot be used: {error}.") from error
-    if missing:
-        raise BadRequest(
-            f"{CODE_FILE} does not define {', '.join(missing)}: every tool needs a function with its name."
-        )
+    counts = {"tools": len(tools)}
+    if simulator := parameters.get("simulator"):
+        recordings = read_recordings(Path(simulator), tools)
+        counts["recorded_results"] = len(recordings)
+        _write(folder / SIMULATOR_FILE, recordings)
+    else:
+        counts["files"] = _take_code(Path(parameters["code"]), folder / CODE_FOLDER, tools)
     described = [tool.model_dump(mode="json") for tool in tools]
     write_atomically(folder / SCHEMAS_FILE, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
-    return Made(counts={"tools": len(tools), "files": len(list_files(code))}, tools=tools)
+    datasets = _write_rows(folder, parameters, tools, counts)
+    return Made(counts=counts, tools=tools, datasets=datasets)
 
 
 def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
     """As an episode would call it: what the function raises is told to the model."""
-    described = next(each for each in read_schemas(folder / SCHEMAS_FILE) if each.name == tool)
-    fault = find_argument_fault(described, arguments)
+    tools = read_schemas(folder / SCHEMAS_FILE)
+    fault = find_argument_fault(next(each for each in tools if each.name == tool), arguments)
     if fault is not None:
         return Answer(f"Invalid arguments: {fault}", error="BAD_ARGUMENTS")
+    if (folder / SIMULATOR_FILE).is_file():
+        return Simulator(read_objects(folder / SIMULATOR_FILE)).call(tool, arguments)
     try:
         value = json.loads(call_tool(folder / CODE_FOLDER, function_name(tool), arguments))
     except SandboxUnavailable as error:
@@ -53,6 +61,51 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
     except ToolFailed as error:
         return Answer(str(error), error=error.code)
     return Answer(value, result_count=len(value) if isinstance(value, list) else None)
+
+
+def _take_code(source: Path, target: Path, tools: list[ToolSchema]) -> int:
+    """Copy the code and look whether each tool has its function; the number of files."""
+    _copy_code(source, target)
+    try:
+        missing = find_missing(target, [function_name(tool.name) for tool in tools])
+    except SandboxUnavailable as error:
+        raise BadRequest(str(error)) from error
+    except ToolFailed as error:
+        raise BadRequest(f"The code cannot be used: {error}.", CODE_INVALID) from error
+    if missing:
+        raise BadRequest(
+            f"{CODE_FILE} does not define {', '.join(missing)}: every tool needs a function with its name.",
+            CODE_INVALID,
+        )
+    return len(list_files(target))
+
+
+def _write_rows(
+    folder: Path, parameters: dict[str, Any], tools: list[ToolSchema], counts: dict[str, int]
+) -> dict[str, str]:
+    """Files of rows by dataset and split, as the kind ``toolbox`` names them; adds to ``counts``."""
+    own, made = OwnRows(tools), dict[str, list[dict[str, Any]]]()
+    if dialogs := parameters.get("dialogs"):
+        by_split = own.read_dialogs(Path(dialogs))
+        counts["dialogs"] = sum(map(len, by_split.values()))
+        made |= {f"sft/{split}": rows for split, rows in by_split.items()}
+    if benchmark := parameters.get("benchmark"):
+        by_split = own.read_benchmark(Path(benchmark))
+        counts["benchmark"] = sum(map(len, by_split.values()))
+        made |= by_split
+        pairs = {split: list(preference_rows(rows, seed=0)) for split, rows in by_split.items()}
+        if pairs["train"]:
+            counts["pairs"] = sum(map(len, pairs.values()))
+            made |= {f"preference/{split}": rows for split, rows in pairs.items() if rows}
+    files = {name: f"{ROWS_FOLDER}/{name if '/' in name else f'rl/{name}'}.jsonl" for name in made}
+    for name, rows in made.items():
+        _write(folder / files[name], rows)
+    return files
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _copy_code(source: Path, target: Path) -> None:
@@ -69,11 +122,12 @@ def _copy_code(source: Path, target: Path) -> None:
         else:
             unpack(source, target)
     except BadPackage as error:
-        raise BadRequest(f"The code cannot be used: {error}") from error
+        raise BadRequest(f"The code cannot be used: {error}", CODE_INVALID) from error
     if not (target / CODE_FILE).is_file():
-        raise BadRequest(f"The code has no {CODE_FILE} at its top level.")
+        raise BadRequest(f"The code has no {CODE_FILE} at its top level.", CODE_INVALID)
     if (target / REQUIREMENTS_FILE).is_file():
         raise BadRequest(
             f"Environment tools cannot have a {REQUIREMENTS_FILE}; they use the platform's packages. If your"
-            " tools need others, put them into a workflow package."
+            " tools need others, put them into a workflow package.",
+            CODE_INVALID,
         )

@@ -13,6 +13,7 @@ from trellis_contracts.agents import ToolSchema
 from trellis_train.agents.environments import BadRequest
 
 MAX_TOOLS = 200
+INVALID = "tools_invalid"
 _MAX_BYTES = 1024**2
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
@@ -21,15 +22,17 @@ def read_schemas(path: Path) -> list[ToolSchema]:
     """The tools of a JSON file: a list, or an object with ``tools``; ``BadRequest`` with all faults."""
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.")
+            raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.", INVALID)
         found = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise BadRequest(f"The tool schemas are not valid JSON: {error}.") from error
+        raise BadRequest(f"The tool schemas are not valid JSON: {error}.", INVALID) from error
     listed = found.get("tools") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not listed:
-        raise BadRequest('The tool schemas must be a list, or {"tools": [...]}, with at least one tool.')
+        raise BadRequest(
+            'The tool schemas must be a list, or {"tools": [...]}, with at least one tool.', INVALID
+        )
     if len(listed) > MAX_TOOLS:
-        raise BadRequest(f"An environment can have at most {MAX_TOOLS} tools, not {len(listed)}.")
+        raise BadRequest(f"An environment can have at most {MAX_TOOLS} tools, not {len(listed)}.", INVALID)
     tools, faults = [], []
     for place, each in enumerate(listed):
         try:
@@ -39,7 +42,7 @@ def read_schemas(path: Path) -> list[ToolSchema]:
     names = [tool.name for tool in tools]
     faults += [f"Two tools are called {name}." for name in sorted({n for n in names if names.count(n) > 1})]
     if faults:
-        raise BadRequest(" ".join(faults))
+        raise BadRequest(" ".join(faults), INVALID)
     return tools
 
 

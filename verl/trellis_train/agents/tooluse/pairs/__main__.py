@@ -10,6 +10,7 @@ from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.tooluse.command import add_sampling_options, prepare_process, read_sampling
 from trellis_train.agents.tooluse.pairs.making import MIN_MARGIN, SAMPLES_PER_PROMPT, PairReport, make_pairs
+from trellis_train.agents.tooluse.pairs.provenance import write_provenance
 from trellis_train.agents.tooluse.sampling import Sampler, model_sampler
 from trellis_train.agents.tooluse.scoring.settings import BadRewardSettings, RewardSettings
 from trellis_train.agents.tooluse.tasks import BadTask, load_tasks
@@ -34,15 +35,29 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
     except (BadTask, BadRewardSettings) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_INPUT
-    write_pairs(report, options.output)
-    print(json.dumps({**report.summary(), "output": str(options.output)}))
+    output: Path = options.output
+    output.parent.mkdir(parents=True, exist_ok=True)
+    rows = render_pairs(report)
+    # Before the pairs: whoever finds them finds where they come from.
+    record = write_provenance(
+        output,
+        rows,
+        report,
+        model=options.model,
+        data=options.data,
+        sampling=sampling,
+        min_margin=options.min_margin,
+        reward=settings,
+    )
+    write_atomically(output, rows)
+    print(json.dumps({**report.summary(), "output": str(output), "provenance": str(record)}))
     return 0
 
 
-def write_pairs(report: PairReport, output: Path) -> None:
-    """JSON lines, one a pair; the file appears complete or not at all."""
+def render_pairs(report: PairReport) -> str:
+    """JSON lines, one a pair."""
     lines = (json.dumps(pair.as_row(), ensure_ascii=False) for pair in report.pairs)
-    write_atomically(output, "".join(f"{line}\n" for line in lines))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _read_options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -1,0 +1,178 @@
+"""Makes training rows from the dialogs and the benchmark that somebody brings with their tools.
+
+Both are files of JSON lines in the form of ``trellis agent generate``; dialogs may also be conversations
+(``messages``), and samples of the benchmark prompts with references (``prompt``, ``reward_model``). Every
+call that a row holds must fit the tools.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trellis_contracts.agents import ToolSchema
+from trellis_contracts.recipe import DataFormat
+from trellis_data.json_objects import BadLine, read_objects
+from trellis_recipes.data.conversion import Place, choose_conversion
+from trellis_recipes.data.row_values import BadRow
+from trellis_recipes.data.tool_calls import BadCalls, offer_tools
+
+from trellis_train.agents.environments import BadRequest
+from trellis_train.agents.own_tools.schemas import find_argument_fault
+from trellis_train.agents.own_tools.simulator import join_faults
+from trellis_train.agents.tooluse.formatting.formatter import format_dialog
+from trellis_train.agents.tooluse.formatting.hermes import as_function
+from trellis_train.agents.tooluse.formatting.task_types import BadDialog, decide_task_type
+from trellis_train.agents.tooluse.formatting.training_rows import TASKS, rl_row
+from trellis_train.agents.tooluse.scoring.response import read_response
+from trellis_train.agents.tooluse.scoring.reward import write_reference
+from trellis_train.agents.tooluse.tasks import BadTask, read_task
+
+Row = dict[str, Any]
+DIALOGS_INVALID, BENCHMARK_INVALID = "dialogs_invalid", "benchmark_invalid"
+#: The platform's splits, by what rows call them.
+_SPLITS = {
+    "train": "train",
+    "eval": "eval",
+    "validation": "eval",
+    "valid": "eval",
+    "dev": "eval",
+    "test": "test",
+}
+#: Of rows without splits, one in so many is held out.
+_HELD_OUT = 10
+#: What the readers of rows say themselves, and what a row of another form leads them to.
+_SAID = (BadDialog, BadTask, BadRow, BadCalls)
+_MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
+
+
+class OwnRows:
+    """Rows for some tools."""
+
+    def __init__(self, tools: Iterable[ToolSchema]) -> None:
+        self._schemas = {tool.name: tool for tool in tools}
+        self._tools: dict[str, Row] = {name: tool.model_dump() for name, tool in self._schemas.items()}
+        self._functions = [as_function(tool) for tool in self._tools.values()]
+        self._convert = choose_conversion(DataFormat.MESSAGES, DataFormat.MESSAGES, {})
+
+    def read_dialogs(self, path: Path) -> dict[str, list[Row]]:
+        """Rows for supervised training, by split. Raises ``BadRequest``."""
+        return self._read(path, "dialogs", DIALOGS_INVALID, self._dialog)
+
+    def read_benchmark(self, path: Path) -> dict[str, list[Row]]:
+        """Prompts with references (``verl-rl``), by split. Raises ``BadRequest``."""
+        return self._read(path, "benchmark", BENCHMARK_INVALID, self._prompt)
+
+    def _read(
+        self, path: Path, what: str, code: str, make: Callable[[Row, int], Row]
+    ) -> dict[str, list[Row]]:
+        try:
+            given = list(read_objects(path))
+            splits = _split(given)
+        except (OSError, BadLine, BadRow) as error:
+            raise BadRequest(f"The {what} cannot be read: {error}.", code) from error
+        made: dict[str, list[Row]] = {}
+        faults = []
+        for place, (row, split) in enumerate(zip(given, splits, strict=True)):
+            try:
+                made.setdefault(split, []).append(make({**row, "split": split}, place))
+            except _SAID as error:
+                faults.append(f"row {place + 1}: {error}")
+            except KeyError as error:
+                faults.append(f"row {place + 1}: {error} is missing")
+            except _MALFORMED as error:
+                faults.append(f"row {place + 1}: it has an unexpected form ({error})")
+        if faults:
+            raise BadRequest(f"The {what} cannot be used: {join_faults(faults)}", code)
+        if not made.get("train"):
+            raise BadRequest(f"The {what} contain no rows to train on.", code)
+        return made
+
+    def _dialog(self, row: Row, place: int) -> Row:
+        name = str(row.get("id") or f"dialog-{place + 1}")
+        if "turns" in row:
+            formatted = format_dialog({"tools": list(self._tools), **row, "id": name}, self._tools)
+            messages, kind = formatted["messages"], formatted["task_type"]
+        else:
+            (converted,) = self._convert(row, Place(place, row["split"]))
+            messages = offer_tools(converted["messages"], self._functions)
+            kind = self._task_type(row, messages)
+        for message in messages:
+            if message["role"] == "assistant":
+                self._check_calls(message["content"])
+        return {"id": name, "task_type": kind, "messages": messages}
+
+    def _task_type(self, row: Row, messages: list[Row]) -> str:
+        said = [each["content"] for each in messages if each["role"] == "assistant"]
+        called = [call.name for text in said for call in read_response(text).calls]
+        asked = next((each["content"] for each in messages if each["role"] == "user"), "")
+        turns = sum(each["role"] != "system" for each in messages)
+        return decide_task_type(metadata=row.get("metadata"), tools=called, turns=turns, goal=asked)
+
+    def _prompt(self, row: Row, place: int) -> Row:
+        name = str(row.get("id") or f"sample-{place + 1}")
+        if "expected_calls" in row:
+            calls = [{"arguments": {}, **call} for call in row["expected_calls"]]
+            kind = row.get("kind") or (
+                "planning" if len(calls) > 1 else "tool_selection" if calls else "timing"
+            )
+            if kind not in TASKS:
+                raise BadTask(f"unknown kind {str(kind)[:80]!r}; choose from {', '.join(TASKS)}")
+            filled = {"max_steps": None, "tools": list(self._tools), **row, "id": name}
+            made = rl_row({**filled, "kind": kind, "expected_calls": calls}, self._tools, index=place)
+        else:
+            made = self._given_prompt(row, name, place)
+        self._check_calls(write_reference(read_task(made, name).truth))
+        return made
+
+    def _given_prompt(self, row: Row, name: str, place: int) -> Row:
+        """A row of verl's form, with the tools told to the model where its prompt does not."""
+        task = read_task(row, name)
+        names = [str(each["name"]) for each in task.tools or self._tools.values()]
+        if unknown := sorted(set(names) - set(self._tools)):
+            raise BadTask(f"unknown tool {unknown[0][:80]!r}")
+        offered = [self._tools[each] for each in names]
+        truth = task.truth.model_copy(update={"available_tools": task.truth.available_tools or names})
+        asked = next((each["content"] for each in task.prompt if each["role"] == "user"), "")
+        return {
+            "data_source": str(row.get("data_source") or "own_tools"),
+            "prompt": offer_tools(list(task.prompt), [as_function(tool) for tool in offered]),
+            "ability": truth.task_type,
+            "reward_model": {"style": "rule", "ground_truth": truth.to_text()},
+            "extra_info": {
+                "index": place,
+                "id": name,
+                "split": row["split"],
+                "question": asked,
+                "answer": write_reference(truth),
+                "tools": json.dumps(offered, ensure_ascii=False),
+            },
+        }
+
+    def _check_calls(self, text: str) -> None:
+        """Every call of a text names one of the tools and fits its schema. Raises ``BadTask``."""
+        response = read_response(text)
+        if response.bad_calls or response.is_unbalanced:
+            raise BadTask("a tool call cannot be parsed")
+        for call in response.calls:
+            tool = self._schemas.get(call.name)
+            if tool is None:
+                raise BadTask(f"unknown tool {call.name[:80]!r}")
+            if fault := find_argument_fault(tool, call.arguments):
+                raise BadTask(f"the arguments of {call.name}: {fault}")
+
+
+def _split(rows: list[Mapping[str, Any]]) -> list[str]:
+    """The split of each row: as it says, or else the last tenth is held out. Raises ``BadRow``."""
+    if not rows:
+        raise BadRow("it is empty")
+    if not any(row.get("split") for row in rows):
+        held_out = max(1, len(rows) // _HELD_OUT) if len(rows) > 1 else 0
+        return ["train"] * (len(rows) - held_out) + ["eval"] * held_out
+    splits = []
+    for place, row in enumerate(rows, start=1):
+        name = str(row.get("split") or "").lower()
+        if name not in _SPLITS:
+            raise BadRow(f"row {place} has the unknown split {name[:80]!r}; choose from {', '.join(_SPLITS)}")
+        splits.append(_SPLITS[name])
+    return splits

@@ -27,6 +27,8 @@ MAX_TRACED_TOKENS = 256
 MAX_LANES = 64
 MAX_SPANS = 500
 MAX_TIMED_RESPONSES = 512
+#: Of one rollout engine during one step.
+MAX_LOAD_SAMPLES = 512
 
 
 class MetricsEvent(Strict):
@@ -134,6 +136,19 @@ class TimelineResponse(Strict):
     tokens: int = Field(ge=0)
 
 
+class EngineLoad(Strict):
+    """How busy one rollout engine was during a step, in columns: a sample holds until the next one."""
+
+    name: str = Field(max_length=100)
+    #: Seconds since the step began.
+    at_s: list[Annotated[float, Field(allow_inf_nan=False)]] = Field(max_length=MAX_LOAD_SAMPLES)
+    #: Requests that it computes, and those in its queue.
+    running: list[Annotated[int, Field(ge=0)]] = Field(max_length=MAX_LOAD_SAMPLES)
+    waiting: list[Annotated[int, Field(ge=0)]] = Field(max_length=MAX_LOAD_SAMPLES)
+    #: The part of the KV cache that is in use.
+    kv_use: list[Annotated[float, Field(ge=0, le=1)]] = Field(max_length=MAX_LOAD_SAMPLES)
+
+
 class TimelineEvent(Strict):
     """What the processes of a run did during one step. Told of a bounded number of steps."""
 
@@ -147,6 +162,8 @@ class TimelineEvent(Strict):
     responses: list[TimelineResponse] = Field(default_factory=list, max_length=MAX_TIMED_RESPONSES)
     #: All that were measured.
     response_count: int = Field(default=0, ge=0)
+    #: Of rollout engines that tell of it.
+    engines: list[EngineLoad] = Field(default_factory=list, max_length=MAX_LANES)
 
 
 class CheckpointEvent(Strict):

@@ -4298,6 +4298,11 @@ export interface components {
              */
             group: string;
             /**
+             * Kv Cache Use
+             * @description The most of an engine's KV cache that was in use in a step, mean of all steps, 0 to 1; null where unknown.
+             */
+            kv_cache_use: number | null;
+            /**
              * Longest Response
              * @description Time of a step's longest response over that of its median one; null where unknown.
              */
@@ -4307,6 +4312,11 @@ export interface components {
              * @description The phases of the group, the longest first.
              */
             phases: string[];
+            /**
+             * Queued Share
+             * @description Of the time in which rollout engines worked, the part with requests in their queue; null where unknown.
+             */
+            queued_share: number | null;
             /**
              * Seconds
              * @description Of a step, on average.
@@ -6379,6 +6389,22 @@ export interface components {
          * @enum {string}
          */
         Engine: "verl-ppo" | "verl-sft" | "trl" | "export" | "retrieval" | "evaluate" | "serve";
+        /**
+         * EngineLoad
+         * @description How busy one rollout engine was during a step, in columns: a sample holds until the next one.
+         */
+        EngineLoad: {
+            /** At S */
+            at_s: number[];
+            /** Kv Use */
+            kv_use: number[];
+            /** Name */
+            name: string;
+            /** Running */
+            running: number[];
+            /** Waiting */
+            waiting: number[];
+        };
         /**
          * EngineSettings
          * @description The vLLM engine of an evaluation.
@@ -13895,6 +13921,8 @@ export interface components {
         TimelineEvent: {
             /** Duration S */
             duration_s: number;
+            /** Engines */
+            engines?: components["schemas"]["EngineLoad"][];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -13942,8 +13970,13 @@ export interface components {
             /** Duration S */
             duration_s: number;
             /**
+             * Engines
+             * @description Requests and KV cache of rollout engines; empty where not measured.
+             */
+            engines?: components["schemas"]["EngineLoad"][];
+            /**
              * Lanes
-             * @description One a process, in the order of start.
+             * @description One for each process that runs the loop.
              */
             lanes: components["schemas"]["TimelineLane"][];
             /** Response Count */

@@ -64,7 +64,8 @@ def test_what_limits_a_run_is_said_with_its_figures(
 ) -> None:
     launched = make_launched()
     responses = {
-        "response_time_s/median": 1.0, "response_time_s/max": 4.2, "response_time_s/tail_fraction": 0.5
+        "response_time_s/median": 1.0, "response_time_s/max": 4.2, "response_time_s/tail_fraction": 0.5,
+        "rollout_engine/queued_fraction": 0.25, "rollout_engine/kv_cache_use/max": 0.9,
     }  # fmt: skip
     step = metrics(1, gen=6.1, old_log_prob=1.0, ref=1.0, update_actor=1.9, step=10.0)
     send(client, launched, {**step, "values": {**step["values"], **responses}})
@@ -74,6 +75,7 @@ def test_what_limits_a_run_is_said_with_its_figures(
     assert (limit["group"], limit["steps"], limit["phases"]) == ("generation", 1, ["gen"])
     assert (limit["share"], limit["seconds"]) == (pytest.approx(0.61), pytest.approx(6.1))
     assert (limit["longest_response"], limit["tail_share"]) == (pytest.approx(4.2), 0.5)
+    assert (limit["queued_share"], limit["kv_cache_use"]) == (0.25, 0.9)
 
 
 def test_phases_that_belong_together_are_compared_together(
@@ -86,6 +88,7 @@ def test_phases_that_belong_together_are_compared_together(
 
     assert (limit["group"], limit["phases"]) == ("log_probs", ["ref", "old_log_prob"])
     assert (limit["longest_response"], limit["tail_share"]) == (None, None)
+    assert (limit["queued_share"], limit["kv_cache_use"]) == (None, None)
 
 
 def test_a_checkpoint_beside_the_steps_of_fine_tuning_is_none_of_their_time(
@@ -132,6 +135,26 @@ def test_the_timeline_of_the_nearest_step_is_read(
     newest = read(client, launched.job_id, "timeline")
     assert (newest["step"], newest["attempt"], newest["responses"]) == (8, 1, [response])
     assert newest["lanes"][0]["spans"] == [{"phase": "gen", "start_s": 0.0, "end_s": 3.0}]
+
+
+def test_a_timeline_has_its_ranks_and_the_load_of_its_engines(
+    client: TestClient, make_launched: Callable[..., Any]
+) -> None:
+    launched = make_launched()
+    load = {
+        "name": "engine 0",
+        "at_s": [0.0, 2.5],
+        "running": [8, 0],
+        "waiting": [3, 0],
+        "kv_use": [0.4, 0.0],
+    }
+    lanes = [{"name": f"rank {rank}", "spans": []} for rank in range(2)]
+    # Runs of an earlier release do not tell of their engines.
+    send(client, launched, timeline(1), timeline(2, engines=[load], lanes=lanes))
+
+    assert read(client, launched.job_id, "timeline", step=1)["engines"] == []
+    found = read(client, launched.job_id, "timeline", step=2)
+    assert (found["engines"], [lane["name"] for lane in found["lanes"]]) == ([load], ["rank 0", "rank 1"])
 
 
 def test_there_is_no_timeline_where_none_was_kept(client: TestClient, make_job: Callable[..., str]) -> None:

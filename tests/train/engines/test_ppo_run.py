@@ -71,6 +71,20 @@ def test_every_step_has_rollouts_grouped_by_prompt(stopped_run: Run) -> None:
         assert 1 <= rollout["response_tokens"] <= 8
 
 
+def test_every_step_tells_of_the_load_of_its_rollout_engine(stopped_run: Run) -> None:
+    timelines = stopped_run.events("timeline")
+
+    assert timelines
+    for event in timelines:
+        (engine,) = event["engines"]
+        assert (engine["name"], engine["running"][-1], engine["waiting"][-1]) == ("engine 0", 0, 0)
+        assert max(engine["running"]) > 0
+        assert 0 < max(engine["kv_use"]) <= 1
+        assert 0 <= engine["at_s"][0] <= engine["at_s"][-1] <= event["duration_s"]
+    for event in stopped_run.events("metrics"):
+        assert event["values"]["rollout_engine/running/mean"] > 0
+
+
 def test_validation_rollouts_carry_the_true_answer(stopped_run: Run) -> None:
     (event,) = [event for event in stopped_run.events("rollouts") if event["split"] == "validation"]
 

@@ -149,3 +149,23 @@ def test_a_worker_notes_the_life_of_a_response_with_all_of_its_outputs() -> None
     assert first is not None
     assert first[0] <= first[1]
     assert as_span(None) is None
+
+
+def test_the_load_of_engines_counts_from_the_beginning_of_the_step() -> None:
+    loads = [[(101.0, 4, 0, 0.5), (103.0, 0, 0, 0.0)]]
+
+    event = describe_step(3, [("gen", 100.5, 103.0)], started_at=100.0, loads=loads)
+
+    assert event is not None
+    assert event.engines[0].at_s == [1.0, 3.0]
+
+
+def test_a_run_of_several_processes_has_a_lane_for_each() -> None:
+    ranks = [[("train_batch", 101.0, 104.0)], [("between", 100.0, 101.5), ("train_batch", 101.5, 104.5)]]
+
+    event = describe_step(3, ranks[0], ranks=ranks)
+
+    assert event is not None
+    assert [lane.name for lane in event.lanes] == ["rank 0", "rank 1"]
+    assert [(span.start_s, span.end_s) for span in event.lanes[0].spans] == [(1.0, 4.0)]
+    assert event.duration_s == 4.5

@@ -12,6 +12,7 @@ from verl.trainer.sft_trainer import SFTTrainer
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
+from trellis_train.hooks.rank_spans import gather_spans
 from trellis_train.hooks.timeline import PhaseTimes, Span, describe_step, is_due
 
 #: Phases beside the steps, under the names that verl's other trainers give them.
@@ -164,11 +165,12 @@ class ReportingSFTTrainer(SFTTrainer):
         return bool(flag.item())
 
     def _report_timeline(self, spans: list[Span]) -> None:
-        """Tell what the step that is over consisted of, where its turn has come."""
-        if self._spool is None or self._step < 1 or not is_due(self._step, self._planned_steps):
+        """Tell what the step that is over consisted of on each rank, where its turn has come."""
+        if self._step < 1 or not is_due(self._step, self._planned_steps):
             return
-        event = describe_step(self._step, spans)
-        if event is not None:
+        ranks = gather_spans(spans)
+        event = None if self._spool is None else describe_step(self._step, spans, ranks=ranks)
+        if event is not None and self._spool is not None:
             self._spool.write(event)
 
     def _report(self, phase: Phase) -> None:

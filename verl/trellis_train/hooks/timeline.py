@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trellis_contracts.events import (
+    MAX_LANES,
     MAX_SPANS,
     MAX_TIMED_RESPONSES,
     TimelineEvent,
@@ -20,10 +21,13 @@ from trellis_contracts.events import (
 )
 
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.engine_loads import Sample, describe_loads
 
 MAX_TIMELINES = 200
 #: The process that runs the loop.
 TRAINER_LANE = "trainer"
+#: One of several such processes, with its number.
+RANK_LANE = "rank"
 PREFIX = "timing_s/"
 #: Holds all other phases.
 STEP = "step"
@@ -117,26 +121,29 @@ def describe_step(
     *,
     started_at: float | None = None,
     responses: Sequence[tuple[str, float, float, int]] = (),
+    loads: Sequence[Sequence[Sample]] = (),
+    ranks: Sequence[Sequence[Span]] = (),
 ) -> TimelineEvent | None:
     """The event of a step whose trainer had ``spans``; None without any.
 
     ``responses`` are (prompt, start, end, tokens). Of more than can be told the longest are kept, and others
-    evenly between them.
+    evenly between them. ``loads`` are samples of the rollout engines. ``ranks`` are the spans of all
+    processes, where several run the loop; ``spans`` are those of the first.
     """
     if not spans:
         return None
-    begin = min(started_at if started_at is not None else spans[0][1], *(start for _, start, _ in spans))
-    end = max(end for _, _, end in spans)
-    lane = [
-        TimelineSpan(phase=phase[:64], start_s=_round(start - begin), end_s=_round(stop - begin))
-        for phase, start, stop in sorted(spans, key=lambda span: span[1])[:MAX_SPANS]
-    ]
+    lanes = {TRAINER_LANE: spans}
+    if len(ranks) > 1:
+        lanes = {f"{RANK_LANE} {rank}": own for rank, own in enumerate(ranks[:MAX_LANES])}
+    moments = [moment for own in lanes.values() for _, *ends in own for moment in ends]
+    begin, end = min(moments), max(moments)
+    begin = begin if started_at is None else min(begin, started_at)
     return TimelineEvent(
         time=now(),
         step=step,
         started_at=datetime.fromtimestamp(begin, UTC),
         duration_s=_round(end - begin),
-        lanes=[TimelineLane(name=TRAINER_LANE, spans=lane)],
+        lanes=[TimelineLane(name=name, spans=_describe_spans(own, begin)) for name, own in lanes.items()],
         responses=[
             TimelineResponse(
                 group=group[:256], start_s=_round(start - begin), end_s=_round(stop - begin), tokens=tokens
@@ -144,7 +151,15 @@ def describe_step(
             for group, start, stop, tokens in _choose(responses)
         ],
         response_count=len(responses),
+        engines=describe_loads(loads[:MAX_LANES], begin),
     )
+
+
+def _describe_spans(spans: Sequence[Span], begin: float) -> list[TimelineSpan]:
+    return [
+        TimelineSpan(phase=phase[:64], start_s=_round(start - begin), end_s=_round(stop - begin))
+        for phase, start, stop in sorted(spans, key=lambda span: span[1])[:MAX_SPANS]
+    ]
 
 
 def _choose(

@@ -12,6 +12,7 @@ from trellis_contracts.events import Phase, ProgressEvent, Split
 from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
+from trellis_train.hooks.engine_loads import Sample, cut_loads, measure_loads, take_loads
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.group_metrics import measure_groups
 from trellis_train.hooks.hacking_signals import measure_hacking
@@ -104,22 +105,27 @@ class _ReportingTrainer:
         self._timings = Timings(values)
 
     def _report_timeline(self, responses: StepResponses) -> dict[str, float]:
-        """Tell what the step consisted of, where its turn has come; metrics of how long responses took."""
+        """Tell what the step consisted of, where its turn has come; metrics of responses and engines."""
         measured = [
             (group, *span, int(tokens.numel()))
             for group, span, tokens in zip(responses.groups, responses.spans, responses.tokens, strict=False)
             if span is not None
         ]
-        if self._timings is not None and is_due(self.global_steps, self.total_training_steps):
+        timings = self._timings
+        loads = watch("the load of rollout engines", lambda: take_loads(self), list[list[Sample]]())
+        if timings is not None:
+            loads = cut_loads(loads, timings.started_at)
+        if timings is not None and is_due(self.global_steps, self.total_training_steps):
             event = describe_step(
                 self.global_steps,
-                self._timings.spans,
-                started_at=self._timings.started_at,
+                timings.spans,
+                started_at=timings.started_at,
                 responses=measured,
+                loads=loads,
             )
             if event is not None:
                 self.spool.write(event)
-        return measure_responses([(start, end) for _, start, end, _ in measured])
+        return measure_responses([(start, end) for _, start, end, _ in measured]) | measure_loads(loads)
 
     # -- where verl calls ------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.rank_spans import gather_spans
 from trellis_train.hooks.timeline import PhaseTimes, describe_step, is_due
 
 #: In a checkpoint: a model that can be loaded as it is, or an adapter that needs its base.
@@ -81,7 +82,10 @@ class _Reporting:
     def report_timeline(self) -> None:
         """Begin a step; what the one before consisted of is told where its turn has come."""
         spans, step = self.times.begin_step(), self.state.global_step
-        event = describe_step(step, spans) if step > 0 and is_due(step, self.state.max_steps) else None
+        if step < 1 or not is_due(step, self.state.max_steps):
+            return
+        ranks = gather_spans(spans)
+        event = None if self.spool is None else describe_step(step, spans, ranks=ranks)
         if event is not None and self.spool is not None:
             self.spool.write(event)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer
 
+from trellis_train.rollout.engine_load import SAMPLES
 from trellis_train.rollout.shared_requests import Answer, answer_many, answer_once, share_answer
 
 
@@ -29,3 +30,7 @@ class RolloutServer(vLLMHttpServer):
         """Answer ``requests`` (arguments of :meth:`generate`) as they end."""
         async for batch in answer_many(self.generate, requests):
             yield batch
+
+    async def take_load(self) -> list[tuple[float, int, int, float]]:
+        """How busy the engine was since the last call: ``Load``s, read without importing vLLM."""
+        return [tuple(load) for load in SAMPLES.take()]

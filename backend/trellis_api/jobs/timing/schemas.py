@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from pydantic import BaseModel, Field
-from trellis_contracts.events import TimelineLane, TimelineResponse
+from trellis_contracts.events import EngineLoad, TimelineLane, TimelineResponse
 
 from trellis_api.monitoring.schemas import NodeSamples
 
@@ -64,6 +64,14 @@ class Bottleneck(BaseModel):
     tail_share: float | None = Field(
         description="Of generation, what came after nine tenths of the responses; null where unknown."
     )
+    queued_share: float | None = Field(
+        description="Of the time in which rollout engines worked, the part with requests in their queue; "
+        "null where unknown."
+    )
+    kv_cache_use: float | None = Field(
+        description="The most of an engine's KV cache that was in use in a step, mean of all steps, 0 to 1; "
+        "null where unknown."
+    )
 
 
 class TimingRead(BaseModel):
@@ -85,6 +93,10 @@ class TimelineRead(BaseModel):
     attempt: int
     started_at: datetime
     duration_s: float
-    lanes: list[TimelineLane] = Field(description="One a process, in the order of start.")
+    lanes: list[TimelineLane] = Field(description="One for each process that runs the loop.")
     responses: list[TimelineResponse] = Field(description="Of many, the longest and some of the others.")
     response_count: int
+    engines: list[EngineLoad] = Field(
+        default_factory=list,
+        description="Requests and KV cache of rollout engines; empty where not measured.",
+    )

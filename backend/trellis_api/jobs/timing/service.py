@@ -29,6 +29,7 @@ _MARGIN = timedelta(seconds=SAMPLE_INTERVAL_S)
 _REST = "rest"
 _MEDIAN, _LONGEST = "response_time_s/median", "response_time_s/max"
 _TAIL = "response_time_s/tail_fraction"
+_QUEUED, _CACHE = "rollout_engine/queued_fraction", "rollout_engine/kv_cache_use/max"
 
 
 def read_system(
@@ -144,7 +145,7 @@ def _find_bottleneck(
     for column in columns:
         groups.setdefault(column.group, []).append(column)
     name, own = max(groups.items(), key=lambda item: sum(each.total_s for each in item[1]))
-    means = phases.read_means(session, job_id=job_id, keys=[_MEDIAN, _LONGEST, _TAIL])
+    means = phases.read_means(session, job_id=job_id, keys=[_MEDIAN, _LONGEST, _TAIL, _QUEUED, _CACHE])
     median = means.get(_MEDIAN)
     return Bottleneck(
         group=name,
@@ -154,6 +155,8 @@ def _find_bottleneck(
         phases=[each.phase for each in sorted(own, key=lambda each: -each.total_s)],
         longest_response=means[_LONGEST] / median if median and _LONGEST in means else None,
         tail_share=means.get(_TAIL),
+        queued_share=means.get(_QUEUED),
+        kv_cache_use=means.get(_CACHE),
     )
 
 

@@ -97,9 +97,22 @@ def _step(step: int, at: datetime) -> list[dict[str, Any]]:
             "lanes": [{"name": "trainer", "spans": spans}],
             "responses": responses,
             "response_count": len(responses),
+            "engines": [_load(ends)],
             **event,
         },
     ]
+
+
+def _load(ends: list[float]) -> dict[str, Any]:
+    """An engine that runs 48 requests at a time; the others wait."""
+    left = [len(ends) - place for place in range(len(ends) + 1)]
+    return {
+        "name": "engine 0",
+        "at_s": [0.05, *ends],
+        "running": [min(48, count) for count in left],
+        "waiting": [max(0, count - 48) for count in left],
+        "kv_use": [min(48, count) / 50 for count in left],
+    }
 
 
 @pytest.fixture
@@ -130,6 +143,7 @@ def test_a_person_sees_what_limits_a_run_and_what_its_machines_did(
     expect(page.locator("[data-test=limit]")).to_contain_text("The longest response takes 4.2x")
     expect(page.locator("[data-phase=update_actor]")).to_contain_text("Policy update")
     expect(page.locator("[data-test=lanes] .span")).to_have_count(6)
+    expect(page.locator("[data-test=engine]")).to_contain_text("max. 48 running, 16 waiting")
     page.locator("[data-test=phase-stack] .pick").nth(4).click()
     expect(page.get_by_role("heading", name="Lanes of step 5")).to_be_visible()
 

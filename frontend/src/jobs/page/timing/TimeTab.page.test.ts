@@ -15,7 +15,7 @@ vi.mock('@/api/client', () => ({
 }))
 
 const phase = (name: string, group: string, seconds: number[], share: number, inStep = true) => ({ phase: name, group, in_step: inStep, seconds, total_s: seconds.reduce((a, b) => a + b), share })
-const LIMIT = { group: 'generation', share: 0.61, seconds: 6.1, steps: 2, phases: ['gen'], longest_response: 4.2, tail_share: 0.5 }
+const LIMIT = { group: 'generation', share: 0.61, seconds: 6.1, steps: 2, phases: ['gen'], longest_response: 4.2, tail_share: 0.5, queued_share: null, kv_cache_use: null }
 const TIMING = {
   first_steps: [1, 2], last_steps: [1, 2], step_s: [8, 8], steps: 2, bottleneck: LIMIT, timeline_steps: [1, 2],
   phases: [phase('gen', 'generation', [6, 6.2], 0.61), phase('update_actor', 'update', [2, 1.8], 0.19), phase('testing', 'validation', [0, 4], 0.2, false)],
@@ -24,7 +24,9 @@ const TIMELINE = {
   step: 2, attempt: 1, started_at: '2026-01-02T03:04:05Z', duration_s: 8, response_count: 2,
   lanes: [{ name: 'trainer', spans: [{ phase: 'gen', start_s: 0, end_s: 6 }, { phase: 'update_actor', start_s: 6, end_s: 8 }] }],
   responses: [{ group: 'a', start_s: 0, end_s: 2, tokens: 12 }, { group: 'a', start_s: 0, end_s: 6, tokens: 90 }],
+  engines: [],
 }
+const LOAD = { name: 'engine 0', at_s: [0, 2, 6], running: [8, 6, 0], waiting: [3, 0, 0], kv_use: [0.42, 0.3, 0] }
 
 async function show(query = '', state = 'succeeded') {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
@@ -76,6 +78,20 @@ describe('the time of a run', () => {
     expect(lanes?.querySelector('.progress')?.getAttribute('aria-label')).toBe('Up to 2 responses at a time; the last one ended after 6 s.')
     expect(lanes?.querySelectorAll('.life').length).toBe(2)
     expect(lanes?.textContent).toContain('No lanes were kept of step 7')
+    end()
+  })
+
+  it('of several ranks has a lane for each, and engines show their requests and KV cache', async () => {
+    answers.timing = { ...TIMING, bottleneck: { ...LIMIT, queued_share: 0.4, kv_cache_use: 0.98 } }
+    answers.timeline = { ...TIMELINE, lanes: [0, 1].map((rank) => ({ ...TIMELINE.lanes[0], name: `rank ${rank}` })), engines: [LOAD] }
+    const { root, end } = await show()
+
+    expect([...root.querySelectorAll('.track')].map((lane) => lane.getAttribute('aria-label'))).toEqual(['Rank 0', 'Rank 1'])
+    const drawn = [...root.querySelectorAll('[data-test=engine] svg')]
+    expect(drawn.map((one) => one.getAttribute('aria-label'))).toEqual(['Engine 0: max. 8 running, 3 waiting', 'KV cache: max. 42%'])
+    expect(drawn[0]?.querySelector('.waiting')?.getAttribute('d')).toBe('M0.000 40.00H0.000V25.00H25.000V40.00H75.000V40.00H100.000V40.00Z')
+    expect(root.querySelector('[data-test=limit]')?.textContent).toContain('Requests wait in the engine’s queue 40% of its time, and its KV cache is up to 98% full.')
+    expect(root.querySelector('[data-test=limit]')?.textContent).toContain('max_num_seqs')
     end()
   })
 

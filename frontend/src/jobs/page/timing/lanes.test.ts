@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { countInProgress, hasLongTail, phaseColors, stackPhases } from './lanes'
+import { countInProgress, hasLongTail, hasQueue, phaseColors, stackPhases, stairs } from './lanes'
 
 const phase = (name: string, group: string, seconds: number[]) => ({ phase: name, group, in_step: true, seconds, total_s: 0, share: 0 })
 
@@ -38,12 +38,32 @@ describe('responses in progress', () => {
 })
 
 describe('a long tail', () => {
-  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null }
+  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null, queued_share: null, kv_cache_use: null }
 
   it('is a few responses that take much longer, and only of generation', () => {
     expect(hasLongTail(limit)).toBe(false)
     expect(hasLongTail({ ...limit, longest_response: 4.2 })).toBe(true)
     expect(hasLongTail({ ...limit, tail_share: 0.4 })).toBe(true)
     expect(hasLongTail({ ...limit, group: 'update', longest_response: 4.2 })).toBe(false)
+  })
+})
+
+describe('an area of values', () => {
+  it('holds each until the next one, and the last until the end', () => {
+    const path = stairs([1, 3], [4, 2], 5, (seconds) => 10 * seconds, (value) => 8 - value)
+
+    expect(path).toBe('M10.000 8.00H10.000V4.00H30.000V6.00H50.000V8.00Z')
+    expect(stairs([], [], 5, (seconds) => seconds, (value) => value)).toBe('')
+  })
+})
+
+describe('a queue before the engine', () => {
+  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null, queued_share: 0.4, kv_cache_use: 1 }
+
+  it('limits generation where requests wait for much of its time', () => {
+    expect(hasQueue(limit)).toBe(true)
+    expect(hasQueue({ ...limit, queued_share: 0.1 })).toBe(false)
+    expect(hasQueue({ ...limit, queued_share: null })).toBe(false)
+    expect(hasQueue({ ...limit, group: 'update' })).toBe(false)
   })
 })

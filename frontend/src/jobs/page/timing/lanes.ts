@@ -61,6 +61,24 @@ export function countInProgress(responses: readonly { start_s: number; end_s: nu
   return found
 }
 
+/**
+ * The area under values that each hold until the next one, the last until `end`, as the path of an SVG.
+ *
+ * `toX` places a moment, `toY` a value; the area stands on `toY(0)`.
+ */
+export function stairs(at: readonly number[], values: readonly number[], end: number, toX: (seconds: number) => number, toY: (value: number) => number): string {
+  if (at.length === 0) return ''
+  const x = (seconds: number) => toX(seconds).toFixed(3)
+  const y = (value: number) => toY(value).toFixed(2)
+  const steps = at.map((moment, place) => `H${x(moment)}V${y(values[place] ?? 0)}`)
+  return `M${x(at[0] ?? 0)} ${y(0)}${steps.join('')}H${x(end)}V${y(0)}Z`
+}
+
+/** Whether requests queue for so much of the time that the engine's limits hold up generation. */
+export function hasQueue(limit: NonNullable<Timing['bottleneck']>): boolean {
+  return limit.group === 'generation' && (limit.queued_share ?? 0) >= 0.25
+}
+
 /** Whether a few long responses hold up the others. */
 export function hasLongTail(limit: NonNullable<Timing['bottleneck']>): boolean {
   return limit.group === 'generation' && ((limit.longest_response ?? 0) >= 3 || (limit.tail_share ?? 0) >= 0.3)

@@ -1,0 +1,75 @@
+"""What the rollout engines of a run were at during a step: for its timeline, and as metrics."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from trellis_contracts.events import MAX_LOAD_SAMPLES, EngineLoad
+
+#: Metrics start with it.
+PREFIX = "rollout_engine/"
+#: A server that is silent for longer is not waited for.
+_PATIENCE_S = 2.0
+#: verl's managers of a trainer that have servers, by attribute.
+_MANAGERS = ("llm_server_manager", "standalone_server_manager")
+#: (seconds since 1970, running, waiting, part of the KV cache in use), as servers tell it.
+Sample = tuple[float, int, int, float]
+
+
+def take_loads(trainer: Any) -> list[list[Sample]]:
+    """The samples of each rollout server since the last call; servers that take none are left out."""
+    import ray
+
+    managers = [getattr(trainer, name, None) for name in _MANAGERS]
+    servers = [handle for manager in managers for handle in getattr(manager, "server_handles", None) or ()]
+    asked = [server.take_load.remote() for server in servers if hasattr(server, "take_load")]
+    found: list[list[Sample]] = ray.get(asked, timeout=_PATIENCE_S)
+    return found
+
+
+def cut_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[list[Sample]]:
+    """The samples since ``begin``, and what each engine was at by then; before it, it may have validated."""
+    cut = []
+    for samples in loads:
+        before = [(begin, *sample[1:]) for sample in samples if sample[0] < begin]
+        cut.append([*before[-1:], *(sample for sample in samples if sample[0] >= begin)])
+    return cut
+
+
+def describe_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[EngineLoad]:
+    """The samples of each engine for the timeline of the step that began at ``begin``."""
+    found = []
+    for number, samples in enumerate(loads):
+        kept = samples[-MAX_LOAD_SAMPLES:]
+        if kept:
+            found.append(
+                EngineLoad(
+                    name=f"engine {number}",
+                    at_s=[round(at - begin, 4) for at, *_ in kept],
+                    running=[running for _, running, _, _ in kept],
+                    waiting=[waiting for _, _, waiting, _ in kept],
+                    kv_use=[round(min(1.0, max(0.0, use)), 4) for *_, use in kept],
+                )
+            )
+    return found
+
+
+def measure_loads(loads: Sequence[Sequence[Sample]]) -> dict[str, float]:
+    """Metrics of the time in which engines were at work; none where they were not, or do not tell."""
+    parts = [part for samples in loads for part in _list_busy(samples)]
+    total_s = sum(took for took, *_ in parts)
+    if total_s <= 0:
+        return {}
+    return {
+        f"{PREFIX}running/mean": sum(took * running for took, running, _, _ in parts) / total_s,
+        f"{PREFIX}waiting/mean": sum(took * waiting for took, _, waiting, _ in parts) / total_s,
+        f"{PREFIX}queued_fraction": sum(took for took, _, waiting, _ in parts if waiting > 0) / total_s,
+        f"{PREFIX}kv_cache_use/max": max(use for *_, use in parts),
+    }
+
+
+def _list_busy(samples: Sequence[Sample]) -> Iterable[tuple[float, int, int, float]]:
+    """Stretches with requests: (seconds, running, waiting, use)."""
+    for (at, running, waiting, use), (until, *_) in pairwise(samples):
+        if running or waiting:
+            yield until - at, running, waiting, use

@@ -9,6 +9,8 @@ from trellis_testing.waiting import wait_until
 
 pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 RATES = [1e-5, 1e-4, 1e-3, 3e-3]
+#: Of a sweep as large as two cores shall carry, and how many of its runs have ended when the worker dies.
+MANY, ENDED = [round(1e-4 * number, 6) for number in range(1, 21)], 8
 
 
 @pytest.fixture
@@ -92,3 +94,31 @@ def test_asha_stops_runs_early_and_spends_fewer_steps(rig: Any, body: dict[str, 
     assert all(run["progress"]["step"] < 100 for run in found["runs"] if run["state"] == "pruned")
     stopped = rig.job(found["runs"][3]["job"]["id"])
     assert stopped["state"] == "stopped"
+
+
+@pytest.mark.timeout(1700)
+def test_a_sweep_of_twenty_runs_loses_none_when_the_worker_is_killed_in_the_middle(
+    rig: Any, body: dict[str, Any]
+) -> None:
+    body |= {"name": "many", "parameters": {"learning_rate": {"values": MANY}}}
+    body["job"]["params"] = {"total_steps": 2, "validate_every": 2, "save_every": 0}
+    sweep_id = rig.client.post("/sweeps", body)["id"]
+
+    def count_ended() -> bool:
+        runs = rig.client.get(f"/sweeps/{sweep_id}")["runs"]
+        return sum(run["state"] == "succeeded" for run in runs) >= ENDED
+
+    wait_until(count_ended, 800, f"{ENDED} runs have ended", pause_s=0.5)
+    rig.kill("worker")
+    assert rig.client.get(f"/sweeps/{sweep_id}")["state"] == "running"
+    rig.start()
+    found = wait_for(rig, sweep_id, "succeeded", timeout_s=1500)
+
+    assert [run["values"]["learning_rate"] for run in found["runs"]] == pytest.approx(MANY)
+    assert {run["state"] for run in found["runs"]} == {"succeeded"}
+    assert all(run["value"] is not None for run in found["runs"])
+    jobs = list(rig.client.pages("/jobs", sweep=sweep_id))
+    assert {job["id"] for job in jobs} == {run["job"]["id"] for run in found["runs"]}
+    # Each ran once: what was under way went on without the worker.
+    assert [job["attempt"] for job in jobs] == [1] * len(MANY)
+    assert all((key, 2) in rig.stored_metrics(job["id"]) for job in jobs for key in ["train/loss"])

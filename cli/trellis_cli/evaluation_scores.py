@@ -1,5 +1,6 @@
 """`trellis eval compare | leaderboard | history`: scores beside each other."""
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from rich.markup import escape
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, age, out, print_json, print_table
-from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
+from trellis_cli.resolve_by_name import find_dataset, find_evaluation, find_job, find_model
 
 Label = Annotated[str | None, typer.Option(help="Benchmark label.")]
 Metric = Annotated[str | None, typer.Option(help="Metric; default: the benchmark's main metric.")]
@@ -71,6 +72,7 @@ def _compared(each: dict[str, Any]) -> tuple[Any, ...]:
 
 def leaderboard(
     label: Label = None,
+    dataset: Annotated[str | None, typer.Option(help="Of a custom benchmark: its dataset.")] = None,
     metric: Metric = None,
     configuration: Annotated[
         str | None, typer.Option(help=("Settings to rank; default: the most common."))
@@ -78,14 +80,18 @@ def leaderboard(
     as_json: Json = False,
 ) -> None:
     """Rank models and checkpoints evaluated with the same settings and data."""
-    found = connect().get("/evaluations/leaderboard", label=label, metric=metric, configuration=configuration)
+    client = connect()
+    measured = find_dataset(client, dataset) if dataset else None
+    found = client.get(
+        "/evaluations/leaderboard", label=label, dataset=measured, metric=metric, configuration=configuration
+    )
     if as_json:
         print_json(found)
         return
     if not found["items"]:
         out.print("no scores yet")
         return
-    out.print(f"{found['label']} {found['metric']}", highlight=False)
+    out.print(f"{name_benchmark(found['label'], found['dataset'])} {found['metric']}", highlight=False)
     rows = [
         (
             each["rank"],
@@ -121,7 +127,7 @@ def history(
         (
             each["target"]["step"],
             escape(each["target"]["name"]),
-            each["label"],
+            escape(name_benchmark(each["label"], each["dataset"])),
             each["score"]["metric"],
             describe_score(each["score"]),
             each["evaluation_id"],
@@ -136,6 +142,16 @@ def register(app: typer.Typer) -> None:
     """Add the commands to `trellis eval`."""
     for command in (compare, leaderboard, history):
         app.command()(command)
+
+
+def name_benchmark(label: str, dataset: dict[str, Any] | None) -> str:
+    """A benchmark on a dataset of the platform bears the dataset's name, with the version."""
+    if dataset is None:
+        return label
+    name = dataset["name"] or "deleted dataset"
+    version = f" @ {dataset['version'][:8]}" if dataset["version"] else ""
+    called = f"{name}{' (deleted)' if dataset['is_deleted'] and dataset['name'] else ''}{version}"
+    return called if re.fullmatch(r"custom(-\d+)?", label) else f"{called} · {label}"
 
 
 def percent(value: float | None) -> str:

@@ -293,6 +293,7 @@ class ComparedBenchmark(TypedDict):
     a: Score
     b: Score
     benchmark: str
+    dataset: MeasuredDataset | None
     difference: float
     differences: list[str]
     high: float | None
@@ -770,7 +771,7 @@ class EvaluationRead(TypedDict):
     can_delete: bool
     can_retry: bool
     created_at: str
-    dataset_names: dict[str, str]
+    datasets: dict[str, MeasuredDataset]
     engine: EngineSettings
     eta_s: float | None
     failure: Failure | None
@@ -1327,6 +1328,15 @@ class MathScorer(TypedDict):
     """The answer equals the reference as an expression (math-verify)."""
 
     kind: Literal["math"]
+
+
+class MeasuredDataset(TypedDict):
+    """The dataset of the platform that a benchmark measures on."""
+
+    id: str
+    is_deleted: bool
+    name: str | None
+    version: str | None
 
 
 class MemoryEstimate(TypedDict):

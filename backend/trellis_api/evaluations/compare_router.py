@@ -19,6 +19,10 @@ Responses = dict[int | str, dict[str, Any]]
 CONFLICT: Responses = {404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]}
 EvaluationId = Annotated[str, Query(description="A finished evaluation.", pattern=id_pattern("ev"))]
 Label = Annotated[str | None, Query(pattern=LABEL, description="Of the benchmark.")]
+DatasetId = Annotated[
+    str | None,
+    Query(pattern=id_pattern("ds"), description="Of a custom benchmark; one label may have several."),
+]
 Metric = Annotated[str | None, Query(max_length=200, pattern=NO_NUL, description="Default the headline.")]
 ModelId = Annotated[str | None, Query(pattern=id_pattern("mdl"), description="The model and its ancestors.")]
 JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The job's checkpoints.")]
@@ -38,6 +42,7 @@ def compare_evaluations(
 def read_leaderboard(
     session: ReadSession,
     label: Label = None,
+    dataset: DatasetId = None,
     metric: Metric = None,
     configuration: Annotated[
         str | None, Query(max_length=64, pattern=NO_NUL, description="Default that of most evaluations.")
@@ -46,7 +51,7 @@ def read_leaderboard(
 ) -> LeaderboardRead:
     """One score per target, best first; only comparable measurements."""
     return ranking.read_leaderboard(
-        session, label=label, metric=metric, configuration=configuration, which=which
+        session, label=label, dataset=dataset, metric=metric, configuration=configuration, which=which
     )
 
 

@@ -21,7 +21,12 @@ from trellis_api.evaluations import presentation, service
 from trellis_api.evaluations.errors import EvaluationUnfinished, SamplesDamaged
 from trellis_api.evaluations.folder import evaluation_folder, samples_path
 from trellis_api.evaluations.models import Evaluation
-from trellis_api.evaluations.schemas import ComparedBenchmark, ComparisonRead, EvaluationRead
+from trellis_api.evaluations.schemas import (
+    ComparedBenchmark,
+    ComparisonRead,
+    EvaluationRead,
+    MeasuredDataset,
+)
 
 if TYPE_CHECKING:
     from trellis_evaluation.comparison import Comparison
@@ -58,7 +63,10 @@ def compare(settings: Settings, pair: Pair) -> ComparisonRead:
     return ComparisonRead(
         a=pair.a_read,
         b=pair.b_read,
-        benchmarks=[present(compare_label(settings, pair.a, pair.b, label)) for label in both],
+        benchmarks=[
+            present(compare_label(settings, pair.a, pair.b, label), dataset=pair.b_read.datasets.get(label))
+            for label in both
+        ],
         only_a=[label for label in first if label not in second],
         only_b=[label for label in second if label not in first],
     )
@@ -94,10 +102,10 @@ def _results(row: Evaluation) -> dict[str, BenchmarkResult]:
     return {result.label: result for result in found}
 
 
-def present(found: "Comparison") -> ComparedBenchmark:
+def present(found: "Comparison", *, dataset: MeasuredDataset | None) -> ComparedBenchmark:
     """Return a comparison as clients read it."""
     told: dict[str, Any] = found.model_dump(exclude={"settings_differ"})
-    return ComparedBenchmark(**told, differences=found.settings_differ)
+    return ComparedBenchmark(**told, dataset=dataset, differences=found.settings_differ)
 
 
 def _keep(path: Path, text: str) -> None:

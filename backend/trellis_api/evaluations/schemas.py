@@ -72,6 +72,15 @@ class EvaluationTarget(BaseModel):
     step: int | None
 
 
+class MeasuredDataset(BaseModel):
+    """The dataset of the platform that a benchmark measures on."""
+
+    id: str
+    name: str | None = Field(description="After a deletion the last known name; null if none is known.")
+    version: str | None = Field(description="Null where several versions are meant.")
+    is_deleted: bool
+
+
 class EvaluationRead(Renamed):
     """An evaluation."""
 
@@ -83,8 +92,8 @@ class EvaluationRead(Renamed):
     trigger: Literal["person", "training"] = Field(description="training: asked for by the job's settings.")
     target: EvaluationTarget
     benchmarks: list[AnyOrder] = Field(description="Each with its label.")
-    dataset_names: dict[str, str] = Field(
-        description="By label, of benchmarks on datasets of the platform that still exist."
+    datasets: dict[str, MeasuredDataset] = Field(
+        description="By label, of benchmarks on datasets of the platform."
     )
     engine: EngineSettings
     seed: int
@@ -212,6 +221,7 @@ class ComparedBenchmark(BaseModel):
 
     label: str
     benchmark: str
+    dataset: MeasuredDataset | None = Field(description="Of the platform; the one b was measured on.")
     metric: str
     a: Score
     b: Score
@@ -255,6 +265,7 @@ class LeaderboardBenchmark(BaseModel):
 
     label: str
     benchmark: str
+    dataset: MeasuredDataset | None = Field(description="Of the platform; one label may be used for several.")
     metrics: list[str]
 
 
@@ -265,6 +276,7 @@ class LeaderboardConfiguration(BaseModel):
     evaluations: int
     newest_at: datetime
     order: AnyOrder
+    dataset: MeasuredDataset | None
     seed: int
 
 
@@ -272,6 +284,7 @@ class LeaderboardRead(BaseModel):
     """One score of each target, best first, all measured in the same way on the same data."""
 
     label: str | None = Field(description="Null while there are no scores.")
+    dataset: MeasuredDataset | None
     metric: str | None
     mode: Literal["max", "min"] = Field(description="Whether higher or lower is better.")
     configuration: str | None
@@ -288,6 +301,7 @@ class HistoryPoint(BaseModel):
     target: EvaluationTarget
     label: str
     benchmark: str
+    dataset: MeasuredDataset | None
     score: Score
     configuration: str
     created_at: datetime

@@ -4924,6 +4924,8 @@ export interface components {
             b: components["schemas"]["Score"];
             /** Benchmark */
             benchmark: string;
+            /** @description Of the platform; the one b was measured on. */
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /**
              * Difference
              * @description b minus a.
@@ -6764,11 +6766,11 @@ export interface components {
              */
             created_at: string;
             /**
-             * Dataset Names
-             * @description By label, of benchmarks on datasets of the platform that still exist.
+             * Datasets
+             * @description By label, of benchmarks on datasets of the platform.
              */
-            dataset_names: {
-                [key: string]: string;
+            datasets: {
+                [key: string]: components["schemas"]["MeasuredDataset"];
             };
             engine: components["schemas"]["EngineSettings"];
             /** Eta S */
@@ -7764,6 +7766,7 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Evaluation Id */
             evaluation_id: string;
             /**
@@ -8973,6 +8976,8 @@ export interface components {
         LeaderboardBenchmark: {
             /** Benchmark */
             benchmark: string;
+            /** @description Of the platform; one label may be used for several. */
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Label */
             label: string;
             /** Metrics */
@@ -8983,6 +8988,7 @@ export interface components {
          * @description An evaluation setup; scores of different setups are not comparable.
          */
         LeaderboardConfiguration: {
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Evaluations */
             evaluations: number;
             /** Id */
@@ -9014,6 +9020,7 @@ export interface components {
              * @description That of most evaluations first.
              */
             configurations: components["schemas"]["LeaderboardConfiguration"][];
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Items */
             items: components["schemas"]["RankedScore"][];
             /**
@@ -9488,6 +9495,26 @@ export interface components {
              * @enum {string}
              */
             kind: "math";
+        };
+        /**
+         * MeasuredDataset
+         * @description The dataset of the platform that a benchmark measures on.
+         */
+        MeasuredDataset: {
+            /** Id */
+            id: string;
+            /** Is Deleted */
+            is_deleted: boolean;
+            /**
+             * Name
+             * @description After a deletion the last known name; null if none is known.
+             */
+            name: string | null;
+            /**
+             * Version
+             * @description Null where several versions are meant.
+             */
+            version: string | null;
         };
         /**
          * MemoryEstimate
@@ -19270,6 +19297,8 @@ export interface operations {
             query?: {
                 /** @description Of the benchmark. */
                 label?: string | null;
+                /** @description Of a custom benchmark; one label may have several. */
+                dataset?: string | null;
                 /** @description Default the headline. */
                 metric?: string | null;
                 /** @description Default that of most evaluations. */

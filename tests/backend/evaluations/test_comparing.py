@@ -10,6 +10,7 @@ from sqlmodel import select
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset, DatasetRef, DatasetVersion
 from trellis_api.evaluations.folder import evaluation_folder, samples_path
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
 from trellis_api.jobs import repository as jobs
@@ -209,6 +210,56 @@ def test_the_history_of_a_model_begins_with_what_it_was_made_from(
 
     assert [each["evaluation_id"] for each in items] == [start, middle, end]
     assert [each["generation"] for each in items] == [0, 1, 2]
+
+
+def custom(dataset: Dataset, **changes: Any) -> dict[str, Any]:
+    return {"benchmark": "custom", "dataset": dataset.id, "scorer": {"kind": "exact"}, **changes}
+
+
+@pytest.fixture
+def other_dataset(database: Database, dataset: Dataset) -> Dataset:
+    """Another dataset with the same rows."""
+    with database.write() as session:
+        fields = session.get(Dataset, dataset.id).model_dump(exclude={"id", "name", "created_at"})
+        other = Dataset(**fields, id="ds_bbbbbbbbbbbb", name="other rows")
+        session.add(other)
+        for version in session.exec(select(DatasetVersion)).all():
+            session.add(DatasetVersion(**{**version.model_dump(), "dataset_id": other.id}))
+        for ref in session.exec(select(DatasetRef)).all():
+            session.add(DatasetRef(**{**ref.model_dump(), "dataset_id": other.id}))
+    return other
+
+
+def test_one_label_on_two_datasets_is_two_benchmarks_of_the_board(
+    client: TestClient, measure: Any, dataset: Dataset, other_dataset: Dataset
+) -> None:
+    first = measure(WORSE, custom(dataset))
+    second = measure(BETTER, custom(other_dataset))
+
+    board = read(client, "leaderboard", label="custom").json()
+    boards = {
+        each.id: read(client, "leaderboard", label="custom", dataset=each.id).json()
+        for each in (dataset, other_dataset)
+    }
+
+    names = {each["dataset"]["name"] for each in board["benchmarks"]}
+    assert names == {dataset.name, other_dataset.name}
+    assert [each["evaluation_id"] for each in boards[dataset.id]["items"]] == [first]
+    assert [each["evaluation_id"] for each in boards[other_dataset.id]["items"]] == [second]
+    assert boards[dataset.id]["dataset"]["name"] == dataset.name
+    assert boards[dataset.id]["configurations"][0]["dataset"]["version"]
+
+
+def test_the_history_names_the_dataset_that_was_measured_on(
+    client: TestClient, database: Database, measure: Any, model: Model, dataset: Dataset
+) -> None:
+    measure(WORSE, custom(dataset))
+    with database.write() as session:
+        session.delete(session.get(Dataset, dataset.id))
+
+    (point,) = read(client, "history", model=model.id).json()["items"]
+
+    assert (point["dataset"]["name"], point["dataset"]["is_deleted"]) == (dataset.name, True)
 
 
 def test_a_history_is_of_one_thing(client: TestClient) -> None:

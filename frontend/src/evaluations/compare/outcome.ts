@@ -30,10 +30,10 @@ export function samplesOf(a: string, b: string, label: string, changed: 'better'
 }
 
 /** Axes and shapes of the radar: each benchmark's headline, as far as it is a share. */
-export function shapesOf(comparison: Comparison, nameOf: (label: string, benchmark: string) => string, isShare: (metric: string) => boolean) {
+export function shapesOf(comparison: Comparison, nameOf: (one: ComparedBenchmark) => string, isShare: (metric: string) => boolean) {
   const shown = comparison.benchmarks.filter((one) => isShare(one.metric) && one.a.value >= 0 && one.a.value <= 1 && one.b.value >= 0 && one.b.value <= 1)
   return {
-    axes: shown.map((one) => nameOf(one.label, one.benchmark)),
+    axes: shown.map(nameOf),
     a: shown.map((one) => one.a.value),
     b: shown.map((one) => one.b.value),
   }

@@ -27,6 +27,7 @@ export default {
     custom: 'Custom dataset',
     harness: 'lm-evaluation-harness',
   },
+  dataset: { unknown: 'Deleted dataset', deleted: '{name} (deleted)' },
   metric: { accuracy: 'Accuracy', strict: 'Strict match', flexible: 'Flexible match (last number)', macro: 'Macro average' },
   group: { level: 'level', type: 'type', subject: 'subject', category: 'category' },
   target: { model: 'Model', checkpointOf: 'Checkpoint', checkpoint: '{job}, step {step}' },

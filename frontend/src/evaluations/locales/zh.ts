@@ -27,6 +27,7 @@ export default {
     custom: '自有数据集',
     harness: 'lm-evaluation-harness',
   },
+  dataset: { unknown: '已删除的数据集', deleted: '{name}（已删除）' },
   metric: { accuracy: '准确率', strict: '严格匹配', flexible: '最后一个数', macro: '各科平均' },
   group: { level: '难度', type: '题型', subject: '科目', category: '类别' },
   target: { model: '模型', checkpointOf: '检查点', checkpoint: '{job}，第 {step} 步' },

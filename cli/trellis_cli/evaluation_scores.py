@@ -23,51 +23,56 @@ _OBSTACLES = {
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="ID or name of an evaluation.")],
-    b: Annotated[str, typer.Argument(help="ID or name of another evaluation.")],
+    evaluations: Annotated[
+        list[str], typer.Argument(help="IDs or names of 2 to 6 evaluations; the first is the baseline.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Compare B with A: difference with 95% CI and a paired test."""
+    """Compare evaluations with the first: differences with 95% CIs and paired tests."""
     client = connect()
-    pair = {"a": find_evaluation(client, a), "b": find_evaluation(client, b)}
-    found = client.get("/evaluations/compare", **pair)
+    ids = ",".join(find_evaluation(client, each) for each in evaluations)
+    found = client.get("/evaluations/compare", ids=ids)
     if as_json:
         print_json(found)
         return
-    for letter in ("a", "b"):
-        out.print(f"{letter.upper()}: {escape(found[letter]['name'])}  {found[letter]['id']}", soft_wrap=True)
-    print_table(
-        ("benchmark", "metric", "A", "B", "B − A", "p", "test", "problems", "better", "worse"),
-        [_compared(each) for each in found["benchmarks"]],
-    )
-    for each in found["benchmarks"]:
-        if each["differences"]:
-            names = ", ".join(each["differences"])
-            out.print(f"[yellow]{each['label']}: settings differ: {escape(names)}[/yellow]", soft_wrap=True)
-    for letter in ("a", "b"):
-        if found[f"only_{letter}"]:
-            out.print(f"only in {letter.upper()}: {', '.join(found[f'only_{letter}'])}")
+    letters = {each["id"]: chr(ord("A") + place) for place, each in enumerate(found["evaluations"])}
+    for each in found["evaluations"]:
+        out.print(f"{letters[each['id']]}: {escape(each['name'])}  {each['id']}", soft_wrap=True)
+    for table in found["benchmarks"]:
+        _print_compared(table, letters)
+    for each in found["unshared"]:
+        owners = ", ".join(letters[owner] for owner in each["evaluations"])
+        out.print(f"{each['label']}: only in {owners}, not compared")
 
 
-def _compared(each: dict[str, Any]) -> tuple[Any, ...]:
+def _print_compared(table: dict[str, Any], letters: dict[str, str]) -> None:
+    """One benchmark: the baseline, then each other against it."""
+    out.print(f"[bold]{escape(name_benchmark(table['label'], table['dataset']))}[/bold] {table['metric']}")
+    head = ("", "score", "− A", "p", "test", "problems", "better", "worse")
+    rows = [("A", describe_score(table["baseline"]), "", "", "", "", "", "")]
+    print_table(head, rows + [_compared(each, letters) for each in table["others"]])
+    for each in table["others"]:
+        if each["comparison"]["differences"]:
+            names = escape(", ".join(each["comparison"]["differences"]))
+            letter = letters[each["evaluation_id"]]
+            out.print(f"[yellow]{letter}: not measured like A: {names}[/yellow]", soft_wrap=True)
+    if table["missing"]:
+        out.print(f"not evaluated: {', '.join(letters[each] for each in table['missing'])}")
+    if len(table["others"]) > 1:
+        out.print(f"p: corrected for {len(table['others'])} comparisons (Holm)", highlight=False)
+
+
+def _compared(other: dict[str, Any], letters: dict[str, str]) -> tuple[Any, ...]:
+    each = other["comparison"]
     scale = 100 if all(0 <= each[letter]["value"] <= 1 for letter in "ab") else 1
     difference = f"{each['difference'] * scale:+.4g}"
     if each["low"] is not None:
         difference += escape(f" [{each['low'] * scale:+.4g}, {each['high'] * scale:+.4g}]")
-    head = (each["label"], each["metric"], percent(each["a"]["value"]), percent(each["b"]["value"]))
+    head = (letters[other["evaluation_id"]], describe_score(each["b"]), difference)
     if each["obstacle"]:
-        return (
-            *head,
-            difference,
-            "",
-            f"none: {_OBSTACLES.get(each['obstacle'], each['obstacle'])}",
-            "",
-            "",
-            "",
-        )
-    p_value = "" if each["p_value"] is None else f"{each['p_value']:.3g}"
-    counts = (each["pairs"], each["improved"], each["worsened"])
-    return (*head, difference, p_value, each["test"] or "", *counts)
+        return (*head, "", f"none: {_OBSTACLES.get(each['obstacle'], each['obstacle'])}", "", "", "")
+    p_value = "" if other["p_adjusted"] is None else f"{other['p_adjusted']:.3g}"
+    return (*head, p_value, each["test"] or "", each["pairs"], each["improved"], each["worsened"])
 
 
 def leaderboard(

@@ -341,14 +341,33 @@ class ComparedParameter(TypedDict):
     values: dict[str, Any]
 
 
-class ComparisonRead(TypedDict):
-    """Two evaluations side by side."""
+class ComparedTable(TypedDict):
+    """One benchmark of several evaluations."""
 
-    a: EvaluationRead
-    b: EvaluationRead
-    benchmarks: list[ComparedBenchmark]
-    only_a: list[str]
-    only_b: list[str]
+    baseline: Score
+    benchmark: str
+    dataset: MeasuredDataset | None
+    label: str
+    metric: str
+    missing: list[str]
+    others: list[ComparedWithBaseline]
+
+
+class ComparedWithBaseline(TypedDict):
+    """One evaluation against the baseline, on one benchmark."""
+
+    comparison: ComparedBenchmark
+    evaluation_id: str
+    p_adjusted: float | None
+
+
+class ComparisonRead(TypedDict):
+    """2 to 6 evaluations side by side; the first is the baseline."""
+
+    baseline: str
+    benchmarks: list[ComparedTable]
+    evaluations: list[EvaluationRead]
+    unshared: list[UnsharedBenchmark]
 
 
 class ContainsScorer(TypedDict):
@@ -2477,6 +2496,13 @@ class Turn(TypedDict):
     role: Literal["system", "user", "assistant", "tool"]
     text: str
     tokens: int
+
+
+class UnsharedBenchmark(TypedDict):
+    """A benchmark that cannot be compared: the baseline lacks it, or all others do."""
+
+    evaluations: list[str]
+    label: str
 
 
 class UserRead(TypedDict):

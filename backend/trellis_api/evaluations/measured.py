@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 from trellis_contracts.evaluation import AnyOrder, CustomOrder
 
 from trellis_api.datasets.repository import map_dataset_names
+from trellis_api.evaluations import repository
 from trellis_api.evaluations.models import Evaluation
 from trellis_api.evaluations.schemas import MeasuredDataset
 from trellis_api.evaluations.service import read_request
@@ -32,8 +33,8 @@ def map_measured_datasets(session: Session, *, evaluations: Sequence[Evaluation]
 
 def map_datasets_of_scores(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, Datasets]:
     """The same of evaluations by their ids; of those with scores."""
-    wanted = col(Evaluation.id).in_(set(evaluation_ids))
-    return map_measured_datasets(session, evaluations=session.exec(select(Evaluation).where(wanted)).all())
+    rows = repository.list_by_ids(session, evaluation_ids=set(evaluation_ids))
+    return map_measured_datasets(session, evaluations=rows)
 
 
 def _list_orders(row: Evaluation) -> list[CustomOrder]:

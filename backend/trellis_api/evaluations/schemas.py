@@ -10,6 +10,7 @@ from trellis_contracts.evaluation import (
     EngineSettings,
     Sample,
     Score,
+    Verdict,
     VerdictCounts,
 )
 from trellis_contracts.renamed import Renamed, deprecated_field
@@ -239,14 +240,72 @@ class ComparedBenchmark(BaseModel):
     differences: list[str] = Field(description="Settings that differ, so the scores are not comparable.")
 
 
-class ComparisonRead(BaseModel):
-    """Two evaluations side by side."""
+class ComparedWithBaseline(BaseModel):
+    """One evaluation against the baseline, on one benchmark."""
 
-    a: EvaluationRead
-    b: EvaluationRead
-    benchmarks: list[ComparedBenchmark]
-    only_a: list[str] = Field(description="Labels missing in the other evaluation.")
-    only_b: list[str]
+    evaluation_id: str
+    comparison: ComparedBenchmark = Field(description="a is the baseline, b this evaluation.")
+    p_adjusted: float | None = Field(
+        description="p_value after Holm's correction for the comparisons of this benchmark."
+    )
+
+
+class ComparedTable(BaseModel):
+    """One benchmark of several evaluations."""
+
+    label: str
+    benchmark: str
+    dataset: MeasuredDataset | None = Field(description="Of the platform; the one of the baseline.")
+    metric: str
+    baseline: Score
+    others: list[ComparedWithBaseline] = Field(description="Those that have the benchmark, in order.")
+    missing: list[str] = Field(description="Evaluations without this benchmark.")
+
+
+class UnsharedBenchmark(BaseModel):
+    """A benchmark that cannot be compared: the baseline lacks it, or all others do."""
+
+    label: str
+    evaluations: list[str] = Field(description="Those that have it.")
+
+
+class ComparisonRead(BaseModel):
+    """2 to 6 evaluations side by side; the first is the baseline."""
+
+    baseline: str
+    evaluations: list[EvaluationRead] = Field(description="In the requested order.")
+    benchmarks: list[ComparedTable]
+    unshared: list[UnsharedBenchmark]
+
+
+class ComparedAnswer(BaseModel):
+    """The answer of one evaluation to a problem."""
+
+    evaluation_id: str
+    position: int = Field(description="Of the sample in its evaluation.")
+    number: int
+    verdict: Verdict
+    score: float
+    extracted: str | None
+
+
+class DisagreementRead(BaseModel):
+    """A problem that the evaluations do not answer alike."""
+
+    key: str
+    number: int
+    prompt: str = Field(description="As the baseline's model read it.")
+    gold: str
+    answers: list[ComparedAnswer] = Field(description="Baseline first; without those that lack the problem.")
+
+
+class DisagreementPage(BaseModel):
+    """Samples on which evaluations disagree, in the baseline's order."""
+
+    label: str
+    items: list[DisagreementRead]
+    next_cursor: str | None
+    total: int
 
 
 class RankedScore(BaseModel):

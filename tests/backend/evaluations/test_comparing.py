@@ -42,25 +42,28 @@ def read(client: TestClient, path: str, **query: Any) -> Any:
 def test_the_second_is_told_against_the_first_problem_by_problem(client: TestClient, measure: Any) -> None:
     a, b = measure(WORSE), measure(BETTER)
 
-    found = read(client, "compare", a=a, b=b).json()
+    found = read(client, "compare", ids=f"{a},{b}").json()
 
-    (benchmark,) = found["benchmarks"]
-    assert (found["a"]["id"], found["b"]["id"]) == (a, b)
+    (table,) = found["benchmarks"]
+    (other,) = table["others"]
+    benchmark = other["comparison"]
+    assert (found["baseline"], [each["id"] for each in found["evaluations"]]) == (a, [a, b])
+    assert (other["evaluation_id"], table["baseline"]["value"], other["p_adjusted"]) == (b, 0.25, 0.5)
     assert (benchmark["a"]["value"], benchmark["b"]["value"], benchmark["difference"]) == (0.25, 0.75, 0.5)
     assert (benchmark["improved"], benchmark["worsened"], benchmark["pairs"]) == (2, 0, 4)
     assert (benchmark["test"], benchmark["p_value"]) == ("mcnemar_exact", 0.5)
     assert benchmark["obstacle"] is None
-    assert found["only_a"] == found["only_b"] == []
+    assert (found["unshared"], table["missing"]) == ([], [])
 
 
 def test_settings_that_differ_and_benchmarks_of_one_alone_are_named(client: TestClient, measure: Any) -> None:
     orders = [{"benchmark": "gsm8k"}, {"benchmark": "gsm8k", "label": "other"}]
     a, b = measure(WORSE, *orders), measure(BETTER)
 
-    found = read(client, "compare", a=a, b=b).json()
+    found = read(client, "compare", ids=[a, b]).json()
 
     assert [each["label"] for each in found["benchmarks"]] == ["gsm8k"]
-    assert (found["only_a"], found["only_b"]) == (["other"], [])
+    assert found["unshared"] == [{"label": "other", "evaluations": [a]}]
 
 
 def test_a_parent_in_float32_and_its_export_in_bfloat16_are_not_measured_alike(
@@ -73,24 +76,24 @@ def test_a_parent_in_float32_and_its_export_in_bfloat16_are_not_measured_alike(
             row.manifest = {**(row.manifest or {}), "engine": {"name": "vllm", "dtype": dtype}}
             session.add(row)
 
-    (found,) = read(client, "compare", a=evaluations[0], b=evaluations[1]).json()["benchmarks"]
+    (found,) = read(client, "compare", ids=evaluations).json()["benchmarks"]
 
-    assert found["differences"] == ["engine.dtype"]
+    assert found["others"][0]["comparison"]["differences"] == ["engine.dtype"]
 
 
 def test_what_was_compared_is_kept_beside_the_samples(
     client: TestClient, measure: Any, settings: Settings
 ) -> None:
     a, b = measure(WORSE), measure(BETTER)
-    first = read(client, "compare", a=a, b=b).json()
+    first = read(client, "compare", ids=[a, b]).json()
     kept = evaluation_folder(settings, b) / "comparisons-2" / a / "gsm8k.json"
     assert kept.is_file()
     samples_path(settings, a, "gsm8k").unlink()
 
-    assert read(client, "compare", a=a, b=b).json() == first
+    assert read(client, "compare", ids=[a, b]).json() == first
     kept.write_text("torn {")
-    again = read(client, "compare", a=a, b=b).json()["benchmarks"][0]
-    assert again["obstacle"] == "samples_missing"
+    again = read(client, "compare", ids=[a, b]).json()["benchmarks"][0]
+    assert again["others"][0]["comparison"]["obstacle"] == "samples_missing"
 
 
 def test_what_is_unfinished_or_unknown_is_not_compared(
@@ -99,11 +102,12 @@ def test_what_is_unfinished_or_unknown_is_not_compared(
     a = measure(WORSE)
     waiting = ask().json()["items"][0]["id"]
 
-    unfinished = read(client, "compare", a=a, b=waiting)
-    unknown = read(client, "compare", a=a, b="ev_aaaaaaaaaaaa")
+    unfinished = read(client, "compare", ids=[a, waiting])
+    unknown = read(client, "compare", ids=[a, "ev_aaaaaaaaaaaa", "ev_bbbbbbbbbbbb"])
 
     assert (unfinished.status_code, unfinished.json()["error"]) == (409, "evaluation_unfinished")
     assert (unknown.status_code, unknown.json()["error"]) == (404, "evaluation_not_found")
+    assert unknown.json()["details"] == {"evaluations": ["ev_aaaaaaaaaaaa", "ev_bbbbbbbbbbbb"]}
 
 
 def test_the_board_has_the_best_score_of_each_target_in_order(

@@ -37,11 +37,14 @@ describe('the problems that changed', () => {
 })
 
 describe('the radar of a comparison', () => {
-  it('shows shares and nothing else', () => {
-    const benchmarks = [compared(), compared({ label: 'wikitext', metric: 'word_perplexity' })]
+  it('shows shares and nothing else, of every evaluation that has them', () => {
+    const score = compared().a
+    const table = (label: string, metric: string) => ({ label, benchmark: label, dataset: null, metric, baseline: score, others: [{ evaluation_id: 'b', comparison: compared(), p_adjusted: 0.03 }], missing: ['c'] })
+    const comparison = { baseline: 'a', evaluations: ['a', 'b', 'c'].map((id) => ({ id })), benchmarks: [table('gsm8k', 'accuracy'), table('wikitext', 'word_perplexity')], unshared: [] }
 
-    const shapes = shapesOf({ benchmarks } as Comparison, (one) => one.label.toUpperCase(), (metric) => !metric.includes('perplexity'))
+    const shapes = shapesOf(comparison as unknown as Comparison, (one) => one.label.toUpperCase(), (metric) => !metric.includes('perplexity'))
 
-    expect(shapes).toEqual({ axes: ['GSM8K'], a: [0.5], b: [0.5] })
+    expect(shapes.axes).toEqual(['GSM8K'])
+    expect([...shapes.values]).toEqual([['a', [0.5]], ['b', [0.5]], ['c', [null]]])
   })
 })

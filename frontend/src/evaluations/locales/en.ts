@@ -52,6 +52,7 @@ export default {
     chooseShort: 'Compare',
     chooseAnother: 'Select another',
     compare: 'Compare',
+    compareN: 'Compare {n}',
     empty: 'No evaluations yet',
     emptyText: 'Choose models or checkpoints and benchmarks. Scores appear while the evaluation runs.',
     noMatch: 'No matching evaluations',

@@ -52,6 +52,7 @@ export default {
     chooseShort: '比较',
     chooseAnother: '再选一个',
     compare: '比较这两个',
+    compareN: '对比 {n} 次',
     empty: '还没有评测',
     emptyText: '选择模型或检查点以及基准，运行期间即可看到分数。',
     noMatch: '没有符合条件的评测',

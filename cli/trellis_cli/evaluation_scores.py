@@ -1,5 +1,6 @@
 """`trellis eval compare | leaderboard | history`: scores beside each other."""
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from rich.markup import escape
 from trellis_cli.client import connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, age, out, print_json, print_table
-from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
+from trellis_cli.resolve_by_name import find_dataset, find_evaluation, find_job, find_model
 
 Label = Annotated[str | None, typer.Option(help="Benchmark label.")]
 Metric = Annotated[str | None, typer.Option(help="Metric; default: the benchmark's main metric.")]
@@ -22,55 +23,61 @@ _OBSTACLES = {
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="ID or name of an evaluation.")],
-    b: Annotated[str, typer.Argument(help="ID or name of another evaluation.")],
+    evaluations: Annotated[
+        list[str], typer.Argument(help="IDs or names of 2 to 6 evaluations; the first is the baseline.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Compare B with A: difference with 95% CI and a paired test."""
+    """Compare evaluations with the first: differences with 95% CIs and paired tests."""
     client = connect()
-    pair = {"a": find_evaluation(client, a), "b": find_evaluation(client, b)}
-    found = client.get("/evaluations/compare", **pair)
+    ids = ",".join(find_evaluation(client, each) for each in evaluations)
+    found = client.get("/evaluations/compare", ids=ids)
     if as_json:
         print_json(found)
         return
-    for letter in ("a", "b"):
-        out.print(f"{letter.upper()}: {escape(found[letter]['name'])}  {found[letter]['id']}", soft_wrap=True)
-    print_table(
-        ("benchmark", "metric", "A", "B", "B − A", "p", "test", "problems", "better", "worse"),
-        [_compared(each) for each in found["benchmarks"]],
-    )
-    for each in found["benchmarks"]:
-        if each["differences"]:
-            names = ", ".join(each["differences"])
-            out.print(f"[yellow]{each['label']}: settings differ: {escape(names)}[/yellow]", soft_wrap=True)
-    for letter in ("a", "b"):
-        if found[f"only_{letter}"]:
-            out.print(f"only in {letter.upper()}: {', '.join(found[f'only_{letter}'])}")
+    letters = {each["id"]: chr(ord("A") + place) for place, each in enumerate(found["evaluations"])}
+    for each in found["evaluations"]:
+        out.print(f"{letters[each['id']]}: {escape(each['name'])}  {each['id']}", soft_wrap=True)
+    for table in found["benchmarks"]:
+        _print_compared(table, letters)
+    for each in found["unshared"]:
+        owners = ", ".join(letters[owner] for owner in each["evaluations"])
+        out.print(f"{each['label']}: only in {owners}, not compared")
 
 
-def _compared(each: dict[str, Any]) -> tuple[Any, ...]:
+def _print_compared(table: dict[str, Any], letters: dict[str, str]) -> None:
+    """One benchmark: the baseline, then each other against it."""
+    out.print(f"[bold]{escape(name_benchmark(table['label'], table['dataset']))}[/bold] {table['metric']}")
+    head = ("", "score", "− A", "p", "test", "problems", "better", "worse")
+    rows = [("A", describe_score(table["baseline"]), "", "", "", "", "", "")]
+    print_table(head, rows + [_compared(each, letters) for each in table["others"]])
+    for each in table["others"]:
+        if each["comparison"]["differences"]:
+            names = escape(", ".join(each["comparison"]["differences"]))
+            letter = letters[each["evaluation_id"]]
+            out.print(f"[yellow]{letter}: not measured like A: {names}[/yellow]", soft_wrap=True)
+    if table["missing"]:
+        out.print(f"not evaluated: {', '.join(letters[each] for each in table['missing'])}")
+    if len(table["others"]) > 1:
+        out.print(f"p: corrected for {len(table['others'])} comparisons (Holm)", highlight=False)
+
+
+def _compared(other: dict[str, Any], letters: dict[str, str]) -> tuple[Any, ...]:
+    each = other["comparison"]
     scale = 100 if all(0 <= each[letter]["value"] <= 1 for letter in "ab") else 1
     difference = f"{each['difference'] * scale:+.4g}"
     if each["low"] is not None:
         difference += escape(f" [{each['low'] * scale:+.4g}, {each['high'] * scale:+.4g}]")
-    head = (each["label"], each["metric"], percent(each["a"]["value"]), percent(each["b"]["value"]))
+    head = (letters[other["evaluation_id"]], describe_score(each["b"]), difference)
     if each["obstacle"]:
-        return (
-            *head,
-            difference,
-            "",
-            f"none: {_OBSTACLES.get(each['obstacle'], each['obstacle'])}",
-            "",
-            "",
-            "",
-        )
-    p_value = "" if each["p_value"] is None else f"{each['p_value']:.3g}"
-    counts = (each["pairs"], each["improved"], each["worsened"])
-    return (*head, difference, p_value, each["test"] or "", *counts)
+        return (*head, "", f"none: {_OBSTACLES.get(each['obstacle'], each['obstacle'])}", "", "", "")
+    p_value = "" if other["p_adjusted"] is None else f"{other['p_adjusted']:.3g}"
+    return (*head, p_value, each["test"] or "", each["pairs"], each["improved"], each["worsened"])
 
 
 def leaderboard(
     label: Label = None,
+    dataset: Annotated[str | None, typer.Option(help="Of a custom benchmark: its dataset.")] = None,
     metric: Metric = None,
     configuration: Annotated[
         str | None, typer.Option(help=("Settings to rank; default: the most common."))
@@ -78,14 +85,18 @@ def leaderboard(
     as_json: Json = False,
 ) -> None:
     """Rank models and checkpoints evaluated with the same settings and data."""
-    found = connect().get("/evaluations/leaderboard", label=label, metric=metric, configuration=configuration)
+    client = connect()
+    measured = find_dataset(client, dataset) if dataset else None
+    found = client.get(
+        "/evaluations/leaderboard", label=label, dataset=measured, metric=metric, configuration=configuration
+    )
     if as_json:
         print_json(found)
         return
     if not found["items"]:
         out.print("no scores yet")
         return
-    out.print(f"{found['label']} {found['metric']}", highlight=False)
+    out.print(f"{name_benchmark(found['label'], found['dataset'])} {found['metric']}", highlight=False)
     rows = [
         (
             each["rank"],
@@ -121,7 +132,7 @@ def history(
         (
             each["target"]["step"],
             escape(each["target"]["name"]),
-            each["label"],
+            escape(name_benchmark(each["label"], each["dataset"])),
             each["score"]["metric"],
             describe_score(each["score"]),
             each["evaluation_id"],
@@ -136,6 +147,16 @@ def register(app: typer.Typer) -> None:
     """Add the commands to `trellis eval`."""
     for command in (compare, leaderboard, history):
         app.command()(command)
+
+
+def name_benchmark(label: str, dataset: dict[str, Any] | None) -> str:
+    """A benchmark on a dataset of the platform bears the dataset's name, with the version."""
+    if dataset is None:
+        return label
+    name = dataset["name"] or "deleted dataset"
+    version = f" @ {dataset['version'][:8]}" if dataset["version"] else ""
+    called = f"{name}{' (deleted)' if dataset['is_deleted'] and dataset['name'] else ''}{version}"
+    return called if re.fullmatch(r"custom(-\d+)?", label) else f"{called} · {label}"
 
 
 def percent(value: float | None) -> str:

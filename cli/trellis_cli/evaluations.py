@@ -13,7 +13,7 @@ from trellis_cli import evaluation_scores
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.evaluation_orders import read_orders, read_targets
-from trellis_cli.evaluation_scores import describe_score, percent
+from trellis_cli.evaluation_scores import describe_score, name_benchmark, percent
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
 from trellis_cli.waiting import read_patiently
@@ -203,7 +203,12 @@ def print_scores(evaluation: dict[str, Any]) -> None:
         out.print(f"[red]{escape(str(evaluation['failure'].get('reason')))}[/red]", soft_wrap=True)
     results = evaluation["results"] or []
     rows = [
-        (escape(result["label"]), escape(score["metric"]), describe_score(score), score["n"])
+        (
+            escape(name_benchmark(result["label"], evaluation["datasets"].get(result["label"]))),
+            escape(score["metric"]),
+            describe_score(score),
+            score["n"],
+        )
         for result in results
         for score in result["scores"]
     ]
@@ -268,11 +273,13 @@ def _print_list(found: list[dict[str, Any]]) -> None:
 
 def _headlines(evaluation: dict[str, Any]) -> str:
     if not evaluation["results"]:
-        return ", ".join(str(order["label"]) for order in evaluation["benchmarks"])
+        labels = (str(order["label"]) for order in evaluation["benchmarks"])
+        return ", ".join(name_benchmark(label, evaluation["datasets"].get(label)) for label in labels)
     found = []
     for result in evaluation["results"]:
         score = next(each for each in result["scores"] if each["metric"] == result["headline"])
-        found.append(f"{result['label']} {percent(score['value'])}")
+        name = name_benchmark(result["label"], evaluation["datasets"].get(result["label"]))
+        found.append(f"{name} {percent(score['value'])}")
     return ", ".join(found)
 
 

@@ -394,9 +394,9 @@ class Evaluations(Resource[EvaluationRead, EvaluationRead]):
         """Answers on a benchmark; filters: verdict, group_kind, group, search, against, changed."""
         return self._api.pages(f"{self.path}/{evaluation_id}/samples", label=label, **filters)
 
-    def compare(self, a: str, b: str) -> ComparisonRead:
-        """B against A, problem by problem."""
-        params = {"a": a, "b": b}
+    def compare(self, *evaluation_ids: str) -> ComparisonRead:
+        """Two to six evaluations, each against the first, problem by problem."""
+        params = {"ids": ",".join(evaluation_ids)}
         return cast(ComparisonRead, self._api.request("GET", f"{self.path}/compare", params=params))
 
 

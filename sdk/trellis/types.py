@@ -293,6 +293,7 @@ class ComparedBenchmark(TypedDict):
     a: Score
     b: Score
     benchmark: str
+    dataset: MeasuredDataset | None
     difference: float
     differences: list[str]
     high: float | None
@@ -340,14 +341,33 @@ class ComparedParameter(TypedDict):
     values: dict[str, Any]
 
 
-class ComparisonRead(TypedDict):
-    """Two evaluations side by side."""
+class ComparedTable(TypedDict):
+    """One benchmark of several evaluations."""
 
-    a: EvaluationRead
-    b: EvaluationRead
-    benchmarks: list[ComparedBenchmark]
-    only_a: list[str]
-    only_b: list[str]
+    baseline: Score
+    benchmark: str
+    dataset: MeasuredDataset | None
+    label: str
+    metric: str
+    missing: list[str]
+    others: list[ComparedWithBaseline]
+
+
+class ComparedWithBaseline(TypedDict):
+    """One evaluation against the baseline, on one benchmark."""
+
+    comparison: ComparedBenchmark
+    evaluation_id: str
+    p_adjusted: float | None
+
+
+class ComparisonRead(TypedDict):
+    """2 to 6 evaluations side by side; the first is the baseline."""
+
+    baseline: str
+    benchmarks: list[ComparedTable]
+    evaluations: list[EvaluationRead]
+    unshared: list[UnsharedBenchmark]
 
 
 class ContainsScorer(TypedDict):
@@ -771,7 +791,7 @@ class EvaluationRead(TypedDict):
     can_delete: bool
     can_retry: bool
     created_at: str
-    dataset_names: dict[str, str]
+    datasets: dict[str, MeasuredDataset]
     engine: EngineSettings
     eta_s: float | None
     failure: Failure | None
@@ -1328,6 +1348,15 @@ class MathScorer(TypedDict):
     """The answer equals the reference as an expression (math-verify)."""
 
     kind: Literal["math"]
+
+
+class MeasuredDataset(TypedDict):
+    """The dataset of the platform that a benchmark measures on."""
+
+    id: str
+    is_deleted: bool
+    name: str | None
+    version: str | None
 
 
 class MemoryEstimate(TypedDict):
@@ -2475,6 +2504,13 @@ class Turn(TypedDict):
     role: Literal["system", "user", "assistant", "tool"]
     text: str
     tokens: int
+
+
+class UnsharedBenchmark(TypedDict):
+    """A benchmark that cannot be compared: the baseline lacks it, or all others do."""
+
+    evaluations: list[str]
+    label: str
 
 
 class UserRead(TypedDict):

@@ -179,7 +179,8 @@ def test_two_evaluations_are_compared(platform: LightPlatform, finished: list[st
     neither = trellis(platform, "eval", "history")
 
     assert "mcnemar" in shown.stdout
-    assert as_json["benchmarks"][0]["improved"] > as_json["benchmarks"][0]["worsened"]
+    compared = as_json["benchmarks"][0]["others"][0]["comparison"]
+    assert compared["improved"] > compared["worsened"]
     assert board["items"][0]["rank"] == 1
     assert "strict" in history.stdout
     assert neither.returncode == ExitCode.USAGE

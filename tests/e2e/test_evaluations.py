@@ -137,8 +137,9 @@ def test_two_evaluations_are_compared_problem_by_problem(
 ) -> None:
     first, again = measured
 
-    compared = rig.client.get("/evaluations/compare", a=first["id"], b=again["id"])["benchmarks"]
+    found = rig.client.get("/evaluations/compare", ids=f"{first['id']},{again['id']}")["benchmarks"]
 
+    compared = [each["others"][0]["comparison"] for each in found]
     assert [each["label"] for each in compared] == LABELS
     for each, asked in zip(compared, ALL_FOUR, strict=True):
         assert (each["obstacle"], each["difference"], each["pairs"]) == (None, 0, asked["limit"])

@@ -12,6 +12,7 @@ from trellis_contracts.evaluation import Sample, Score, Verdict
 from trellis_evaluation.statistics import (
     bootstrap,
     compare_pairs,
+    holm,
     mcnemar,
     mean_score,
     paired_bootstrap,
@@ -211,3 +212,11 @@ def test_a_score_that_is_no_mean_may_be_the_headline() -> None:
 def test_an_answer_without_its_metric_is_an_error() -> None:
     with pytest.raises(ValueError, match="p0 of g has no flexible"):
         summarise([a_sample(0, 1.0)], label="g", benchmark="gsm8k", metrics=["flexible"])
+
+
+def test_holm_multiplies_step_by_step_and_never_changes_the_order() -> None:
+    # As R's p.adjust(method = "holm") computes it.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([0.2]) == [0.2]
+    assert holm([]) == []

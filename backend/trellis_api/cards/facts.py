@@ -10,7 +10,9 @@ from sqlmodel import Session, col, or_, select
 
 from trellis_api.cards.schemas import CardFacts, Figure, ScoreFacts, TrainingFacts
 from trellis_api.core.redaction import redact_tree
+from trellis_api.evaluations.measured import map_datasets_of_scores
 from trellis_api.evaluations.models import EvaluationScore
+from trellis_api.evaluations.schemas import MeasuredDataset
 from trellis_api.jobs import checkpoint_metrics, headline
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_checkpoint, find_job, list_attempts
@@ -117,7 +119,10 @@ def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[S
     is_its = or_(of_model, of_checkpoint) if lineage.job_id else of_model
     query = select(EvaluationScore).where(is_its, col(EvaluationScore.group_kind).is_(None))
     order = (col(EvaluationScore.created_at), col(EvaluationScore.id))
-    for row in session.exec(query.order_by(*order).limit(_MAX_SCORES)):
+    rows = session.exec(query.order_by(*order).limit(_MAX_SCORES)).all()
+    on_datasets = [row.evaluation_id for row in rows if row.dataset_id is not None]
+    datasets = map_datasets_of_scores(session, evaluation_ids=on_datasets)
+    for row in rows:
         value = _round(row.value)
         if value is None:
             continue
@@ -125,6 +130,7 @@ def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[S
             evaluation=row.evaluation_id,
             benchmark=row.benchmark,
             label=row.label,
+            dataset=_name_dataset(datasets.get(row.evaluation_id, {}).get(row.label)),
             metric=row.metric,
             value=value,
             low=_round(row.low),
@@ -133,6 +139,14 @@ def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[S
             problems=row.n,
             of=model.id if row.target_model_id else f"{row.target_job_id}:{row.target_step}",
         )
+
+
+def _name_dataset(dataset: MeasuredDataset | None) -> str | None:
+    """The name with the version; the id where the name is lost."""
+    if dataset is None:
+        return None
+    name = dataset.name or dataset.id
+    return f"{name} @ {dataset.version[:8]}" if dataset.version else name
 
 
 def _round(value: float | None) -> float | None:

@@ -62,6 +62,8 @@ class ScoreFacts(BaseModel):
     evaluation: str
     benchmark: str
     label: str
+    #: Name of the dataset of the platform that it was measured on.
+    dataset: str | None = None
     metric: str
     value: float
     low: float | None

@@ -79,7 +79,7 @@ def _describe(facts: CardFacts, base_url: str) -> dict[str, Any]:
 def _as_result(score: ScoreFacts, base_url: str) -> dict[str, Any]:
     return {
         "task": {"type": "text-generation"},
-        "dataset": {"name": score.label, "type": score.benchmark},
+        "dataset": {"name": score.dataset or score.label, "type": score.benchmark},
         "metrics": [{"type": score.metric, "value": score.value, "name": score.metric, "verified": False}],
         "source": {"name": score.evaluation, "url": f"{base_url}/evaluations/{score.evaluation}"},
     }
@@ -168,7 +168,7 @@ def _write_scores(facts: CardFacts, base_url: str) -> Iterable[str]:
         has_interval = score.low is not None and score.high is not None
         rows.append(
             (
-                _plain(score.label),
+                _plain(score.dataset or score.label),
                 f"`{score.metric}`",
                 f"[{score.value:g}]({base_url}/evaluations/{score.evaluation})",
                 f"{score.low:g} to {score.high:g} ({score.method})" if has_interval else _NOT_KNOWN,

@@ -8,36 +8,77 @@ from trellis_contracts.evaluation import LABEL
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL
-from trellis_api.evaluations import comparing, ranking
+from trellis_api.evaluations import comparing, disagreeing, ranking
 from trellis_api.evaluations.errors import HistoryOfWhat
 from trellis_api.evaluations.ranking import Which
-from trellis_api.evaluations.schemas import ComparisonRead, HistoryRead, LeaderboardRead
+from trellis_api.evaluations.schemas import (
+    Changed,
+    ComparisonRead,
+    DisagreementPage,
+    HistoryRead,
+    LeaderboardRead,
+)
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses={401: ERROR_RESPONSES[401]})
 Responses = dict[int | str, dict[str, Any]]
-CONFLICT: Responses = {404: ERROR_RESPONSES[404], 409: ERROR_RESPONSES[409]}
-EvaluationId = Annotated[str, Query(description="A finished evaluation.", pattern=id_pattern("ev"))]
+CONFLICT: Responses = {status: ERROR_RESPONSES[status] for status in (404, 409, 422)}
+Ids = Annotated[
+    list[str],
+    Query(description="2 to 6 finished evaluations, repeated or separated by commas; baseline first."),
+]
 Label = Annotated[str | None, Query(pattern=LABEL, description="Of the benchmark.")]
+DatasetId = Annotated[
+    str | None,
+    Query(pattern=id_pattern("ds"), description="Of a custom benchmark; one label may have several."),
+]
 Metric = Annotated[str | None, Query(max_length=200, pattern=NO_NUL, description="Default the headline.")]
 ModelId = Annotated[str | None, Query(pattern=id_pattern("mdl"), description="The model and its ancestors.")]
 JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The job's checkpoints.")]
 
 
-@router.get("/compare", summary="Compare two evaluations", responses=CONFLICT)
-def compare_evaluations(
-    a: EvaluationId, b: EvaluationId, database: DatabaseDep, settings: SettingsDep
-) -> ComparisonRead:
-    """B minus A on shared problems: the difference with its interval and a paired test."""
+@router.get("/compare", summary="Compare up to six evaluations", responses=CONFLICT)
+def compare_evaluations(ids: Ids, database: DatabaseDep, settings: SettingsDep) -> ComparisonRead:
+    """Each minus the first on shared problems: differences with intervals and corrected paired tests."""
+    wanted = comparing.read_ids(ids)
     with database.read() as session:
-        pair = comparing.find_pair(session, a=a, b=b)
-    return comparing.compare(settings, pair)
+        chosen = comparing.find_chosen(session, ids=wanted)
+    return comparing.compare(settings, chosen)
+
+
+@router.get("/compare/samples", summary="Samples on which evaluations disagree", responses=CONFLICT)
+def list_disagreements(
+    ids: Ids,
+    label: Annotated[str, Query(pattern=LABEL, description="Of the benchmark.")],
+    database: DatabaseDep,
+    settings: SettingsDep,
+    changed: Annotated[
+        Changed, Query(description="Better or worse than the baseline, or any difference.")
+    ] = "any",
+    evaluation: Annotated[
+        str | None, Query(pattern=id_pattern("ev"), description="Only where this one differs.")
+    ] = None,
+    cursor: Annotated[str | None, Query(max_length=100)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
+) -> DisagreementPage:
+    """In the baseline's order, with every evaluation's answer."""
+    wanted = comparing.read_ids(ids)
+    with database.read() as session:
+        query = disagreeing.DisagreementQuery(
+            label=label,
+            evaluation_ids=disagreeing.find_having(session, ids=wanted, label=label),
+            changed=changed,
+            evaluation_id=evaluation,
+        )
+    return disagreeing.read_page(settings, query, cursor=cursor, limit=limit)
 
 
 @router.get("/leaderboard", summary="Rank models and checkpoints")
 def read_leaderboard(
     session: ReadSession,
     label: Label = None,
+    dataset: DatasetId = None,
     metric: Metric = None,
     configuration: Annotated[
         str | None, Query(max_length=64, pattern=NO_NUL, description="Default that of most evaluations.")
@@ -46,7 +87,7 @@ def read_leaderboard(
 ) -> LeaderboardRead:
     """One score per target, best first; only comparable measurements."""
     return ranking.read_leaderboard(
-        session, label=label, metric=metric, configuration=configuration, which=which
+        session, label=label, dataset=dataset, metric=metric, configuration=configuration, which=which
     )
 
 

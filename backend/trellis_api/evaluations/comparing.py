@@ -1,4 +1,4 @@
-"""Two evaluations side by side, problem by problem.
+"""Two to six evaluations side by side, problem by problem, each against the first.
 
 What was compared once is kept beside the samples: neither side ever changes, and a long list of
 problems takes a while to pair.
@@ -6,6 +6,7 @@ problems takes a while to pair.
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -16,12 +17,27 @@ from sqlmodel import Session
 from trellis_contracts.evaluation import BenchmarkResult
 from trellis_evaluation.problem import EvaluationProblem
 
+from trellis_api.core.ids import is_id
 from trellis_api.core.settings import Settings
-from trellis_api.evaluations import presentation, service
-from trellis_api.evaluations.errors import EvaluationUnfinished, SamplesDamaged
+from trellis_api.evaluations import presentation, repository
+from trellis_api.evaluations.errors import (
+    EvaluationNotFound,
+    EvaluationUnfinished,
+    InvalidEvaluationComparison,
+    NoSharedBenchmark,
+    SamplesDamaged,
+)
 from trellis_api.evaluations.folder import evaluation_folder, samples_path
 from trellis_api.evaluations.models import Evaluation
-from trellis_api.evaluations.schemas import ComparedBenchmark, ComparisonRead, EvaluationRead
+from trellis_api.evaluations.schemas import (
+    ComparedBenchmark,
+    ComparedTable,
+    ComparedWithBaseline,
+    ComparisonRead,
+    EvaluationRead,
+    MeasuredDataset,
+    UnsharedBenchmark,
+)
 
 if TYPE_CHECKING:
     from trellis_evaluation.comparison import Comparison
@@ -29,38 +45,92 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 #: What was compared before data type and engine counted among the settings lies in another folder.
 _FOLDER = "comparisons-2"
+LEAST_COMPARED, MOST_COMPARED = 2, 6
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two finished evaluations, as they stand in the database."""
+class Chosen:
+    """Finished evaluations, as they stand in the database; the first is the baseline."""
 
-    a: Evaluation
-    b: Evaluation
-    a_read: EvaluationRead
-    b_read: EvaluationRead
+    rows: list[Evaluation]
+    reads: list[EvaluationRead]
 
 
-def find_pair(session: Session, *, a: str, b: str) -> Pair:
-    """Both; ``EvaluationUnfinished`` where one has no results yet."""
-    rows = [service.get_evaluation(session, evaluation_id=each) for each in (a, b)]
+def read_ids(ids: Sequence[str]) -> list[str]:
+    """Ids without repetitions, in order; ``InvalidEvaluationComparison`` for a wrong count or id."""
+    found = list(dict.fromkeys(name.strip() for part in ids for name in part.split(",") if name.strip()))
+    wrong = next((name for name in found if not is_id(name, prefix="ev")), None)
+    if wrong is not None:
+        raise InvalidEvaluationComparison(f"'{wrong[:80]}' is not the id of an evaluation.")
+    if not LEAST_COMPARED <= len(found) <= MOST_COMPARED:
+        raise InvalidEvaluationComparison(
+            f"Choose {LEAST_COMPARED} to {MOST_COMPARED} different evaluations; these are {len(found)}.",
+            {"min": LEAST_COMPARED, "max": MOST_COMPARED, "given": len(found)},
+        )
+    return found
+
+
+def find_chosen(session: Session, *, ids: Sequence[str]) -> Chosen:
+    """All of them; raises where some do not exist or one has no results yet."""
+    found = {row.id: row for row in repository.list_by_ids(session, evaluation_ids=ids)}
+    if missing := [each for each in ids if each not in found]:
+        raise EvaluationNotFound(*missing)
+    rows = [found[each] for each in ids]
     for row in rows:
         if row.results is None:
             raise EvaluationUnfinished(f"'{row.name}' has no results yet.", {"evaluation": row.id})
-    read = presentation.present_all(session, evaluations=rows)
-    return Pair(rows[0], rows[1], read[0], read[-1])
+    return Chosen(rows, presentation.present_all(session, evaluations=rows))
 
 
-def compare(settings: Settings, pair: Pair) -> ComparisonRead:
-    """Every benchmark that both have; no transaction is open meanwhile."""
-    first, second = _results(pair.a), _results(pair.b)
-    both = [label for label in first if label in second]
+def compare(settings: Settings, chosen: Chosen) -> ComparisonRead:
+    """Every benchmark that the baseline shares with another; no transaction is open meanwhile."""
+    results = {row.id: _results(row) for row in chosen.rows}
+    baseline = chosen.rows[0]
+    labels = dict.fromkeys(label for found in results.values() for label in found)
+    owners = {label: [each for each, found in results.items() if label in found] for label in labels}
+    shared = [label for label in results[baseline.id] if len(owners[label]) > 1]
+    if not shared:
+        raise NoSharedBenchmark(
+            f"'{baseline.name}' shares no benchmark with the others.",
+            {"benchmarks": {each: list(found) for each, found in results.items()}},
+        )
     return ComparisonRead(
-        a=pair.a_read,
-        b=pair.b_read,
-        benchmarks=[present(compare_label(settings, pair.a, pair.b, label)) for label in both],
-        only_a=[label for label in first if label not in second],
-        only_b=[label for label in second if label not in first],
+        baseline=baseline.id,
+        evaluations=chosen.reads,
+        benchmarks=[_compare_all(settings, chosen, label) for label in shared],
+        unshared=[
+            UnsharedBenchmark(label=label, evaluations=owners[label])
+            for label in labels
+            if label not in shared
+        ],
+    )
+
+
+def _compare_all(settings: Settings, chosen: Chosen, label: str) -> ComparedTable:
+    """One benchmark: each that has it against the baseline, p-values corrected for their number."""
+    # SciPy takes a second to load, which no other request needs.
+    from trellis_evaluation.statistics.multiple import holm
+
+    baseline, result = chosen.rows[0], _results(chosen.rows[0])[label]
+    pairs = list(zip(chosen.rows, chosen.reads, strict=True))[1:]
+    having = [(row, read) for row, read in pairs if label in _results(row)]
+    found = [
+        present(compare_label(settings, baseline, row, label), dataset=read.datasets.get(label))
+        for row, read in having
+    ]
+    tested = [index for index, each in enumerate(found) if each.p_value is not None]
+    adjusted = dict(zip(tested, holm([found[index].p_value or 0.0 for index in tested]), strict=True))
+    return ComparedTable(
+        label=label,
+        benchmark=result.benchmark,
+        dataset=chosen.reads[0].datasets.get(label),
+        metric=result.headline,
+        baseline=next(score for score in result.scores if score.metric == result.headline),
+        others=[
+            ComparedWithBaseline(evaluation_id=row.id, comparison=each, p_adjusted=adjusted.get(index))
+            for index, ((row, _), each) in enumerate(zip(having, found, strict=True))
+        ],
+        missing=[row.id for row, _ in pairs if label not in _results(row)],
     )
 
 
@@ -94,10 +164,10 @@ def _results(row: Evaluation) -> dict[str, BenchmarkResult]:
     return {result.label: result for result in found}
 
 
-def present(found: "Comparison") -> ComparedBenchmark:
+def present(found: "Comparison", *, dataset: MeasuredDataset | None) -> ComparedBenchmark:
     """Return a comparison as clients read it."""
     told: dict[str, Any] = found.model_dump(exclude={"settings_differ"})
-    return ComparedBenchmark(**told, differences=found.settings_differ)
+    return ComparedBenchmark(**told, dataset=dataset, differences=found.settings_differ)
 
 
 def _keep(path: Path, text: str) -> None:

@@ -16,9 +16,11 @@ from trellis_api.benchmarks.service import install_if_absent
 from trellis_api.core.ids import new_id
 from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.evaluations import repository
 from trellis_api.evaluations.checking import check_orders, names_to_install
 from trellis_api.evaluations.errors import InvalidOrder
+from trellis_api.evaluations.measured import list_dataset_ids
 from trellis_api.evaluations.models import PERSON, Evaluation
 from trellis_api.evaluations.orders import EvaluationRequest
 from trellis_api.evaluations.schemas import EvaluationCreate, EvaluationPlan
@@ -129,6 +131,7 @@ def _queue(
             mode="json"
         ),
         benchmark_names=list(dict.fromkeys(order.benchmark for order in orders)),
+        dataset_names=map_dataset_names(session, dataset_ids=list_dataset_ids(orders)),
     )
     repository.add_evaluation(session, row)
     service.announce(session, job=job)

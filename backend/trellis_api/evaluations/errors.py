@@ -8,8 +8,9 @@ class EvaluationNotFound(NotFound):
 
     code = "evaluation_not_found"
 
-    def __init__(self, evaluation_id: str) -> None:
-        super().__init__(f"Evaluation {evaluation_id} not found.")
+    def __init__(self, *evaluation_ids: str) -> None:
+        named = f"Evaluation{'s' if len(evaluation_ids) > 1 else ''} {', '.join(evaluation_ids)}"
+        super().__init__(f"{named} not found.", {"evaluations": list(evaluation_ids)})
 
 
 class EvaluationActive(Conflict):
@@ -70,6 +71,18 @@ class ComparisonMissing(InvalidRequest):
     """What changed needs an evaluation to compare with."""
 
     code = "against_missing"
+
+
+class InvalidEvaluationComparison(InvalidRequest):
+    """Too few or too many evaluations, or an id that is none."""
+
+    code = "invalid_evaluation_comparison"
+
+
+class NoSharedBenchmark(Conflict):
+    """No other evaluation has a benchmark of the baseline; the details list what each has."""
+
+    code = "no_shared_benchmark"
 
 
 class HistoryOfWhat(InvalidRequest):

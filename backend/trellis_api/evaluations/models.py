@@ -39,6 +39,10 @@ class Evaluation(SQLModel, table=True):
     request: dict[str, Any] = Field(sa_type=JsonColumn)
     #: Of the benchmarks in the request, so that nobody needs to take it apart: ["gsm8k", "custom"].
     benchmark_names: list[str] = Field(default_factory=list, sa_type=JsonColumn)
+    #: By id, of the datasets that it measures on, as they were called: they may be deleted afterwards.
+    dataset_names: dict[str, str] = Field(
+        default_factory=dict, sa_type=JsonColumn, sa_column_kwargs={"server_default": "{}"}
+    )
     #: When it was told to make room for a training; it is queued again when it has left.
     displaced_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     #: ``EvaluationResult.benchmarks`` and ``.manifest``, once it has succeeded. Only read as a whole.
@@ -77,6 +81,8 @@ class EvaluationScore(SQLModel, table=True):
     #: Hash of the order without its label, the data and, where problems are drawn, the seed: scores of
     #: one configuration can be compared.
     configuration: str = Field(max_length=64)
+    #: The dataset of the platform that it was measured on; None for other benchmarks.
+    dataset_id: str | None = Field(default=None, max_length=32)
     target_model_id: str | None = Field(default=None, max_length=32)
     target_job_id: str | None = Field(default=None, max_length=32)
     target_step: int | None = Field(default=None, sa_type=BigInteger)

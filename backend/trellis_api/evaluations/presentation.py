@@ -1,21 +1,21 @@
 """Turns rows of evaluations into what clients read, with what the server decides."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, cast
 
 from sqlmodel import Session
-from trellis_contracts.evaluation import BenchmarkResult, CustomOrder
+from trellis_contracts.evaluation import BenchmarkResult
 from trellis_contracts.states import ACTIVE, FINISHED, JobState
 
 from trellis_api.benchmarks.repository import list_installing
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
-from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.evaluations import repository
+from trellis_api.evaluations.measured import map_measured_datasets
 from trellis_api.evaluations.models import CHECKPOINT, Evaluation
 from trellis_api.evaluations.orders import EvaluationRequest
 from trellis_api.evaluations.repository import EvaluationFilter
-from trellis_api.evaluations.schemas import EvaluationRead, EvaluationTarget
+from trellis_api.evaluations.schemas import EvaluationRead, EvaluationTarget, MeasuredDataset
 from trellis_api.evaluations.service import read_request
 from trellis_api.jobs import metric_query, presentation
 from trellis_api.jobs.models import Job
@@ -49,22 +49,20 @@ def present_all(
     read = presentation.present_all(session, jobs=[jobs[row.job_id] for row in rows], has_detail=has_detail)
     targets = map_targets(session, evaluations=rows)
     coming = set(list_installing(session)) if rows else set()
-    names = map_dataset_names(session, dataset_ids=_list_datasets(rows))
+    datasets = map_measured_datasets(session, evaluations=rows)
     return [
-        _present(session, row, jobs[row.job_id], job, targets[row.id], coming, names, has_detail=has_detail)
+        _present(
+            session,
+            row,
+            jobs[row.job_id],
+            job,
+            targets[row.id],
+            coming,
+            datasets[row.id],
+            has_detail=has_detail,
+        )
         for row, job in zip(rows, read, strict=True)
     ]
-
-
-def _list_datasets(evaluations: Sequence[Evaluation]) -> set[str]:
-    """The datasets of the platform that some evaluations measure on."""
-    orders = (
-        order
-        for row in evaluations
-        if "custom" in row.benchmark_names
-        for order in read_request(row).benchmarks
-    )
-    return {order.dataset for order in orders if isinstance(order, CustomOrder)}
 
 
 def map_targets(session: Session, *, evaluations: Sequence[Evaluation]) -> dict[str, EvaluationTarget]:
@@ -95,7 +93,7 @@ def _present(
     read: JobRead,
     target: EvaluationTarget,
     coming: set[str],
-    dataset_names: Mapping[str, str],
+    datasets: dict[str, MeasuredDataset],
     *,
     has_detail: bool,
 ) -> EvaluationRead:
@@ -108,11 +106,7 @@ def _present(
         trigger=cast(Literal["person", "training"], row.trigger),
         target=target,
         benchmarks=request.benchmarks,
-        dataset_names={
-            str(order.label): dataset_names[order.dataset]
-            for order in request.benchmarks
-            if isinstance(order, CustomOrder) and order.dataset in dataset_names
-        },
+        datasets=datasets,
         engine=request.engine,
         seed=request.seed,
         priority=job.priority,

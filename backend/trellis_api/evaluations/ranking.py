@@ -8,10 +8,10 @@ from sqlmodel import Session, col
 from trellis_contracts.evaluation import Score
 
 from trellis_api.evaluations import presentation
+from trellis_api.evaluations.measured import map_datasets_of_scores, map_measured_datasets
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
 from trellis_api.evaluations.orders import EvaluationRequest
 from trellis_api.evaluations.schemas import (
-    EvaluationTarget,
     HistoryPoint,
     HistoryRead,
     LeaderboardBenchmark,
@@ -38,34 +38,38 @@ def read_leaderboard(
     session: Session,
     *,
     label: str | None,
+    dataset: str | None = None,
     metric: str | None,
     configuration: str | None,
     which: Which,
 ) -> LeaderboardRead:
     """One score of each model and checkpoint, best first, all measured in the same way.
 
-    Without a label, that of which most was measured; without a metric, its headline; without a
-    configuration, the one that most targets were measured with.
+    Without a label, that of which most was measured; without a dataset, the one that this label most often
+    stands for; without a metric, its headline; without a configuration, that of most targets.
     """
     benchmarks = _list_benchmarks(session)
     label = label or (benchmarks[0].label if benchmarks else None)
-    own = next((each for each in benchmarks if each.label == label), None)
+    own = next((each for each in benchmarks if each.label == label and _is_on(each, dataset)), None)
     metric = metric or (own.metrics[0] if own else None)
-    configurations = _list_configurations(session, label=label, metric=metric) if label and metric else []
+    measured = own.dataset.id if own and own.dataset else dataset
+    wanted: tuple[ColumnElement[bool], ...] = (
+        col(EvaluationScore.label) == label,
+        col(EvaluationScore.dataset_id).is_not_distinct_from(measured),
+        col(EvaluationScore.metric) == metric,
+        _IS_WHOLE,
+    )
+    configurations = _list_configurations(session, wanted, label=label) if label and metric else []
     configuration = configuration or (configurations[0].id if configurations else None)
     mode = suit_mode(metric) if metric else "max"
     rows: Sequence[EvaluationScore] = []
     if label and metric and configuration:
-        wanted = (
-            col(EvaluationScore.label) == label,
-            col(EvaluationScore.metric) == metric,
-            col(EvaluationScore.configuration) == configuration,
-            _IS_WHOLE,
-        )
-        rows = _choose_scores(session, wanted, which=which, mode=mode)
-    targets = _map_targets(session, rows)
+        is_alike = col(EvaluationScore.configuration) == configuration
+        rows = _choose_scores(session, (*wanted, is_alike), which=which, mode=mode)
+    targets = presentation.map_targets(session, evaluations=_list_evaluations(session, rows))
     return LeaderboardRead(
         label=label,
+        dataset=own.dataset if own else None,
         metric=metric,
         mode=mode,
         configuration=configuration,
@@ -104,7 +108,9 @@ def read_history(
         rows = session.execute(found.where(is_wanted).order_by(*order).limit(MOST_POINTS)).scalars()
         points += [(generation, row) for row in rows]
     points = points[-MOST_POINTS:]
-    targets = _map_targets(session, [row for _, row in points])
+    evaluations = _list_evaluations(session, [row for _, row in points])
+    targets = presentation.map_targets(session, evaluations=evaluations)
+    datasets = map_measured_datasets(session, evaluations=evaluations)
     return HistoryRead(
         items=[
             HistoryPoint(
@@ -113,6 +119,7 @@ def read_history(
                 target=targets[row.evaluation_id],
                 label=row.label,
                 benchmark=row.benchmark,
+                dataset=datasets[row.evaluation_id].get(row.label),
                 score=_as_score(row),
                 configuration=row.configuration,
                 created_at=row.created_at,
@@ -141,7 +148,7 @@ def _find_ways(
 
 
 def _choose_scores(
-    session: Session, wanted: tuple[ColumnElement[bool], ...], *, which: Which, mode: Literal["max", "min"]
+    session: Session, wanted: Sequence[ColumnElement[bool]], *, which: Which, mode: Literal["max", "min"]
 ) -> Sequence[EvaluationScore]:
     """Of each target one score, the best targets first."""
     value = col(EvaluationScore.value)
@@ -163,43 +170,63 @@ def _choose_scores(
 
 
 def _list_benchmarks(session: Session) -> list[LeaderboardBenchmark]:
-    """What there are scores of, the most measured first; of each its metrics, the headline first."""
+    """What there are scores of, the most measured first; of each its metrics, the headline first.
+
+    One label on two datasets is two benchmarks.
+    """
     label, benchmark = col(EvaluationScore.label), col(EvaluationScore.benchmark)
-    metric = col(EvaluationScore.metric)
+    dataset, metric = col(EvaluationScore.dataset_id), col(EvaluationScore.metric)
     # Of a benchmark's metrics that which is most often measured stands for how often it was.
-    times = func.max(func.count()).over(partition_by=label)
+    times = func.max(func.count()).over(partition_by=(label, dataset))
     headlines = func.sum(cast(col(EvaluationScore.is_headline), Integer))
     statement = (
-        select(label, benchmark, metric)
+        select(label, benchmark, dataset, metric, func.max(col(EvaluationScore.evaluation_id)))
         .where(_IS_WHOLE)
-        .group_by(label, benchmark, metric)
-        .order_by(times.desc(), label, headlines.desc(), metric)
+        .group_by(label, benchmark, dataset, metric)
+        .order_by(times.desc(), label, dataset, headlines.desc(), metric)
         .limit(MOST_BENCHMARKS)
     )
-    found: dict[str, LeaderboardBenchmark] = {}
-    for name, of, measured in session.execute(statement):
-        entry = found.setdefault(name, LeaderboardBenchmark(label=name, benchmark=of, metrics=[]))
+    rows = session.execute(statement).all()
+    names = map_datasets_of_scores(session, evaluation_ids=[row[4] for row in rows if row[2] is not None])
+    found: dict[tuple[str, str | None], LeaderboardBenchmark] = {}
+    for name, of, dataset_id, measured, example in rows:
+        entry = found.get((name, dataset_id))
+        if entry is None:
+            shown = names.get(example, {}).get(name)
+            # Its scores may be of several versions.
+            shown = shown.model_copy(update={"version": None}) if shown else None
+            entry = LeaderboardBenchmark(label=name, benchmark=of, dataset=shown, metrics=[])
+            found[name, dataset_id] = entry
         if measured not in entry.metrics:
             entry.metrics.append(measured)
     return list(found.values())
 
 
-def _list_configurations(session: Session, *, label: str, metric: str) -> list[LeaderboardConfiguration]:
+def _is_on(benchmark: LeaderboardBenchmark, dataset: str | None) -> bool:
+    return dataset is None or (benchmark.dataset is not None and benchmark.dataset.id == dataset)
+
+
+def _list_configurations(
+    session: Session, wanted: Sequence[ColumnElement[bool]], *, label: str
+) -> list[LeaderboardConfiguration]:
     """The ways in which it was measured, that of most targets first."""
     evaluation_id, created_at = col(EvaluationScore.evaluation_id), col(EvaluationScore.created_at)
     configuration = col(EvaluationScore.configuration)
-    is_asked = (col(EvaluationScore.label) == label, col(EvaluationScore.metric) == metric, _IS_WHOLE)
     times, newest = func.count(evaluation_id.distinct()), func.max(created_at)
     statement = (
         select(configuration, times, newest, func.max(evaluation_id))
-        .where(*is_asked)
+        .where(*wanted)
         .group_by(configuration)
         .order_by(times.desc(), newest.desc(), configuration)
         .limit(MOST_CONFIGURATIONS)
     )
+    ways = session.execute(statement).all()
+    examples = session.execute(select(Evaluation).where(col(Evaluation.id).in_([way[3] for way in ways])))
+    rows = {row.id: row for row in examples.scalars()}
+    datasets = map_measured_datasets(session, evaluations=list(rows.values()))
     found = []
-    for found_configuration, count, newest_at, example in session.execute(statement):
-        row = session.get(Evaluation, example)
+    for found_configuration, count, newest_at, example in ways:
+        row = rows.get(example)
         request = EvaluationRequest.model_validate(row.request) if row else None
         order = next((each for each in request.benchmarks if each.label == label), None) if request else None
         if request is None or order is None:
@@ -210,16 +237,16 @@ def _list_configurations(session: Session, *, label: str, metric: str) -> list[L
                 evaluations=count,
                 newest_at=newest_at,
                 order=order,
+                dataset=datasets[example].get(label),
                 seed=request.seed,
             )
         )
     return found
 
 
-def _map_targets(session: Session, rows: Sequence[EvaluationScore]) -> dict[str, EvaluationTarget]:
-    ids = {row.evaluation_id for row in rows}
-    statement = select(Evaluation).where(col(Evaluation.id).in_(ids))
-    return presentation.map_targets(session, evaluations=session.execute(statement).scalars().all())
+def _list_evaluations(session: Session, rows: Sequence[EvaluationScore]) -> Sequence[Evaluation]:
+    statement = select(Evaluation).where(col(Evaluation.id).in_({row.evaluation_id for row in rows}))
+    return session.execute(statement).scalars().all()
 
 
 def _is_better(one: float, other: float, mode: Literal["max", "min"]) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 from sqlmodel import Session
@@ -68,11 +69,14 @@ def record_result(session: Session, *, job: Job, result: EvaluationResult) -> Ev
     row.manifest = storable_tree(result.manifest)
     row.recorded_at = utc_now()
     session.add(row)
-    scores = [
-        score
-        for each in result.benchmarks
-        for score in _scores_of(row, each, describe_configuration(request, orders[each.label], result))
-    ]
+    scores = []
+    for each in result.benchmarks:
+        order = orders[each.label]
+        way = _Way(
+            describe_configuration(request, order, result),
+            order.dataset if isinstance(order, CustomOrder) else None,
+        )
+        scores += _scores_of(row, each, way)
     repository.replace_scores(session, evaluation_id=row.id, scores=scores)
     log.info("evaluation %s: %d scores recorded", row.id, len(scores))
     return row
@@ -98,18 +102,26 @@ def _data_of(result: EvaluationResult, label: str) -> list[str | None]:
     return [part.get(key) for key in ("data_sha256", "revision")] if isinstance(part, dict) else []
 
 
-def _scores_of(row: Evaluation, result: BenchmarkResult, configuration: str) -> Iterator[EvaluationScore]:
+@dataclass(frozen=True)
+class _Way:
+    """How and on what a benchmark was measured."""
+
+    configuration: str
+    dataset_id: str | None
+
+
+def _scores_of(row: Evaluation, result: BenchmarkResult, way: _Way) -> Iterator[EvaluationScore]:
     for score in result.scores:
-        yield _as_row(row, result, score, configuration)
+        yield _as_row(row, result, score, way)
     for group in result.groups:
-        yield _as_row(row, result, group.score, configuration, group=(group.kind, group.name))
+        yield _as_row(row, result, group.score, way, group=(group.kind, group.name))
 
 
 def _as_row(
     row: Evaluation,
     result: BenchmarkResult,
     score: Score,
-    configuration: str,
+    way: _Way,
     *,
     group: tuple[str, str] | None = None,
 ) -> EvaluationScore:
@@ -127,7 +139,8 @@ def _as_row(
         high=score.high,
         method=score.method,
         n=score.n,
-        configuration=configuration,
+        configuration=way.configuration,
+        dataset_id=way.dataset_id,
         target_model_id=row.target_model_id,
         target_job_id=row.target_job_id,
         target_step=row.target_step,

@@ -40,6 +40,11 @@ def map_by_job(session: Session, *, job_ids: Iterable[str]) -> dict[str, Evaluat
     return {row.job_id: row for row in found}
 
 
+def list_by_ids(session: Session, *, evaluation_ids: Iterable[str]) -> Sequence[Evaluation]:
+    """Those that exist, in no order."""
+    return session.exec(select(Evaluation).where(col(Evaluation.id).in_(list(evaluation_ids)))).all()
+
+
 def list_evaluations(
     session: Session, *, wanted: EvaluationFilter, before: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Evaluation]:

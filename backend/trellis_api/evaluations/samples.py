@@ -69,7 +69,7 @@ def locate(session: Session, settings: Settings, *, evaluation_id: str, query: S
 def read_page(places: Places, query: SampleQuery, *, cursor: str | None, limit: int) -> SamplePage:
     """One page; no transaction is open meanwhile."""
     filters = Filters(query.verdicts, query.group, query.search, query.changed)
-    with _told(), ExitStack() as stack:
+    with store_errors(), ExitStack() as stack:
         store = stack.enter_context(open_store(places.own))
         against = stack.enter_context(open_store(places.against)) if places.against else None
         page = store.page(filters, cursor=cursor, limit=limit, against=against)
@@ -87,7 +87,7 @@ def read_page(places: Places, query: SampleQuery, *, cursor: str | None, limit: 
 
 def read_sample(places: Places, *, position: int, number: int) -> SampleRead:
     """One sample, beside that of the same problem in the other evaluation."""
-    with _told(), ExitStack() as stack:
+    with store_errors(), ExitStack() as stack:
         sample = stack.enter_context(open_store(places.own)).get(position, number)
         against = stack.enter_context(open_store(places.against)) if places.against else None
         return SampleRead(sample=sample, against=against.find(sample.key, number) if against else None)
@@ -103,7 +103,7 @@ def _find(session: Session, evaluation_id: str, label: str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def store_errors() -> Iterator[None]:
     """Turn what the store says into an error that clients see."""
     try:
         yield

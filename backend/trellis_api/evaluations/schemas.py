@@ -10,6 +10,7 @@ from trellis_contracts.evaluation import (
     EngineSettings,
     Sample,
     Score,
+    Verdict,
     VerdictCounts,
 )
 from trellis_contracts.renamed import Renamed, deprecated_field
@@ -72,6 +73,15 @@ class EvaluationTarget(BaseModel):
     step: int | None
 
 
+class MeasuredDataset(BaseModel):
+    """The dataset of the platform that a benchmark measures on."""
+
+    id: str
+    name: str | None = Field(description="After a deletion the last known name; null if none is known.")
+    version: str | None = Field(description="Null where several versions are meant.")
+    is_deleted: bool
+
+
 class EvaluationRead(Renamed):
     """An evaluation."""
 
@@ -83,8 +93,8 @@ class EvaluationRead(Renamed):
     trigger: Literal["person", "training"] = Field(description="training: asked for by the job's settings.")
     target: EvaluationTarget
     benchmarks: list[AnyOrder] = Field(description="Each with its label.")
-    dataset_names: dict[str, str] = Field(
-        description="By label, of benchmarks on datasets of the platform that still exist."
+    datasets: dict[str, MeasuredDataset] = Field(
+        description="By label, of benchmarks on datasets of the platform."
     )
     engine: EngineSettings
     seed: int
@@ -212,6 +222,7 @@ class ComparedBenchmark(BaseModel):
 
     label: str
     benchmark: str
+    dataset: MeasuredDataset | None = Field(description="Of the platform; the one b was measured on.")
     metric: str
     a: Score
     b: Score
@@ -229,14 +240,72 @@ class ComparedBenchmark(BaseModel):
     differences: list[str] = Field(description="Settings that differ, so the scores are not comparable.")
 
 
-class ComparisonRead(BaseModel):
-    """Two evaluations side by side."""
+class ComparedWithBaseline(BaseModel):
+    """One evaluation against the baseline, on one benchmark."""
 
-    a: EvaluationRead
-    b: EvaluationRead
-    benchmarks: list[ComparedBenchmark]
-    only_a: list[str] = Field(description="Labels missing in the other evaluation.")
-    only_b: list[str]
+    evaluation_id: str
+    comparison: ComparedBenchmark = Field(description="a is the baseline, b this evaluation.")
+    p_adjusted: float | None = Field(
+        description="p_value after Holm's correction for the comparisons of this benchmark."
+    )
+
+
+class ComparedTable(BaseModel):
+    """One benchmark of several evaluations."""
+
+    label: str
+    benchmark: str
+    dataset: MeasuredDataset | None = Field(description="Of the platform; the one of the baseline.")
+    metric: str
+    baseline: Score
+    others: list[ComparedWithBaseline] = Field(description="Those that have the benchmark, in order.")
+    missing: list[str] = Field(description="Evaluations without this benchmark.")
+
+
+class UnsharedBenchmark(BaseModel):
+    """A benchmark that cannot be compared: the baseline lacks it, or all others do."""
+
+    label: str
+    evaluations: list[str] = Field(description="Those that have it.")
+
+
+class ComparisonRead(BaseModel):
+    """2 to 6 evaluations side by side; the first is the baseline."""
+
+    baseline: str
+    evaluations: list[EvaluationRead] = Field(description="In the requested order.")
+    benchmarks: list[ComparedTable]
+    unshared: list[UnsharedBenchmark]
+
+
+class ComparedAnswer(BaseModel):
+    """The answer of one evaluation to a problem."""
+
+    evaluation_id: str
+    position: int = Field(description="Of the sample in its evaluation.")
+    number: int
+    verdict: Verdict
+    score: float
+    extracted: str | None
+
+
+class DisagreementRead(BaseModel):
+    """A problem that the evaluations do not answer alike."""
+
+    key: str
+    number: int
+    prompt: str = Field(description="As the baseline's model read it.")
+    gold: str
+    answers: list[ComparedAnswer] = Field(description="Baseline first; without those that lack the problem.")
+
+
+class DisagreementPage(BaseModel):
+    """Samples on which evaluations disagree, in the baseline's order."""
+
+    label: str
+    items: list[DisagreementRead]
+    next_cursor: str | None
+    total: int
 
 
 class RankedScore(BaseModel):
@@ -255,6 +324,7 @@ class LeaderboardBenchmark(BaseModel):
 
     label: str
     benchmark: str
+    dataset: MeasuredDataset | None = Field(description="Of the platform; one label may be used for several.")
     metrics: list[str]
 
 
@@ -265,6 +335,7 @@ class LeaderboardConfiguration(BaseModel):
     evaluations: int
     newest_at: datetime
     order: AnyOrder
+    dataset: MeasuredDataset | None
     seed: int
 
 
@@ -272,6 +343,7 @@ class LeaderboardRead(BaseModel):
     """One score of each target, best first, all measured in the same way on the same data."""
 
     label: str | None = Field(description="Null while there are no scores.")
+    dataset: MeasuredDataset | None
     metric: str | None
     mode: Literal["max", "min"] = Field(description="Whether higher or lower is better.")
     configuration: str | None
@@ -288,6 +360,7 @@ class HistoryPoint(BaseModel):
     target: EvaluationTarget
     label: str
     benchmark: str
+    dataset: MeasuredDataset | None
     score: Score
     configuration: str
     created_at: datetime

@@ -8,7 +8,9 @@ from trellis_contracts.evaluation import BenchmarkResult
 
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations import comparing
+from trellis_api.evaluations.measured import map_measured_datasets
 from trellis_api.evaluations.models import Evaluation
+from trellis_api.evaluations.schemas import MeasuredDataset
 from trellis_api.job_comparison.schemas import (
     ComparedEvaluations,
     EvaluatedPair,
@@ -24,6 +26,8 @@ class Evaluated:
 
     row: Evaluation
     step: int | None
+    #: Of the platform that it was measured on.
+    dataset: MeasuredDataset | None
 
     @property
     def reference(self) -> EvaluationReference:
@@ -42,7 +46,7 @@ def find_evaluations(session: Session, *, job_ids: Sequence[str]) -> Found:
         for model in session.exec(select(Model).where(col(Model.source_job_id).in_(job_ids)))
         if model.source_job_id is not None
     }
-    rows = session.exec(
+    statement = (
         select(Evaluation)
         .where(
             or_(
@@ -52,6 +56,8 @@ def find_evaluations(session: Session, *, job_ids: Sequence[str]) -> Found:
         )
         .order_by(col(Evaluation.created_at))
     )
+    rows = session.exec(statement).all()
+    datasets = map_measured_datasets(session, evaluations=rows)
     found: Found = {job_id: {} for job_id in job_ids}
     for row in rows:
         if row.results is None:
@@ -65,7 +71,7 @@ def find_evaluations(session: Session, *, job_ids: Sequence[str]) -> Found:
             label = BenchmarkResult.model_validate(result).label
             before = found[job_id].get(label)
             if before is None or (before.step or 0) <= (step or 0):
-                found[job_id][label] = Evaluated(row, step)
+                found[job_id][label] = Evaluated(row, step, datasets[row.id].get(label))
     return found
 
 
@@ -95,5 +101,7 @@ def compare(
 def _pair(settings: Settings, label: str, a: Evaluated, b: Evaluated) -> EvaluatedPair:
     comparison = comparing.compare_label(settings, a.row, b.row, label)
     return EvaluatedPair(
-        baseline=a.reference, evaluation=b.reference, comparison=comparing.present(comparison)
+        baseline=a.reference,
+        evaluation=b.reference,
+        comparison=comparing.present(comparison, dataset=b.dataset),
     )

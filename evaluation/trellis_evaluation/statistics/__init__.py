@@ -1,6 +1,7 @@
 """Uncertainty of scores: intervals, paired tests, pass@k, and the summary of a benchmark's samples."""
 
 from trellis_evaluation.statistics.intervals import Interval, bootstrap, mean_score, wilson
+from trellis_evaluation.statistics.multiple import holm
 from trellis_evaluation.statistics.paired import PairedTest, compare_pairs, mcnemar, paired_bootstrap
 from trellis_evaluation.statistics.passing import pass_at_k, pass_at_k_score
 from trellis_evaluation.statistics.summary import summarise
@@ -10,6 +11,7 @@ __all__ = [
     "PairedTest",
     "bootstrap",
     "compare_pairs",
+    "holm",
     "mcnemar",
     "mean_score",
     "paired_bootstrap",

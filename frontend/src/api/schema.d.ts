@@ -882,10 +882,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Compare two evaluations
-         * @description B minus A on shared problems: the difference with its interval and a paired test.
+         * Compare up to six evaluations
+         * @description Each minus the first on shared problems: differences with intervals and corrected paired tests.
          */
         get: operations["compare_evaluations_api_v1_evaluations_compare_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/evaluations/compare/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Samples on which evaluations disagree
+         * @description In the baseline's order, with every evaluation's answer.
+         */
+        get: operations["list_disagreements_api_v1_evaluations_compare_samples_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4926,6 +4946,26 @@ export interface components {
             values: number;
         };
         /**
+         * ComparedAnswer
+         * @description The answer of one evaluation to a problem.
+         */
+        ComparedAnswer: {
+            /** Evaluation Id */
+            evaluation_id: string;
+            /** Extracted */
+            extracted: string | null;
+            /** Number */
+            number: number;
+            /**
+             * Position
+             * @description Of the sample in its evaluation.
+             */
+            position: number;
+            /** Score */
+            score: number;
+            verdict: components["schemas"]["Verdict"];
+        };
+        /**
          * ComparedBenchmark
          * @description One benchmark of two evaluations, problem by problem.
          */
@@ -4934,6 +4974,8 @@ export interface components {
             b: components["schemas"]["Score"];
             /** Benchmark */
             benchmark: string;
+            /** @description Of the platform; the one b was measured on. */
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /**
              * Difference
              * @description b minus a.
@@ -5066,21 +5108,61 @@ export interface components {
             total: number;
         };
         /**
+         * ComparedTable
+         * @description One benchmark of several evaluations.
+         */
+        ComparedTable: {
+            baseline: components["schemas"]["Score"];
+            /** Benchmark */
+            benchmark: string;
+            /** @description Of the platform; the one of the baseline. */
+            dataset: components["schemas"]["MeasuredDataset"] | null;
+            /** Label */
+            label: string;
+            /** Metric */
+            metric: string;
+            /**
+             * Missing
+             * @description Evaluations without this benchmark.
+             */
+            missing: string[];
+            /**
+             * Others
+             * @description Those that have the benchmark, in order.
+             */
+            others: components["schemas"]["ComparedWithBaseline"][];
+        };
+        /**
+         * ComparedWithBaseline
+         * @description One evaluation against the baseline, on one benchmark.
+         */
+        ComparedWithBaseline: {
+            /** @description a is the baseline, b this evaluation. */
+            comparison: components["schemas"]["ComparedBenchmark"];
+            /** Evaluation Id */
+            evaluation_id: string;
+            /**
+             * P Adjusted
+             * @description p_value after Holm's correction for the comparisons of this benchmark.
+             */
+            p_adjusted: number | null;
+        };
+        /**
          * ComparisonRead
-         * @description Two evaluations side by side.
+         * @description 2 to 6 evaluations side by side; the first is the baseline.
          */
         ComparisonRead: {
-            a: components["schemas"]["EvaluationRead"];
-            b: components["schemas"]["EvaluationRead"];
+            /** Baseline */
+            baseline: string;
             /** Benchmarks */
-            benchmarks: components["schemas"]["ComparedBenchmark"][];
+            benchmarks: components["schemas"]["ComparedTable"][];
             /**
-             * Only A
-             * @description Labels missing in the other evaluation.
+             * Evaluations
+             * @description In the requested order.
              */
-            only_a: string[];
-            /** Only B */
-            only_b: string[];
+            evaluations: components["schemas"]["EvaluationRead"][];
+            /** Unshared */
+            unshared: components["schemas"]["UnsharedBenchmark"][];
         };
         /**
          * CompletionRequest
@@ -5926,6 +6008,42 @@ export interface components {
             rows: components["schemas"]["DiffRow"][];
             /** Split */
             split: string;
+        };
+        /**
+         * DisagreementPage
+         * @description Samples on which evaluations disagree, in the baseline's order.
+         */
+        DisagreementPage: {
+            /** Items */
+            items: components["schemas"]["DisagreementRead"][];
+            /** Label */
+            label: string;
+            /** Next Cursor */
+            next_cursor: string | null;
+            /** Total */
+            total: number;
+        };
+        /**
+         * DisagreementRead
+         * @description A problem that the evaluations do not answer alike.
+         */
+        DisagreementRead: {
+            /**
+             * Answers
+             * @description Baseline first; without those that lack the problem.
+             */
+            answers: components["schemas"]["ComparedAnswer"][];
+            /** Gold */
+            gold: string;
+            /** Key */
+            key: string;
+            /** Number */
+            number: number;
+            /**
+             * Prompt
+             * @description As the baseline's model read it.
+             */
+            prompt: string;
         };
         /**
          * DiskForecast
@@ -6796,11 +6914,11 @@ export interface components {
              */
             created_at: string;
             /**
-             * Dataset Names
-             * @description By label, of benchmarks on datasets of the platform that still exist.
+             * Datasets
+             * @description By label, of benchmarks on datasets of the platform.
              */
-            dataset_names: {
-                [key: string]: string;
+            datasets: {
+                [key: string]: components["schemas"]["MeasuredDataset"];
             };
             engine: components["schemas"]["EngineSettings"];
             /** Eta S */
@@ -7796,6 +7914,7 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Evaluation Id */
             evaluation_id: string;
             /**
@@ -9005,6 +9124,8 @@ export interface components {
         LeaderboardBenchmark: {
             /** Benchmark */
             benchmark: string;
+            /** @description Of the platform; one label may be used for several. */
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Label */
             label: string;
             /** Metrics */
@@ -9015,6 +9136,7 @@ export interface components {
          * @description An evaluation setup; scores of different setups are not comparable.
          */
         LeaderboardConfiguration: {
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Evaluations */
             evaluations: number;
             /** Id */
@@ -9046,6 +9168,7 @@ export interface components {
              * @description That of most evaluations first.
              */
             configurations: components["schemas"]["LeaderboardConfiguration"][];
+            dataset: components["schemas"]["MeasuredDataset"] | null;
             /** Items */
             items: components["schemas"]["RankedScore"][];
             /**
@@ -9520,6 +9643,26 @@ export interface components {
              * @enum {string}
              */
             kind: "math";
+        };
+        /**
+         * MeasuredDataset
+         * @description The dataset of the platform that a benchmark measures on.
+         */
+        MeasuredDataset: {
+            /** Id */
+            id: string;
+            /** Is Deleted */
+            is_deleted: boolean;
+            /**
+             * Name
+             * @description After a deletion the last known name; null if none is known.
+             */
+            name: string | null;
+            /**
+             * Version
+             * @description Null where several versions are meant.
+             */
+            version: string | null;
         };
         /**
          * MemoryEstimate
@@ -14695,6 +14838,19 @@ export interface components {
             tokens: number;
         };
         /**
+         * UnsharedBenchmark
+         * @description A benchmark that cannot be compared: the baseline lacks it, or all others do.
+         */
+        UnsharedBenchmark: {
+            /**
+             * Evaluations
+             * @description Those that have it.
+             */
+            evaluations: string[];
+            /** Label */
+            label: string;
+        };
+        /**
          * UploadRead
          * @description An upload.
          */
@@ -19138,10 +19294,8 @@ export interface operations {
     compare_evaluations_api_v1_evaluations_compare_get: {
         parameters: {
             query: {
-                /** @description A finished evaluation. */
-                a: string;
-                /** @description A finished evaluation. */
-                b: string;
+                /** @description 2 to 6 finished evaluations, repeated or separated by commas; baseline first. */
+                ids: string[];
             };
             header?: never;
             path?: never;
@@ -19156,6 +19310,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ComparisonRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_disagreements_api_v1_evaluations_compare_samples_get: {
+        parameters: {
+            query: {
+                /** @description 2 to 6 finished evaluations, repeated or separated by commas; baseline first. */
+                ids: string[];
+                /** @description Of the benchmark. */
+                label: string;
+                /** @description Better or worse than the baseline, or any difference. */
+                changed?: "any" | "better" | "worse";
+                /** @description Only where this one differs. */
+                evaluation?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DisagreementPage"];
                 };
             };
             /** @description Not logged in */
@@ -19326,6 +19556,8 @@ export interface operations {
             query?: {
                 /** @description Of the benchmark. */
                 label?: string | null;
+                /** @description Of a custom benchmark; one label may have several. */
+                dataset?: string | null;
                 /** @description Default the headline. */
                 metric?: string | null;
                 /** @description Default that of most evaluations. */

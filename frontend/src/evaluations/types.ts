@@ -4,6 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type Evaluation = Schemas['EvaluationRead']
+export type MeasuredDataset = Schemas['MeasuredDataset']
 export type EvaluationTarget = Schemas['EvaluationTarget']
 export type EvaluationCreate = Schemas['EvaluationCreate']
 export type EvaluationEstimate = Schemas['EvaluationEstimate']

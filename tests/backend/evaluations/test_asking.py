@@ -209,13 +209,30 @@ def test_an_evaluation_on_gpus_takes_slots(
     assert codes(too_many) == {"too_many_gpus"}
 
 
-def test_a_benchmark_on_a_dataset_bears_its_name(
+def test_a_benchmark_on_a_dataset_bears_its_name_after_a_deletion_too(
     ask: Callable[..., Any], client: TestClient, database: Database, dataset: Dataset
 ) -> None:
     asked = ask(custom(dataset), custom(dataset, label="mine")).json()["items"][0]
-    assert asked["dataset_names"] == {"custom": dataset.name, "mine": dataset.name}
+    version = asked["benchmarks"][0]["version"]
+    told = {"id": dataset.id, "name": dataset.name, "version": version, "is_deleted": False}
+    assert version
+    assert asked["datasets"] == {"custom": told, "mine": told}
 
     with database.write() as session:
         session.delete(session.get(Dataset, dataset.id))
 
-    assert client.get(f"/api/v1/evaluations/{asked['id']}").json()["dataset_names"] == {}
+    found = client.get(f"/api/v1/evaluations/{asked['id']}").json()["datasets"]
+    assert found == {key: {**told, "is_deleted": True} for key in ("custom", "mine")}
+
+
+def test_a_renamed_dataset_is_called_as_it_is_now(
+    ask: Callable[..., Any], client: TestClient, database: Database, dataset: Dataset
+) -> None:
+    asked = ask(custom(dataset)).json()["items"][0]
+    with database.write() as session:
+        row = session.get(Dataset, dataset.id)
+        assert row is not None
+        row.name = "tickets"
+
+    found = client.get(f"/api/v1/evaluations/{asked['id']}").json()["datasets"]
+    assert found["custom"]["name"] == "tickets"

@@ -10,6 +10,7 @@ from sqlmodel import select
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset, DatasetRef, DatasetVersion
 from trellis_api.evaluations.folder import evaluation_folder, samples_path
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
 from trellis_api.jobs import repository as jobs
@@ -41,25 +42,28 @@ def read(client: TestClient, path: str, **query: Any) -> Any:
 def test_the_second_is_told_against_the_first_problem_by_problem(client: TestClient, measure: Any) -> None:
     a, b = measure(WORSE), measure(BETTER)
 
-    found = read(client, "compare", a=a, b=b).json()
+    found = read(client, "compare", ids=f"{a},{b}").json()
 
-    (benchmark,) = found["benchmarks"]
-    assert (found["a"]["id"], found["b"]["id"]) == (a, b)
+    (table,) = found["benchmarks"]
+    (other,) = table["others"]
+    benchmark = other["comparison"]
+    assert (found["baseline"], [each["id"] for each in found["evaluations"]]) == (a, [a, b])
+    assert (other["evaluation_id"], table["baseline"]["value"], other["p_adjusted"]) == (b, 0.25, 0.5)
     assert (benchmark["a"]["value"], benchmark["b"]["value"], benchmark["difference"]) == (0.25, 0.75, 0.5)
     assert (benchmark["improved"], benchmark["worsened"], benchmark["pairs"]) == (2, 0, 4)
     assert (benchmark["test"], benchmark["p_value"]) == ("mcnemar_exact", 0.5)
     assert benchmark["obstacle"] is None
-    assert found["only_a"] == found["only_b"] == []
+    assert (found["unshared"], table["missing"]) == ([], [])
 
 
 def test_settings_that_differ_and_benchmarks_of_one_alone_are_named(client: TestClient, measure: Any) -> None:
     orders = [{"benchmark": "gsm8k"}, {"benchmark": "gsm8k", "label": "other"}]
     a, b = measure(WORSE, *orders), measure(BETTER)
 
-    found = read(client, "compare", a=a, b=b).json()
+    found = read(client, "compare", ids=[a, b]).json()
 
     assert [each["label"] for each in found["benchmarks"]] == ["gsm8k"]
-    assert (found["only_a"], found["only_b"]) == (["other"], [])
+    assert found["unshared"] == [{"label": "other", "evaluations": [a]}]
 
 
 def test_a_parent_in_float32_and_its_export_in_bfloat16_are_not_measured_alike(
@@ -72,24 +76,24 @@ def test_a_parent_in_float32_and_its_export_in_bfloat16_are_not_measured_alike(
             row.manifest = {**(row.manifest or {}), "engine": {"name": "vllm", "dtype": dtype}}
             session.add(row)
 
-    (found,) = read(client, "compare", a=evaluations[0], b=evaluations[1]).json()["benchmarks"]
+    (found,) = read(client, "compare", ids=evaluations).json()["benchmarks"]
 
-    assert found["differences"] == ["engine.dtype"]
+    assert found["others"][0]["comparison"]["differences"] == ["engine.dtype"]
 
 
 def test_what_was_compared_is_kept_beside_the_samples(
     client: TestClient, measure: Any, settings: Settings
 ) -> None:
     a, b = measure(WORSE), measure(BETTER)
-    first = read(client, "compare", a=a, b=b).json()
+    first = read(client, "compare", ids=[a, b]).json()
     kept = evaluation_folder(settings, b) / "comparisons-2" / a / "gsm8k.json"
     assert kept.is_file()
     samples_path(settings, a, "gsm8k").unlink()
 
-    assert read(client, "compare", a=a, b=b).json() == first
+    assert read(client, "compare", ids=[a, b]).json() == first
     kept.write_text("torn {")
-    again = read(client, "compare", a=a, b=b).json()["benchmarks"][0]
-    assert again["obstacle"] == "samples_missing"
+    again = read(client, "compare", ids=[a, b]).json()["benchmarks"][0]
+    assert again["others"][0]["comparison"]["obstacle"] == "samples_missing"
 
 
 def test_what_is_unfinished_or_unknown_is_not_compared(
@@ -98,11 +102,12 @@ def test_what_is_unfinished_or_unknown_is_not_compared(
     a = measure(WORSE)
     waiting = ask().json()["items"][0]["id"]
 
-    unfinished = read(client, "compare", a=a, b=waiting)
-    unknown = read(client, "compare", a=a, b="ev_aaaaaaaaaaaa")
+    unfinished = read(client, "compare", ids=[a, waiting])
+    unknown = read(client, "compare", ids=[a, "ev_aaaaaaaaaaaa", "ev_bbbbbbbbbbbb"])
 
     assert (unfinished.status_code, unfinished.json()["error"]) == (409, "evaluation_unfinished")
     assert (unknown.status_code, unknown.json()["error"]) == (404, "evaluation_not_found")
+    assert unknown.json()["details"] == {"evaluations": ["ev_aaaaaaaaaaaa", "ev_bbbbbbbbbbbb"]}
 
 
 def test_the_board_has_the_best_score_of_each_target_in_order(
@@ -209,6 +214,56 @@ def test_the_history_of_a_model_begins_with_what_it_was_made_from(
 
     assert [each["evaluation_id"] for each in items] == [start, middle, end]
     assert [each["generation"] for each in items] == [0, 1, 2]
+
+
+def custom(dataset: Dataset, **changes: Any) -> dict[str, Any]:
+    return {"benchmark": "custom", "dataset": dataset.id, "scorer": {"kind": "exact"}, **changes}
+
+
+@pytest.fixture
+def other_dataset(database: Database, dataset: Dataset) -> Dataset:
+    """Another dataset with the same rows."""
+    with database.write() as session:
+        fields = session.get(Dataset, dataset.id).model_dump(exclude={"id", "name", "created_at"})
+        other = Dataset(**fields, id="ds_bbbbbbbbbbbb", name="other rows")
+        session.add(other)
+        for version in session.exec(select(DatasetVersion)).all():
+            session.add(DatasetVersion(**{**version.model_dump(), "dataset_id": other.id}))
+        for ref in session.exec(select(DatasetRef)).all():
+            session.add(DatasetRef(**{**ref.model_dump(), "dataset_id": other.id}))
+    return other
+
+
+def test_one_label_on_two_datasets_is_two_benchmarks_of_the_board(
+    client: TestClient, measure: Any, dataset: Dataset, other_dataset: Dataset
+) -> None:
+    first = measure(WORSE, custom(dataset))
+    second = measure(BETTER, custom(other_dataset))
+
+    board = read(client, "leaderboard", label="custom").json()
+    boards = {
+        each.id: read(client, "leaderboard", label="custom", dataset=each.id).json()
+        for each in (dataset, other_dataset)
+    }
+
+    names = {each["dataset"]["name"] for each in board["benchmarks"]}
+    assert names == {dataset.name, other_dataset.name}
+    assert [each["evaluation_id"] for each in boards[dataset.id]["items"]] == [first]
+    assert [each["evaluation_id"] for each in boards[other_dataset.id]["items"]] == [second]
+    assert boards[dataset.id]["dataset"]["name"] == dataset.name
+    assert boards[dataset.id]["configurations"][0]["dataset"]["version"]
+
+
+def test_the_history_names_the_dataset_that_was_measured_on(
+    client: TestClient, database: Database, measure: Any, model: Model, dataset: Dataset
+) -> None:
+    measure(WORSE, custom(dataset))
+    with database.write() as session:
+        session.delete(session.get(Dataset, dataset.id))
+
+    (point,) = read(client, "history", model=model.id).json()["items"]
+
+    assert (point["dataset"]["name"], point["dataset"]["is_deleted"]) == (dataset.name, True)
 
 
 def test_a_history_is_of_one_thing(client: TestClient) -> None:

@@ -254,7 +254,7 @@ def test_two_evaluations_are_chosen_from_the_list(logged_in: Page, platform: Pla
     logged_in.locator("[data-test=compare]").click()
 
     a, b = platform.evaluations["seedling"], platform.evaluations["sapling"]
-    expect(logged_in).to_have_url(re.compile(f"compare.a={a}&b={b}"))
+    expect(logged_in).to_have_url(re.compile(f"compare.ids={a},{b}"))
 
 
 def test_a_benchmark_is_installed_from_the_catalogue(logged_in: Page, platform: Platform) -> None:

@@ -4,7 +4,7 @@ import { type ComparedBenchmark, type Comparison, outcomeOf, samplesOf, sayP, sh
 
 function compared(parts: Partial<ComparedBenchmark> = {}): ComparedBenchmark {
   const score = { metric: 'accuracy', value: 0.5, stderr: null, low: null, high: null, method: 'none', n: 10 } as const
-  return { label: 'gsm8k', benchmark: 'gsm8k', metric: 'accuracy', a: score, b: score, difference: 0.1, low: 0.01, high: 0.19, p_value: 0.03, test: 'mcnemar', pairs: 100, improved: 15, worsened: 5, obstacle: null, differences: [], ...parts }
+  return { label: 'gsm8k', benchmark: 'gsm8k', dataset: null, metric: 'accuracy', a: score, b: score, difference: 0.1, low: 0.01, high: 0.19, p_value: 0.03, test: 'mcnemar', pairs: 100, improved: 15, worsened: 5, obstacle: null, differences: [], ...parts }
 }
 
 describe('what a comparison comes to', () => {
@@ -37,11 +37,14 @@ describe('the problems that changed', () => {
 })
 
 describe('the radar of a comparison', () => {
-  it('shows shares and nothing else', () => {
-    const benchmarks = [compared(), compared({ label: 'wikitext', metric: 'word_perplexity' })]
+  it('shows shares and nothing else, of every evaluation that has them', () => {
+    const score = compared().a
+    const table = (label: string, metric: string) => ({ label, benchmark: label, dataset: null, metric, baseline: score, others: [{ evaluation_id: 'b', comparison: compared(), p_adjusted: 0.03 }], missing: ['c'] })
+    const comparison = { baseline: 'a', evaluations: ['a', 'b', 'c'].map((id) => ({ id })), benchmarks: [table('gsm8k', 'accuracy'), table('wikitext', 'word_perplexity')], unshared: [] }
 
-    const shapes = shapesOf({ benchmarks } as Comparison, (label) => label.toUpperCase(), (metric) => !metric.includes('perplexity'))
+    const shapes = shapesOf(comparison as unknown as Comparison, (one) => one.label.toUpperCase(), (metric) => !metric.includes('perplexity'))
 
-    expect(shapes).toEqual({ axes: ['GSM8K'], a: [0.5], b: [0.5] })
+    expect(shapes.axes).toEqual(['GSM8K'])
+    expect([...shapes.values]).toEqual([['a', [0.5]], ['b', [0.5]], ['c', [null]]])
   })
 })

@@ -1,8 +1,18 @@
-/** What a comparison of two scores comes to, for a reader who knows no statistics. */
+/** What a comparison of scores comes to, for a reader who knows no statistics. */
 import type { components } from '@/api/schema'
 
 export type Comparison = components['schemas']['ComparisonRead']
+export type ComparedTable = Comparison['benchmarks'][number]
 export type ComparedBenchmark = components['schemas']['ComparedBenchmark']
+export type Disagreement = components['schemas']['DisagreementRead']
+export type ComparedAnswer = Disagreement['answers'][number]
+
+/** How the page calls one of the evaluations. */
+export interface SideName {
+  id: string
+  letter: string
+  name: string
+}
 
 /** Below this a difference is called one: the usual bound. */
 export const LEVEL = 0.05
@@ -29,12 +39,17 @@ export function samplesOf(a: string, b: string, label: string, changed: 'better'
   return { name: 'evaluation', params: { id: b }, query: { tab: 'samples', label, against: a, changed } } as const
 }
 
-/** Axes and shapes of the radar: each benchmark's headline, as far as it is a share. */
-export function shapesOf(comparison: Comparison, nameOf: (label: string, benchmark: string) => string, isShare: (metric: string) => boolean) {
-  const shown = comparison.benchmarks.filter((one) => isShare(one.metric) && one.a.value >= 0 && one.a.value <= 1 && one.b.value >= 0 && one.b.value <= 1)
+/** Axes of the radar, and the values of each evaluation on them: every benchmark's headline, as far as it is a share. */
+export function shapesOf(comparison: Comparison, nameOf: (one: ComparedTable) => string, isShare: (metric: string) => boolean) {
+  const scoreOf = (table: ComparedTable, id: string) => (id === comparison.baseline ? table.baseline : table.others.find((other) => other.evaluation_id === id)?.comparison.b)
+  const ids = comparison.evaluations.map((one) => one.id)
+  const shown = comparison.benchmarks.filter((table) => isShare(table.metric) && ids.every((id) => isPart(scoreOf(table, id)?.value ?? 0)))
   return {
-    axes: shown.map((one) => nameOf(one.label, one.benchmark)),
-    a: shown.map((one) => one.a.value),
-    b: shown.map((one) => one.b.value),
+    axes: shown.map(nameOf),
+    values: new Map(ids.map((id) => [id, shown.map((table) => scoreOf(table, id)?.value ?? null)])),
   }
+}
+
+function isPart(value: number): boolean {
+  return value >= 0 && value <= 1
 }

@@ -9,6 +9,7 @@ function measured(id: string, step: number | null, value: number, configuration 
     evaluation_id: id,
     label: 'gsm8k',
     benchmark: 'gsm8k',
+    dataset: null,
     configuration,
     target: isCheckpoint
       ? { kind: 'checkpoint', name: `run ${step}`, model: null, job: { id: 'job_1', name: 'run' }, step }
@@ -28,6 +29,16 @@ describe('what was measured', () => {
     expect(seriesOf(items).map((one) => one.key)).toEqual(['gsm8k/flexible', 'gsm8k/strict'])
     expect(itemsOf(items, seriesOf(items)[0] ?? null)).toHaveLength(2)
     expect(itemsOf(items, null)).toEqual([])
+  })
+})
+
+describe('one label on two datasets', () => {
+  it('is two series, each with all versions of its dataset', () => {
+    const on = (id: string, dataset: string, version: string) => ({ ...measured(id, 10, 0.1), label: 'custom', benchmark: 'custom', dataset: { id: dataset, name: dataset, version, is_deleted: false } })
+    const items = [on('a', 'ds_1', 'v1'), on('b', 'ds_2', 'v1'), on('c', 'ds_1', 'v2')]
+
+    expect(seriesOf(items).map((one) => [one.dataset?.name, one.dataset?.version])).toEqual([['ds_1', null], ['ds_2', null]])
+    expect(itemsOf(items, seriesOf(items)[0] ?? null).map((item) => item.evaluation_id)).toEqual(['a', 'c'])
   })
 })
 

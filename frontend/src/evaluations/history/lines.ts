@@ -2,6 +2,8 @@
 import type { ScoreLine, ScorePoint } from '@/charts/scores'
 import type { components } from '@/api/schema'
 
+import type { MeasuredDataset } from '../types'
+
 export type HistoryPoint = components['schemas']['HistoryPoint']
 
 export interface Series {
@@ -10,20 +12,27 @@ export interface Series {
   label: string
   benchmark: string
   metric: string
+  dataset: MeasuredDataset | null
 }
 
-/** What was measured, each once, in the order of the first measurement. */
+/** Label and metric; one label on two datasets is two series. */
+function keyOf({ label, dataset, score }: HistoryPoint): string {
+  return [label, score.metric, ...(dataset === null ? [] : [dataset.id])].join('/')
+}
+
+/** What was measured, each once, in the order of the first measurement; scores of a dataset's versions together. */
 export function seriesOf(items: readonly HistoryPoint[]): Series[] {
   const found = new Map<string, Series>()
-  for (const { label, benchmark, score } of items) {
-    const key = `${label}/${score.metric}`
-    if (!found.has(key)) found.set(key, { key, label, benchmark, metric: score.metric })
+  for (const item of items) {
+    const key = keyOf(item)
+    const { label, benchmark, score, dataset } = item
+    if (!found.has(key)) found.set(key, { key, label, benchmark, metric: score.metric, dataset: dataset && { ...dataset, version: null } })
   }
   return [...found.values()]
 }
 
 export function itemsOf(items: readonly HistoryPoint[], series: Series | null): HistoryPoint[] {
-  return series === null ? [] : items.filter((item) => item.label === series.label && item.score.metric === series.metric)
+  return series === null ? [] : items.filter((item) => keyOf(item) === series.key)
 }
 
 function targetKey({ target }: HistoryPoint): string {

@@ -4,7 +4,7 @@ import { newOrder, type OrderDraft, toOrder } from '../launch/draft'
 import { type Configuration, fullLength, type RankedScore, settingsOf } from './settings'
 
 function configuration(order: OrderDraft, seed = 0): Configuration {
-  return { id: 'c', evaluations: 1, newest_at: '2026-01-01T00:00:00Z', order: toOrder(order), seed }
+  return { id: 'c', evaluations: 1, newest_at: '2026-01-01T00:00:00Z', order: toOrder(order), dataset: null, seed }
 }
 
 function said(order: OrderDraft, seed = 0): string[] {

@@ -24,6 +24,7 @@ export default {
     maxTokens: 'max {value} tokens',
     only: 'only {value}',
     seed: 'seed {value}',
+    version: 'version {value}',
   },
   value: { always: 'always', never: 'never', loglikelihood: 'by log-likelihood', generate: 'by generation' },
   separate: 'Scores are ranked together only if they share the same data, prompts, few-shot examples and decoding settings.',

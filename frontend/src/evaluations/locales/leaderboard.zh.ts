@@ -24,6 +24,7 @@ export default {
     maxTokens: '至多 {value} 个 token',
     only: '仅 {value}',
     seed: '种子 {value}',
+    version: '版本 {value}',
   },
   value: { always: '总是', never: '从不', loglikelihood: '按对数似然', generate: '按写出的字母' },
   separate: '只有评测条件相同（数据、提示词、示例、解码方式）的分数才放在一起排名。',

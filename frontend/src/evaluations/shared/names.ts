@@ -1,9 +1,10 @@
 /** How evaluations, their targets, benchmarks and metrics are called. */
 import { useI18n } from 'vue-i18n'
 
+import { shortId } from '@/datasets/revision'
 import { useTextOr } from '@/i18n/useTextOr'
 
-import type { EvaluationTarget } from '../types'
+import type { EvaluationTarget, MeasuredDataset } from '../types'
 
 /** Metrics that are no share of anything, so that a percentage would be wrong. */
 const NO_SHARE = /perplexity|bits_per_byte|ppl/
@@ -20,10 +21,16 @@ export function useNames() {
     return textOr(`evaluations.benchmark.${name}`, name)
   }
 
+  /** "Tickets @ 1a2b3c4d"; the version only where one is meant. */
+  function datasetName({ name, version, is_deleted: isDeleted }: MeasuredDataset): string {
+    const called = name === null ? t('evaluations.dataset.unknown') : isDeleted ? t('evaluations.dataset.deleted', { name }) : name
+    return version === null ? called : `${called} @ ${shortId(version)}`
+  }
+
   /** "GSM8K", and the label beside it where it is another than the benchmark's name; of a dataset, its own name. */
-  function labelName(label: string, benchmark: string, dataset?: string): string {
+  function labelName(label: string, benchmark: string, dataset?: MeasuredDataset | null): string {
     if (benchmark === 'harness') return label
-    if (dataset !== undefined) return /^custom(?:-[0-9]+)?$/.test(label) ? dataset : `${dataset} · ${label}`
+    if (dataset != null) return /^custom(?:-[0-9]+)?$/.test(label) ? datasetName(dataset) : `${datasetName(dataset)} · ${label}`
     return label === benchmark ? benchmarkName(benchmark) : `${benchmarkName(benchmark)} · ${label}`
   }
 
@@ -41,5 +48,5 @@ export function useNames() {
     return target.job?.name == null ? target.name : t('evaluations.target.checkpoint', { job: target.job.name, step: target.step ?? 0 })
   }
 
-  return { benchmarkName, labelName, metricName, groupKind, targetName }
+  return { benchmarkName, datasetName, labelName, metricName, groupKind, targetName }
 }

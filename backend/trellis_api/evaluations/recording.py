@@ -69,7 +69,7 @@ def record_result(session: Session, *, job: Job, result: EvaluationResult) -> Ev
     row.manifest = storable_tree(result.manifest)
     row.recorded_at = utc_now()
     session.add(row)
-    scores = []
+    scores: list[EvaluationScore] = []
     for each in result.benchmarks:
         order = orders[each.label]
         way = _Way(

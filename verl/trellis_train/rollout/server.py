@@ -33,4 +33,4 @@ class RolloutServer(vLLMHttpServer):
 
     async def take_load(self) -> list[tuple[float, int, int, float]]:
         """How busy the engine was since the last call: ``Load``s, read without importing vLLM."""
-        return [tuple(load) for load in SAMPLES.take()]
+        return [(load.at, load.running, load.waiting, load.kv_use) for load in SAMPLES.take()]

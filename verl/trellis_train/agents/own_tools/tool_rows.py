@@ -6,7 +6,7 @@ call that a row holds must fit the tools.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +162,7 @@ class OwnRows:
                 raise BadTask(f"the arguments of {call.name}: {fault}")
 
 
-def _split(rows: list[Mapping[str, Any]]) -> list[str]:
+def _split(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The split of each row: as it says, or else the last tenth is held out. Raises ``BadRow``."""
     if not rows:
         raise BadRow("it is empty")

@@ -36,7 +36,17 @@ def create_private(path: Path, text: str) -> bool:
             os.link(draft, path)
         except FileExistsError:
             return False
+    _sync_folder(path.parent)
     return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a folder's names to disk: a file that is there without its name is lost."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -102,6 +102,8 @@ def test_a_link_that_leads_nowhere_is_not_followed_to_create_a_file(tmp_path: Pa
 
 def test_the_name_of_a_created_file_is_on_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    )
     assert create_private(tmp_path / "token", "secret")
     assert synced[-1] == str(tmp_path)

@@ -109,7 +109,11 @@ def test_every_way_to_fail_is_told_and_teaches_nothing(troubled: EngineRun) -> N
         json.loads(line)["message"]
         for line in (troubled.folder / "reward-errors.jsonl").read_text().splitlines()
     ]
-    for problem in ("RuntimeError: no zero, please (line ", "PermissionError|FileNotFoundError", "nan"):
+    for problem in (
+        "RuntimeError: no zero, please (workflow.py, line ",
+        "PermissionError|FileNotFoundError",
+        "nan",
+    ):
         assert any(word in note for note in notes for word in problem.split("|")), (problem, notes)
 
 

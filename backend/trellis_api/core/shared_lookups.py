@@ -8,7 +8,10 @@ from fastapi.concurrency import run_in_threadpool
 
 
 class SharedLookups:
-    """Lookups under way, of one event loop. A result is kept for nobody who asks after it is there."""
+    """Lookups under way, of one event loop. A result is kept for nobody who asks after it is there.
+
+    Who joins a lookup gets what it read a moment before: as if the request had come then.
+    """
 
     def __init__(self) -> None:
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
@@ -23,5 +26,10 @@ class SharedLookups:
         if task is None:
             task = asyncio.create_task(run_in_threadpool(look, *what))
             self._under_way[key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(key))
+            task.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(task)
+
+    def _forget(self, key: Hashable, done: asyncio.Task[Any]) -> None:
+        del self._under_way[key]
+        if not done.cancelled():
+            done.exception()  # those who waited have it, or have left

@@ -138,6 +138,6 @@ def test_a_starter_and_a_converted_gguf_file_load(base: Path, tmp_path: Path) ->
     write_gguf(tmp_path / "tiny.gguf")
     convert(tmp_path / "tiny.gguf", models / "imported")
     (models / "exported").mkdir()
-    export_gguf(models / "starter", models / "exported" / "starter.gguf", "f16", name="starter")
+    export_gguf(models / "imported", models / "exported" / "imported.gguf", "f16", name="imported")
 
     assert load_folders(models) == {"exported model", "GGUF file"}

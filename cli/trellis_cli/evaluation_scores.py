@@ -58,8 +58,9 @@ def _print_compared(table: dict[str, Any], letters: dict[str, str]) -> None:
             out.print(f"[yellow]{letter}: not measured like A: {names}[/yellow]", soft_wrap=True)
     if table["missing"]:
         out.print(f"not evaluated: {', '.join(letters[each] for each in table['missing'])}")
-    if len(table["others"]) > 1:
-        out.print(f"p: corrected for {len(table['others'])} comparisons (Holm)", highlight=False)
+    tested = sum(each["p_adjusted"] is not None for each in table["others"])
+    if tested > 1:
+        out.print(f"p: corrected for {tested} comparisons (Holm)", highlight=False)
 
 
 def _compared(other: dict[str, Any], letters: dict[str, str]) -> tuple[Any, ...]:
@@ -96,7 +97,8 @@ def leaderboard(
     if not found["items"]:
         out.print("no scores yet")
         return
-    out.print(f"{name_benchmark(found['label'], found['dataset'])} {found['metric']}", highlight=False)
+    name = escape(name_benchmark(found["label"], found["dataset"]))
+    out.print(f"{name} {found['metric']}", highlight=False)
     rows = [
         (
             each["rank"],

@@ -124,6 +124,8 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   unknown_reward_model: '没有这个奖励模型，或它不可用。',
   unknown_stage: '所依赖的阶段不在此流水线中。',
   unknown_subject: '没有这个科目。',
+  source_missing: '缺少此环境所需的文件。',
+  sources_conflict: '这些文件只能提供其中一个。',
   unknown_type: '没有这个题型。',
   unknown_value: '这个值取决于脚本中未知的变量。',
   unknown_version: '没有这个版本或划分。',

@@ -3,7 +3,7 @@ export default {
   title: '对比评测',
   subtitle: '逐题比较：哪些变好了，哪些变差了，差异是否可能出于偶然。',
   choice: '要对比的评测',
-  choiceHelp: '最多 {most} 次。第一次为基准评测；本页链接可以分享。',
+  choiceHelp: '最多 {most} 次。首个为基准评测；本页链接可以分享。',
   baseline: '基准评测',
   makeBaseline: '设为基准',
   makeBaselineOf: '将 {name} 设为基准评测',

@@ -5,7 +5,9 @@ at once there (its snapshot is stale and no waiting helps), so a writing
 transaction takes the write lock when it begins.
 """
 
+import logging
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +18,11 @@ from sqlmodel import Session
 
 from trellis_api.core.settings import Settings
 
+log = logging.getLogger(__name__)
+
 BUSY_TIMEOUT_MS = 15_000
+#: A writing transaction that takes longer is logged: on SQLite, nobody else can write meanwhile.
+LONG_WRITE_S = 5.0
 
 
 class Database:
@@ -43,13 +49,22 @@ class Database:
         return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
-        """A transaction that commits when the block ends and rolls back when it raises."""
+    def write(self, what: str = "") -> Iterator[Session]:
+        """A transaction that commits when the block ends and rolls back when it raises.
+
+        ``what`` says in the log who held a transaction too long; without it the caller's stack does.
+        """
         with self._open(self._writer) as session:
             # Taking the lock now: waiting for it is bounded by the busy time-out.
             session.connection()
-            yield session
-            session.commit()
+            began = time.monotonic()
+            try:
+                yield session
+                session.commit()
+            finally:
+                took_s = time.monotonic() - began
+                if took_s > LONG_WRITE_S:
+                    log.warning("a write transaction took %.1f s: %s", took_s, what, stack_info=not what)
 
     @contextmanager
     def read(self) -> Iterator[Session]:

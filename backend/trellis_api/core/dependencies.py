@@ -34,8 +34,8 @@ SettingsDep = Annotated[Settings, Depends(_settings)]
 TasksDep = Annotated[TaskQueue, Depends(_tasks)]
 
 
-def _write_session(database: DatabaseDep) -> Iterator[Session]:
-    with database.write() as session:
+def _write_session(request: Request, database: DatabaseDep) -> Iterator[Session]:
+    with database.write(f"{request.method} {request.scope['route'].path}") as session:
         yield session
 
 

@@ -3,6 +3,7 @@
 import base64
 import re
 import secrets
+from collections.abc import Iterable
 
 ID_LENGTH = 12
 
@@ -20,3 +21,8 @@ def id_pattern(prefix: str) -> str:
 def is_id(value: str, *, prefix: str) -> bool:
     """Whether a value has the form of an id, before it becomes part of a path."""
     return re.fullmatch(id_pattern(prefix), value) is not None
+
+
+def split_ids(parts: Iterable[str]) -> list[str]:
+    """The ids of a parameter that is repeated or has commas in it: in order, without repetitions."""
+    return list(dict.fromkeys(each.strip() for part in parts for each in part.split(",") if each.strip()))

@@ -6,7 +6,7 @@ problems takes a while to pair.
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -17,7 +17,7 @@ from sqlmodel import Session
 from trellis_contracts.evaluation import BenchmarkResult
 from trellis_evaluation.problem import EvaluationProblem
 
-from trellis_api.core.ids import is_id
+from trellis_api.core.ids import is_id, split_ids
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations import presentation, repository
 from trellis_api.evaluations.errors import (
@@ -58,7 +58,7 @@ class Chosen:
 
 def read_ids(ids: Sequence[str]) -> list[str]:
     """Ids without repetitions, in order; ``InvalidEvaluationComparison`` for a wrong count or id."""
-    found = list(dict.fromkeys(name.strip() for part in ids for name in part.split(",") if name.strip()))
+    found = split_ids(ids)
     wrong = next((name for name in found if not is_id(name, prefix="ev")), None)
     if wrong is not None:
         raise InvalidEvaluationComparison(f"'{wrong[:80]}' is not the id of an evaluation.")
@@ -97,7 +97,7 @@ def compare(settings: Settings, chosen: Chosen) -> ComparisonRead:
     return ComparisonRead(
         baseline=baseline.id,
         evaluations=chosen.reads,
-        benchmarks=[_compare_all(settings, chosen, label) for label in shared],
+        benchmarks=[_compare_all(settings, chosen, results, label) for label in shared],
         unshared=[
             UnsharedBenchmark(label=label, evaluations=owners[label])
             for label in labels
@@ -106,14 +106,20 @@ def compare(settings: Settings, chosen: Chosen) -> ComparisonRead:
     )
 
 
-def _compare_all(settings: Settings, chosen: Chosen, label: str) -> ComparedTable:
-    """One benchmark: each that has it against the baseline, p-values corrected for their number."""
+def _compare_all(
+    settings: Settings, chosen: Chosen, results: Mapping[str, Mapping[str, BenchmarkResult]], label: str
+) -> ComparedTable:
+    """One benchmark: each that has it against the baseline, p-values corrected for their number.
+
+    ``results`` are those of each evaluation, by its id and the benchmark's label.
+    """
     # SciPy takes a second to load, which no other request needs.
     from trellis_evaluation.statistics.multiple import holm
 
-    baseline, result = chosen.rows[0], _results(chosen.rows[0])[label]
+    baseline = chosen.rows[0]
+    result = results[baseline.id][label]
     pairs = list(zip(chosen.rows, chosen.reads, strict=True))[1:]
-    having = [(row, read) for row, read in pairs if label in _results(row)]
+    having = [(row, read) for row, read in pairs if label in results[row.id]]
     found = [
         present(compare_label(settings, baseline, row, label), dataset=read.datasets.get(label))
         for row, read in having
@@ -130,7 +136,7 @@ def _compare_all(settings: Settings, chosen: Chosen, label: str) -> ComparedTabl
             ComparedWithBaseline(evaluation_id=row.id, comparison=each, p_adjusted=adjusted.get(index))
             for index, ((row, _), each) in enumerate(zip(having, found, strict=True))
         ],
-        missing=[row.id for row, _ in pairs if label not in _results(row)],
+        missing=[row.id for row, _ in pairs if label not in results[row.id]],
     )
 
 

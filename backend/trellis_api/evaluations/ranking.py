@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Integer, Select, cast, func, select
 from sqlmodel import Session, col
 from trellis_contracts.evaluation import Score
 
-from trellis_api.evaluations import presentation
+from trellis_api.evaluations import presentation, repository
 from trellis_api.evaluations.measured import map_datasets_of_scores, map_measured_datasets
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
 from trellis_api.evaluations.orders import EvaluationRequest
@@ -221,9 +221,9 @@ def _list_configurations(
         .limit(MOST_CONFIGURATIONS)
     )
     ways = session.execute(statement).all()
-    examples = session.execute(select(Evaluation).where(col(Evaluation.id).in_([way[3] for way in ways])))
-    rows = {row.id: row for row in examples.scalars()}
-    datasets = map_measured_datasets(session, evaluations=list(rows.values()))
+    examples = repository.list_by_ids(session, evaluation_ids=[way[3] for way in ways])
+    rows = {row.id: row for row in examples}
+    datasets = map_measured_datasets(session, evaluations=examples)
     found = []
     for found_configuration, count, newest_at, example in ways:
         row = rows.get(example)
@@ -245,8 +245,7 @@ def _list_configurations(
 
 
 def _list_evaluations(session: Session, rows: Sequence[EvaluationScore]) -> Sequence[Evaluation]:
-    statement = select(Evaluation).where(col(Evaluation.id).in_({row.evaluation_id for row in rows}))
-    return session.execute(statement).scalars().all()
+    return repository.list_by_ids(session, evaluation_ids={row.evaluation_id for row in rows})
 
 
 def _is_better(one: float, other: float, mode: Literal["max", "min"]) -> bool:

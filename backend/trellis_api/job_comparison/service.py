@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, and_, func, or_
 from sqlmodel import Session, col, select
 
-from trellis_api.core.ids import is_id
+from trellis_api.core.ids import is_id, split_ids
 from trellis_api.job_comparison import parameters
 from trellis_api.job_comparison.errors import InvalidComparison
 from trellis_api.job_comparison.schemas import (
@@ -41,7 +41,7 @@ _MAX_RESPONSES = 4
 
 def read_ids(ids: Sequence[str]) -> list[str]:
     """Ids without repetitions, in order; ``InvalidComparison`` for none, too many, and what is no id."""
-    found = list(dict.fromkeys(name.strip() for part in ids for name in part.split(",") if name.strip()))
+    found = split_ids(ids)
     if not 1 <= len(found) <= MAX_JOBS:
         raise InvalidComparison(f"Name 1 to {MAX_JOBS} jobs; these are {len(found)}.")
     wrong = next((name for name in found if not is_id(name, prefix="job")), None)

@@ -456,6 +456,30 @@ def test_a_model_that_failed_lately_is_not_tried_again_by_each_request(
     assert client.get(f"/api/v1/endpoints/{ready['id']}").json()["attempt"] == 1
 
 
+def test_an_engine_that_ran_for_a_minute_and_died_is_restarted_at_once(
+    client: TestClient, ready: dict[str, Any], life: Life
+) -> None:
+    life.age(ready, 61)
+    life.end(ready, JobState.CRASHED, reason="It died.", cause="engine_died")
+
+    answer = ask(client, ready["name"])
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_starting")
+    assert client.get(f"/api/v1/endpoints/{ready['id']}").json()["attempt"] == 2
+
+
+def test_an_engine_that_died_young_is_to_be_retried_when_a_minute_has_passed(
+    client: TestClient, ready: dict[str, Any], life: Life
+) -> None:
+    life.age(ready, 45)
+    life.end(ready, JobState.CRASHED, reason="It died.", cause="engine_died")
+
+    answer = ask(client, ready["name"])
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_failed")
+    assert 10 <= int(answer.headers["retry-after"]) <= 15
+
+
 def test_an_engines_refusal_is_told_in_its_words(
     client: TestClient, ready: dict[str, Any], engine: EngineServer
 ) -> None:

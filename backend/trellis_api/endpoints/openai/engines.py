@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 import aiohttp
 from sqlmodel import Session
@@ -33,8 +33,9 @@ from trellis_api.jobs.models import Job
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
-#: An endpoint that failed so lately is not tried again by a request: its next start would fail alike.
-_FAILED_LATELY_S = 60
+#: An engine that died sooner than this after it became ready, or never did, would likely die again: requests
+#: don't start it again before so much time has passed.
+_BACKOFF_S = 60.0
 _RETRY_S = 10
 #: How often a request under way is noted, in seconds; far below the shortest idle time.
 _NOTE_S = 3.0
@@ -173,13 +174,8 @@ class Engines:
             pair = service.find_of_target(session, target)
         if pair is not None:
             state = service.state_of(*pair)
-            if state is EndpointState.FAILED and (pair[1].attempt == asked_attempt or _is_late(pair[1])):
-                reason = pair[1].reason or "no reason given"
-                raise EndpointFailed(
-                    f"Model '{name}' can't be served: {reason}",
-                    {"endpoint": pair[0].id, "cause": pair[1].cause},
-                    headers={"Retry-After": str(_FAILED_LATELY_S)},
-                )
+            if state is EndpointState.FAILED:
+                _refuse_restart(*pair, name=name, asked_attempt=asked_attempt)
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
         with self._database.write() as session:
@@ -237,9 +233,29 @@ class Engines:
                 repository.note_use(session, endpoint_id=endpoint_id)
 
 
-def _is_late(job: Job) -> bool:
-    ended_at = job.finished_at
-    return ended_at is not None and utc_now() - ended_at < timedelta(seconds=_FAILED_LATELY_S)
+def _refuse_restart(row: Endpoint, job: Job, *, name: str, asked_attempt: int | None) -> None:
+    """Raise ``EndpointFailed`` where a failed engine should not be started again yet.
+
+    One that failed while this request waited for it has had its try. One that has answered for a minute or
+    longer works as such, and is started again at once.
+    """
+    wait_s = _remaining_backoff_s(row, job)
+    if wait_s <= 0 and job.attempt != asked_attempt:
+        return
+    raise EndpointFailed(
+        f"Model '{name}' can't be served: {job.reason or 'no reason given'}",
+        {"endpoint": row.id, "cause": job.cause},
+        headers={"Retry-After": str(max(math.ceil(wait_s), 1))},
+    )
+
+
+def _remaining_backoff_s(row: Endpoint, job: Job) -> float:
+    if job.finished_at is None:
+        return 0.0
+    ready_s = 0.0
+    if row.ready_at is not None and row.ready_attempt == job.attempt:
+        ready_s = (job.finished_at - row.ready_at).total_seconds()
+    return _BACKOFF_S - ready_s - (utc_now() - job.finished_at).total_seconds()
 
 
 def _explain_waiting(row: Endpoint, job: Job, state: EndpointState) -> str:

@@ -1,4 +1,4 @@
-"""`trellis eval compare | leaderboard | history`: scores beside each other."""
+"""`trellis eval compare | leaderboard | matrix | history`: scores beside each other."""
 
 import re
 from typing import Annotated, Any
@@ -113,6 +113,33 @@ def leaderboard(
     print_table(("rank", "target", "score", "problems", "evaluation", "age"), rows)
 
 
+def matrix(
+    newest: Annotated[bool, typer.Option("--newest", help="Newest scores instead of the best.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show models and checkpoints by benchmarks: main scores, each column measured in one way."""
+    found = connect().get("/evaluations/matrix", which="newest" if newest else "best")
+    if as_json:
+        print_json(found)
+        return
+    if not found["rows"]:
+        out.print("no scores yet")
+        return
+    benchmarks = [each["benchmark"] for each in found["columns"]]
+    names = [escape(name_benchmark(each["label"], each["dataset"])) for each in benchmarks]
+    rows = [
+        (
+            escape(row["target"]["name"]),
+            *("–" if cell is None else describe_score(cell["score"]) for cell in row["cells"]),
+        )
+        for row in found["rows"]
+    ]
+    print_table(("target", *names), rows)
+    for what, more in (("benchmarks", found["more_columns"]), ("models and checkpoints", found["more_rows"])):
+        if more:
+            out.print(f"{more} more {what}: see `trellis eval leaderboard`")
+
+
 def history(
     model: Annotated[str | None, typer.Option(help="A model and its ancestors.")] = None,
     job: Annotated[str | None, typer.Option(help="A job's checkpoints.")] = None,
@@ -147,7 +174,7 @@ def history(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `trellis eval`."""
-    for command in (compare, leaderboard, history):
+    for command in (compare, leaderboard, matrix, history):
         app.command()(command)
 
 

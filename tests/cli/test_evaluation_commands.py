@@ -175,6 +175,7 @@ def test_two_evaluations_are_compared(platform: LightPlatform, finished: list[st
     shown = trellis(platform, "eval", "compare", *finished)
     as_json = json.loads(trellis(platform, "eval", "compare", *finished, "--json").stdout)
     board = json.loads(trellis(platform, "eval", "leaderboard", "--json").stdout)
+    matrix = trellis(platform, "eval", "matrix")
     history = trellis(platform, "eval", "history", "--model", "starter")
     neither = trellis(platform, "eval", "history")
 
@@ -182,6 +183,8 @@ def test_two_evaluations_are_compared(platform: LightPlatform, finished: list[st
     compared = as_json["benchmarks"][0]["others"][0]["comparison"]
     assert compared["improved"] > compared["worsened"]
     assert board["items"][0]["rank"] == 1
+    assert "gsm8k" in matrix.stdout
+    assert "starter" in matrix.stdout
     assert "strict" in history.stdout
     assert neither.returncode == ExitCode.USAGE
 

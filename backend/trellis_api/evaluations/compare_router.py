@@ -1,4 +1,4 @@
-"""``/evaluations/compare``, ``/leaderboard`` and ``/history``: scores beside each other."""
+"""``/evaluations/compare``, ``/leaderboard``, ``/matrix`` and ``/history``: scores beside each other."""
 
 from typing import Annotated, Any
 
@@ -10,15 +10,16 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL
-from trellis_api.evaluations import comparing, disagreeing, ranking
+from trellis_api.evaluations import comparing, disagreeing, history, matrix, ranking
+from trellis_api.evaluations.board_scores import Which
 from trellis_api.evaluations.errors import HistoryOfWhat
-from trellis_api.evaluations.ranking import Which
 from trellis_api.evaluations.schemas import (
     Changed,
     ComparisonRead,
     DisagreementPage,
     HistoryRead,
     LeaderboardRead,
+    MatrixRead,
 )
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses={401: ERROR_RESPONSES[401]})
@@ -35,6 +36,7 @@ DatasetId = Annotated[
 ]
 Metric = Annotated[str | None, Query(max_length=200, pattern=NO_NUL, description="Default the headline.")]
 ModelId = Annotated[str | None, Query(pattern=id_pattern("mdl"), description="The model and its ancestors.")]
+WhichScore = Annotated[Which, Query(description="Which score if a target was evaluated repeatedly.")]
 JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The job's checkpoints.")]
 
 
@@ -83,12 +85,18 @@ def read_leaderboard(
     configuration: Annotated[
         str | None, Query(max_length=64, pattern=NO_NUL, description="Default that of most evaluations.")
     ] = None,
-    which: Annotated[Which, Query(description="Which score if a target was evaluated repeatedly.")] = "best",
+    which: WhichScore = "best",
 ) -> LeaderboardRead:
     """One score per target, best first; only comparable measurements."""
     return ranking.read_leaderboard(
         session, label=label, dataset=dataset, metric=metric, configuration=configuration, which=which
     )
+
+
+@router.get("/matrix", summary="Models and checkpoints by benchmarks")
+def read_matrix(session: ReadSession, which: WhichScore = "best") -> MatrixRead:
+    """Headline scores on the most measured benchmarks, each column measured in its most common way."""
+    return matrix.read_matrix(session, which=which)
 
 
 @router.get("/history", summary="Scores over versions and steps", responses={422: ERROR_RESPONSES[422]})
@@ -102,4 +110,4 @@ def read_history(
     """For a model and its ancestors, or for a job's checkpoints."""
     if (model is None) == (job is None):
         raise HistoryOfWhat("Name a model or a job, one of the two.")
-    return ranking.read_history(session, model_id=model, job_id=job, label=label, metric=metric)
+    return history.read_history(session, model_id=model, job_id=job, label=label, metric=metric)

@@ -352,6 +352,41 @@ class LeaderboardRead(BaseModel):
     benchmarks: list[LeaderboardBenchmark] = Field(description="Other metrics to rank by.")
 
 
+class MatrixColumn(BaseModel):
+    """A benchmark of the matrix: its headline metric, and the setup that most evaluations used."""
+
+    benchmark: LeaderboardBenchmark
+    metric: str
+    mode: Literal["max", "min"] = Field(description="Whether higher or lower is better.")
+    configuration: LeaderboardConfiguration
+    other_evaluations: int = Field(description="Measured with other setups, thus not shown.")
+
+
+class MatrixCell(BaseModel):
+    """A target's score on one benchmark."""
+
+    rank: int = Field(description="Among the targets of the column, 1 the best.")
+    evaluation_id: str
+    score: Score
+    created_at: datetime
+
+
+class MatrixRow(BaseModel):
+    """A target and its scores."""
+
+    target: EvaluationTarget
+    cells: list[MatrixCell | None] = Field(description="One per column; null where it was not measured.")
+
+
+class MatrixRead(BaseModel):
+    """Models and checkpoints by benchmarks; a column's scores were all measured in the same way."""
+
+    columns: list[MatrixColumn] = Field(description="Most measured first.")
+    rows: list[MatrixRow] = Field(description="Those with most scores first.")
+    more_columns: int = Field(description="Benchmarks left out.")
+    more_rows: int = Field(description="Targets left out.")
+
+
 class HistoryPoint(BaseModel):
     """One score in time."""
 

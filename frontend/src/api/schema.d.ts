@@ -974,6 +974,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/evaluations/matrix": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Models and checkpoints by benchmarks
+         * @description Headline scores on the most measured benchmarks, each column measured in its most common way.
+         */
+        get: operations["read_matrix_api_v1_evaluations_matrix_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evaluations/{evaluation_id}": {
         parameters: {
             query?: never;
@@ -9643,6 +9663,84 @@ export interface components {
              * @enum {string}
              */
             kind: "math";
+        };
+        /**
+         * MatrixCell
+         * @description A target's score on one benchmark.
+         */
+        MatrixCell: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Evaluation Id */
+            evaluation_id: string;
+            /**
+             * Rank
+             * @description Among the targets of the column, 1 the best.
+             */
+            rank: number;
+            score: components["schemas"]["Score"];
+        };
+        /**
+         * MatrixColumn
+         * @description A benchmark of the matrix: its headline metric, and the setup that most evaluations used.
+         */
+        MatrixColumn: {
+            benchmark: components["schemas"]["LeaderboardBenchmark"];
+            configuration: components["schemas"]["LeaderboardConfiguration"];
+            /** Metric */
+            metric: string;
+            /**
+             * Mode
+             * @description Whether higher or lower is better.
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /**
+             * Other Evaluations
+             * @description Measured with other setups, thus not shown.
+             */
+            other_evaluations: number;
+        };
+        /**
+         * MatrixRead
+         * @description Models and checkpoints by benchmarks; a column's scores were all measured in the same way.
+         */
+        MatrixRead: {
+            /**
+             * Columns
+             * @description Most measured first.
+             */
+            columns: components["schemas"]["MatrixColumn"][];
+            /**
+             * More Columns
+             * @description Benchmarks left out.
+             */
+            more_columns: number;
+            /**
+             * More Rows
+             * @description Targets left out.
+             */
+            more_rows: number;
+            /**
+             * Rows
+             * @description Those with most scores first.
+             */
+            rows: components["schemas"]["MatrixRow"][];
+        };
+        /**
+         * MatrixRow
+         * @description A target and its scores.
+         */
+        MatrixRow: {
+            /**
+             * Cells
+             * @description One per column; null where it was not measured.
+             */
+            cells: (components["schemas"]["MatrixCell"] | null)[];
+            target: components["schemas"]["EvaluationTarget"];
         };
         /**
          * MeasuredDataset
@@ -19578,6 +19676,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LeaderboardRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_matrix_api_v1_evaluations_matrix_get: {
+        parameters: {
+            query?: {
+                /** @description Which score if a target was evaluated repeatedly. */
+                which?: "best" | "newest";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MatrixRead"];
                 };
             };
             /** @description Not logged in */

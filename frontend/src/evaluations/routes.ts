@@ -27,6 +27,12 @@ export const evaluationRoutes: RouteRecordRaw[] = [
     meta: { title: 'evaluations.leaderboard.title' },
   },
   {
+    path: 'evaluations/matrix',
+    name: 'evaluation-matrix',
+    component: () => import('./matrix/MatrixPage.vue'),
+    meta: { title: 'evaluations.matrix.title' },
+  },
+  {
     path: 'evaluations/compare',
     name: 'evaluation-compare',
     component: () => import('./compare/ComparePage.vue'),

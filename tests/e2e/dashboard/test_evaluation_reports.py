@@ -13,6 +13,7 @@ from trellis_api.benchmarks import service as benchmarks
 from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_testing.accessibility import find_violations, tell
 from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.reporting_jobs import now
@@ -122,6 +123,44 @@ def test_the_leaderboard_ranks_models_and_leads_to_their_comparison(
     expect(logged_in).to_have_url(re.compile(re.escape(pair)))
 
 
+def test_the_matrix_has_a_score_for_each_pair_and_sorts_by_benchmark(
+    logged_in: Page, measured: Measured
+) -> None:
+    logged_in.goto(f"{measured.url}/evaluations/matrix")
+    matrix = logged_in.locator("[data-test=matrix]")
+    rows = matrix.locator("tbody tr")
+
+    expect(matrix.locator("thead th")).to_have_count(len(ROWS) + 2)
+    oak = rows.filter(has_text="oak")
+    expect(oak.get_by_role("link", name=re.compile(r"GSM8K, rank 1: \d\d\.\d%"))).to_be_visible()
+    expect(oak.locator("td.num")).to_have_text("1")
+
+    matrix.get_by_role("button", name="Sort by GSM8K").click()
+    expect(rows.first).to_contain_text("oak")
+    matrix.get_by_role("button", name="Sort by GSM8K").click()
+    expect(rows.first).to_contain_text("acorn")
+    logged_in.get_by_label("Find a model or checkpoint").fill("oak")
+    expect(rows).to_have_count(1)
+
+    matrix.locator("[data-column=gsm8k] a").click()
+    expect(logged_in).to_have_url(re.compile(r"/evaluations/leaderboard\?label=gsm8k&metric="))
+
+
+def test_evaluations_with_results_break_no_rule_of_accessibility(
+    logged_in: Page, measured: Measured, report: dict[str, Any]
+) -> None:
+    paths = (
+        *("/evaluations", "/evaluations/leaderboard", "/evaluations/matrix"),
+        "/evaluations/compare?ids={acorn},{oak}".format(**measured.evaluations),
+        *(f"/evaluations/{measured.evaluations['oak']}", "/reports", f"/reports/{report['id']}"),
+        f"/models/{measured.models['oak']}",
+    )
+
+    found = find_violations(logged_in, [measured.url + path for path in paths])
+
+    assert not found, tell(found)
+
+
 def test_a_comparison_says_what_the_difference_is_worth_and_leads_to_the_problems(
     logged_in: Page, measured: Measured
 ) -> None:
@@ -203,7 +242,9 @@ def test_a_report_is_previewed_without_scripts_and_downloaded_in_every_format(
         assert file.path().read_bytes().lower().startswith(beginning.lower())
 
 
-@pytest.mark.parametrize("path", ["/evaluations/leaderboard", "/evaluations/compare", "/reports", "/report"])
+@pytest.mark.parametrize(
+    "path", ["/evaluations/leaderboard", "/evaluations/matrix", "/evaluations/compare", "/reports", "/report"]
+)
 def test_nothing_is_wider_than_a_phone(
     logged_in: Page, measured: Measured, report: dict[str, Any], path: str
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlmodel import Session
 from trellis_api.core.settings import Settings
-from trellis_api.evaluations import comparing, ranking, repository
+from trellis_api.evaluations import comparing, history, repository
 from trellis_api.evaluations.folder import samples_path
 from trellis_api.evaluations.models import Evaluation
 from trellis_api.evaluations.schemas import HistoryPoint as PlatformPoint
@@ -88,7 +88,7 @@ def _tell_history(session: Session, rows: Sequence[Evaluation], labels: set[str]
     """How the headlines went over the steps of each job, and the versions of each model, of the report."""
     sources = dict.fromkeys((row.target_model_id, row.target_job_id) for row in rows)
     for model_id, job_id in sources:
-        found = ranking.read_history(session, model_id=model_id, job_id=job_id, label=None, metric=None)
+        found = history.read_history(session, model_id=model_id, job_id=job_id, label=None, metric=None)
         points = [point for point in found.items if point.label in labels]
         if len(points) > 1:
             yield from (_as_point(point, is_of_job=job_id is not None) for point in points)

@@ -6,7 +6,7 @@ export default {
   choiceHelp: 'Up to {most}. The first is the baseline; the page’s link can be shared.',
   baseline: 'Baseline',
   makeBaseline: 'Make baseline',
-  makeBaselineOf: 'Make {name} the baseline',
+  ofName: ': {name}',
   unshared: '{label} was only evaluated in {letters}, so it isn’t compared.',
   evaluation: 'Evaluation',
   score: 'Score and 95% CI',

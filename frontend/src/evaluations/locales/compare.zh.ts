@@ -6,7 +6,7 @@ export default {
   choiceHelp: '最多 {most} 次。首个为基准评测；本页链接可以分享。',
   baseline: '基准评测',
   makeBaseline: '设为基准',
-  makeBaselineOf: '将 {name} 设为基准评测',
+  ofName: '：{name}',
   unshared: '{label} 只在 {letters} 中测过，因此未作对比。',
   evaluation: '评测',
   score: '分数与 95% 区间',

@@ -4,6 +4,7 @@ import compare from './compare.en'
 import history from './history.en'
 import launch from './launch.en'
 import leaderboard from './leaderboard.en'
+import matrix from './matrix.en'
 import samples from './samples.en'
 
 export default {
@@ -12,12 +13,13 @@ export default {
   compare,
   history,
   leaderboard,
+  matrix,
   samples,
   title: 'Evaluations',
   one: 'Evaluation',
   subtitle: 'Benchmark models and checkpoints, with confidence intervals and every sample.',
   benchmarkOne: 'Benchmark',
-  nav: { label: 'Evaluation pages', list: 'Evaluations', leaderboard: 'Leaderboard', reports: 'Reports', benchmarks: 'Benchmarks' },
+  nav: { label: 'Evaluation pages', list: 'Evaluations', leaderboard: 'Leaderboard', matrix: 'Matrix', reports: 'Reports', benchmarks: 'Benchmarks' },
   benchmark: {
     gsm8k: 'GSM8K',
     math: 'MATH',

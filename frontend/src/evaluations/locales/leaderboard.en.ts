@@ -33,5 +33,5 @@ export default {
   chooseAnother: 'Select another',
   empty: 'No scores yet',
   emptyText: 'Evaluate a model or checkpoint on a benchmark. Scores appear here when the evaluation finishes.',
-  evaluation: 'Evaluation',
+  evaluationOf: 'Evaluation of {name}, ',
 }

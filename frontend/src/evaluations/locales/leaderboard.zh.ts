@@ -29,9 +29,9 @@ export default {
   value: { always: '总是', never: '从不', loglikelihood: '按对数似然', generate: '按写出的字母' },
   separate: '只有评测条件相同（数据、提示词、示例、解码方式）的分数才放在一起排名。',
   choose: '选择 {name} 进行对比',
-  compare: '对比这两个',
+  compare: '对比',
   chooseAnother: '再选一个',
   empty: '还没有分数',
   emptyText: '请在某个基准上评测模型或检查点：评测成功后，分数会出现在这里。',
-  evaluation: '评测',
+  evaluationOf: '{name} 的评测，',
 }

@@ -4,6 +4,7 @@ import compare from './compare.zh'
 import history from './history.zh'
 import launch from './launch.zh'
 import leaderboard from './leaderboard.zh'
+import matrix from './matrix.zh'
 import samples from './samples.zh'
 
 export default {
@@ -12,12 +13,13 @@ export default {
   compare,
   history,
   leaderboard,
+  matrix,
   samples,
   title: '评测',
   one: '评测',
   subtitle: '在基准上评测模型与检查点：带置信区间的分数，以及分数背后的每一个样本。',
   benchmarkOne: '基准',
-  nav: { label: '评测的各个页面', list: '评测', leaderboard: '排行榜', reports: '报告', benchmarks: '基准' },
+  nav: { label: '评测的各个页面', list: '评测', leaderboard: '排行榜', matrix: '成绩矩阵', reports: '报告', benchmarks: '基准' },
   benchmark: {
     gsm8k: 'GSM8K',
     math: 'MATH',

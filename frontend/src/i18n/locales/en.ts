@@ -11,6 +11,7 @@ export default {
     reset: 'Reset',
     retry: 'Retry',
     search: 'Search',
+    sortBy: 'Sort by {column}',
     clearFilters: 'Clear filters',
   },
   field: {

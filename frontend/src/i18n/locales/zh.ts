@@ -11,6 +11,7 @@ export default {
     reset: '重置',
     retry: '重试',
     search: '搜索',
+    sortBy: '按{column}排序',
     clearFilters: '清除筛选',
   },
   field: {

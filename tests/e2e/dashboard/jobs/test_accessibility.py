@@ -13,7 +13,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 VIEWS = (
     *("", "jobs/compare", "sweeps", "job-pipelines", "datasets", "pipelines", "pipelines?tab=runs"),
     *("models", "rewards", "rewards?tab=files", "environments", "workflows", "reports", "nowhere"),
-    *("evaluations", "evaluations/benchmarks", "evaluations/leaderboard", "evaluations/compare"),
+    *(
+        "evaluations",
+        "evaluations/benchmarks",
+        "evaluations/leaderboard",
+        "evaluations/matrix",
+        "evaluations/compare",
+    ),
 )
 JOB_TABS = ("logs", "rollouts", "time", "system", "checkpoints", "configuration", "manifest")
 

@@ -47,7 +47,6 @@ export default {
       full: 'You can show up to {count} parameters and metrics.',
     },
     columns: 'Columns',
-    sortBy: 'Sort by {column}',
     order: 'Sort by',
     turn: 'Reverse order',
     groupBy: 'Group by {what}',

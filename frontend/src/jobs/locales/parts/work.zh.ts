@@ -47,7 +47,6 @@ export default {
       full: '最多显示 {count} 个参数和指标。',
     },
     columns: '列',
-    sortBy: '按{column}排序',
     order: '排序方式',
     turn: '反转顺序',
     groupBy: '按{what}分组',

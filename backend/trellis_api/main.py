@@ -25,6 +25,7 @@ from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
 from trellis_api.core.shared_lookups import SharedLookups
 from trellis_api.core.tasks import TaskQueue
+from trellis_api.core.turns import Turns
 from trellis_api.core.warm_up import warm_up_later
 from trellis_api.data_tasks.router import router as data_tasks_router
 from trellis_api.datasets.router import router as datasets_router
@@ -126,6 +127,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     )
     app.state.settings = settings
     app.state.database = database or Database(settings)
+    app.state.turns = Turns(app.state.database)
     app.state.tasks = TaskQueue(settings)
     app.state.event_hub = EventHub(app.state.database, poll_interval_s=settings.event_poll_interval_s)
     app.state.engines = Engines(settings, app.state.database, app.state.tasks)

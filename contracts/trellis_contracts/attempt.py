@@ -14,6 +14,8 @@ REWARDS_FILE = "rewards.json"
 REWARD_KEYS_FILE = "reward-keys"
 #: Keys of a workflow's auxiliary models, by its names for them (mode 600).
 AUXILIARY_KEYS_FILE = "auxiliary-keys"
+#: Keys that a run is handed: they do not outlive it.
+KEY_FILES = (ENGINE_KEY_FILE, REWARD_KEYS_FILE, AUXILIARY_KEYS_FILE)
 #: Copies of persons' own reward functions.
 REWARD_FILES_FOLDER = "rewards"
 #: A person's own workflow, where the run trains one.

@@ -261,8 +261,9 @@ class AdapterTask(Strict):
     load_id: str
     #: By which requests name it.
     served_name: str
-    #: Its folder: a checkpoint with an adapter, or an adapter in PEFT's format.
-    checkpoint: CheckpointSource
+    #: Its folder: a checkpoint with an adapter, or an adapter in PEFT's format. None where the files are
+    #: gone: an engine that has loaded them has a copy of its own.
+    checkpoint: CheckpointSource | None
 
 
 class AdapterList(Strict):

@@ -225,6 +225,26 @@ class AdapterEvent(Strict):
     reason: str | None = None
 
 
+class ServingLoadEvent(Strict):
+    """What the engine of an endpoint is at; figures over a time are over the last ``window_s`` seconds."""
+
+    kind: Literal["serving_load"] = "serving_load"
+    time: AwareDatetime
+    running: int = Field(ge=0)
+    waiting: int = Field(ge=0)
+    #: The part of the KV cache that is in use.
+    kv_use: float = Field(ge=0, le=1)
+    window_s: float = Field(ge=0)
+    #: Answered in this time.
+    requests: int = Field(ge=0)
+    prompt_tokens_per_s: float = Field(ge=0)
+    generated_tokens_per_s: float = Field(ge=0)
+    #: None where no first token came in this time.
+    first_token_mean_s: float | None = Field(default=None, ge=0)
+    #: Estimated within the buckets of the engine's histogram.
+    first_token_p95_s: float | None = Field(default=None, ge=0)
+
+
 class OutcomeEvent(Strict):
     """The last event of an attempt."""
 
@@ -247,6 +267,7 @@ Event = Annotated[
     | ProgressEvent
     | ManifestEvent
     | ServingEvent
+    | ServingLoadEvent
     | AdapterEvent
     | OutcomeEvent,
     Field(discriminator="kind"),

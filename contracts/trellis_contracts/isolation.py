@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from trellis_contracts.attempt import AUXILIARY_KEYS_FILE, ENGINE_KEY_FILE, REWARD_KEYS_FILE, TOKEN_FILE
+from trellis_contracts.attempt import KEY_FILES, TOKEN_FILE
 
 Mode = Literal["auto", "required", "off"]
 
@@ -28,7 +28,7 @@ _WHOLE_FOLDERS = _CONTENT_FOLDERS | {
 #: ... and those in whose folders runs write.
 _RUN_WRITTEN = (["jobs"], ["evaluations"], ["ray", "head"], ["run"])
 #: What only one attempt may read, which sees it as a part of its folder.
-_KEY_FILES = frozenset({TOKEN_FILE, ENGINE_KEY_FILE, REWARD_KEYS_FILE, AUXILIARY_KEYS_FILE})
+_KEY_FILES = frozenset({TOKEN_FILE, *KEY_FILES})
 
 
 @dataclass(frozen=True)

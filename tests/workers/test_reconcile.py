@@ -12,7 +12,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.ingest.service import ingest_batch
 from trellis_api.jobs import admission, events, metric_query, repository, service
 from trellis_api.jobs.alarms import stall
-from trellis_contracts.attempt import EVENTS_FOLDER, REWARD_KEYS_FILE
+from trellis_contracts.attempt import EVENTS_FOLDER, KEY_FILES
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader
 from trellis_contracts.states import JobState
@@ -73,14 +73,15 @@ def test_a_run_is_settled_by_its_exit_code(exit_code: int, state: JobState, on_r
 
     reconcile()
     while_it_runs = platform.get_job(job.id).state
-    keys = platform.attempt_dir(job) / REWARD_KEYS_FILE
-    keys.write_text("{}")
+    keys = [platform.attempt_dir(job) / name for name in KEY_FILES]
+    for file in keys:
+        file.write_text("{}")
     platform.end_run(job, exit_code)
     settled = reconcile_until_over(platform, job)
 
     assert while_it_runs == JobState.LAUNCHING
     assert (settled.state, settled.exit_code) == (state, exit_code)
-    assert not keys.exists(), "keys of judges outlive their run"
+    assert not [file.name for file in keys if file.exists()], "keys outlive their run"
 
 
 @pytest.mark.faults

@@ -3,7 +3,7 @@
 What only reads an attribute is ``async``: FastAPI runs anything else in a thread, for every request.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -34,12 +34,26 @@ SettingsDep = Annotated[Settings, Depends(_settings)]
 TasksDep = Annotated[TaskQueue, Depends(_tasks)]
 
 
-def _write_session(request: Request, database: DatabaseDep) -> Iterator[Session]:
+async def _write_turn(request: Request) -> AsyncIterator[None]:
+    async with request.app.state.turns.write():
+        yield
+
+
+async def _read_turn(request: Request) -> AsyncIterator[None]:
+    async with request.app.state.turns.read():
+        yield
+
+
+WriteTurn = Annotated[None, Depends(_write_turn, scope="function")]
+ReadTurn = Annotated[None, Depends(_read_turn, scope="function")]
+
+
+def _write_session(request: Request, database: DatabaseDep, _turn: WriteTurn) -> Iterator[Session]:
     with database.write(f"{request.method} {request.scope['route'].path}") as session:
         yield session
 
 
-def _read_session(database: DatabaseDep) -> Iterator[Session]:
+def _read_session(database: DatabaseDep, _turn: ReadTurn) -> Iterator[Session]:
     with database.read() as session:
         yield session
 

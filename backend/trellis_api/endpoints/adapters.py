@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,23 +82,18 @@ def choose_max_rank(session: Session, settings: Settings, *, base_id: str, at_le
 
 
 def list_adapters(session: Session, *, data_root: Path, job: Job) -> list[AdapterTask]:
-    """What the engine that a job runs shall serve beside its model, without those whose files are gone."""
+    """What the engine that a job runs shall serve beside its model."""
     if job.kind != SERVE:
         return []
-    return list(
-        _describe_all(
-            session, data_root, repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
+    return [
+        AdapterTask(
+            endpoint_id=row.id,
+            load_id=row.load_id or "",
+            served_name=row.name,
+            checkpoint=find_source(session, data_root=data_root, row=row),
         )
-    )
-
-
-def _describe_all(session: Session, data_root: Path, rows: Iterable[Endpoint]) -> Iterable[AdapterTask]:
-    for row in rows:
-        source = find_source(session, data_root=data_root, row=row)
-        if source is not None:
-            yield AdapterTask(
-                endpoint_id=row.id, load_id=row.load_id or "", served_name=row.name, checkpoint=source
-            )
+        for row in repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
+    ]
 
 
 def find_source(session: Session, *, data_root: Path, row: Endpoint) -> CheckpointSource | None:

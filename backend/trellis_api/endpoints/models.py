@@ -1,8 +1,9 @@
 """The table of endpoints."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import JSON, BigInteger, Index
 from sqlmodel import Field, SQLModel
 
 from trellis_api.core.columns import UtcDateTime, utc_now
@@ -59,6 +60,8 @@ class Endpoint(SQLModel, table=True):
     #: Why requests with tools are refused; None: they are not.
     tool_problem: str | None = Field(default=None, max_length=32)
     ready_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    #: What the engine last said that it is at (``schemas.EngineLoad``); None until it has.
+    load: dict[str, Any] | None = Field(default=None, sa_type=JSON)
     #: Last sign of a request, also while one is under way.
     last_used_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)

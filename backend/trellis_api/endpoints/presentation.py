@@ -88,6 +88,7 @@ def _present(
         idle_timeout_s=idle_s,
         stops_at=since + timedelta(seconds=idle_s) if since else None,
         last_used_at=row.last_used_at,
+        load=service.read_load(row, job),
         stopped_by=_stopped_by(row, job, state),
         failure=None if shares and state != EndpointState.FAILED else read.failure,
         created_at=row.created_at,

@@ -50,6 +50,23 @@ class SharingRefusal(BaseModel):
     )
 
 
+class EngineLoad(BaseModel):
+    """An engine's load, over the last `window_s` seconds where it is over a time."""
+
+    measured_at: datetime = Field(description="Not measured again while nothing happens.")
+    running: int = Field(description="Requests being answered.")
+    waiting: int = Field(description="Requests in the engine's queue.")
+    kv_use: float = Field(description="Share of the KV cache in use, 0 to 1.")
+    window_s: float
+    requests: int = Field(description="Requests answered in the window.")
+    prompt_tokens_per_s: float
+    generated_tokens_per_s: float
+    first_token_mean_s: float | None = Field(description="Mean time to first token; null without any.")
+    first_token_p95_s: float | None = Field(
+        description="95th percentile of the time to first token, interpolated in the engine's histogram."
+    )
+
+
 class EndpointRead(BaseModel):
     """An endpoint and its state."""
 
@@ -78,6 +95,9 @@ class EndpointRead(BaseModel):
         description="When it stops if idle; null unless ready, and while adapters use its engine."
     )
     last_used_at: datetime | None
+    load: EngineLoad | None = Field(
+        description="Null unless ready, until first measured, and for adapters in their base model's engine."
+    )
     stopped_by: Literal["idle", "request"] | None = Field(description="Why it stopped, if it did.")
     failure: Failure | None
     created_at: datetime

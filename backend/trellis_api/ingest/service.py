@@ -25,6 +25,7 @@ from trellis_contracts.events import (
     ProgressEvent,
     RolloutsEvent,
     ServingEvent,
+    ServingLoadEvent,
     TimelineEvent,
 )
 from trellis_contracts.states import JobState
@@ -146,6 +147,8 @@ def _list_numbers(event: Event) -> tuple[int, ...]:
             return (event.step, event.total_steps or 0)
         case ServingEvent():
             return (event.max_model_len or 0,)
+        case ServingLoadEvent():
+            return (event.running, event.waiting, event.requests)
         case OutcomeEvent():
             return (abs(event.exit_code) << 22,)  # a column of 32 bits
         case _:
@@ -259,6 +262,12 @@ def _apply_serving(
     endpoints.note_ready(session, job=job, attempt=attempt.number, event=event)
 
 
+def _apply_serving_load(
+    session: Session, job: Job, attempt: Attempt, event: ServingLoadEvent, _published: Published
+) -> None:
+    endpoints.note_load(session, job=job, attempt=attempt.number, event=event)
+
+
 def _apply_adapter(
     session: Session, job: Job, attempt: Attempt, event: AdapterEvent, _published: Published
 ) -> None:
@@ -290,6 +299,7 @@ _APPLY: dict[str, Callable[[Session, Job, Attempt, Any, Published], None]] = {
     "progress": _apply_progress,
     "manifest": _apply_manifest,
     "serving": _apply_serving,
+    "serving_load": _apply_serving_load,
     "adapter": _apply_adapter,
     "outcome": _apply_outcome,
 }

@@ -1,7 +1,7 @@
 """Figures for Prometheus: counters that the process keeps, and a look at jobs and probes at each scrape."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trellis_contracts.states import JobState
 
+from trellis_api.endpoints.schemas import EngineLoad
 from trellis_api.monitoring.probes import Probes
 from trellis_api.monitoring.schemas import ComponentHealth
 
@@ -41,10 +42,12 @@ class StateCollector(Collector):
         count_jobs: Callable[[], dict[JobState, int]],
         count_alarms: Callable[[], dict[tuple[str, str], int]],
         count_endpoints: Callable[[], dict[str, int]],
+        map_loads: Callable[[], Mapping[str, EngineLoad]],
         probes: Probes,
     ) -> None:
         self._count_jobs = count_jobs
         self._count_endpoints = count_endpoints
+        self._map_loads = map_loads
         self._count_alarms = count_alarms
         self._probes = probes
 
@@ -82,7 +85,37 @@ class StateCollector(Collector):
             works = component.health in {ComponentHealth.OK, ComponentHealth.DEGRADED}
             up.add_metric([component.name], float(works))
             age.add_metric([component.name], component.age_s)
-        return [jobs, alarms, endpoints, up, age, restarts, lost]
+        return [jobs, alarms, endpoints, *_describe_loads(self._map_loads()), up, age, restarts, lost]
+
+
+def _describe_loads(loads: Mapping[str, EngineLoad]) -> list[Metric]:
+    """Requests, tokens and times to first token of engines, by the ids of their endpoints: no names here."""
+    label = ["endpoint"]
+    running = GaugeMetricFamily("trellis_endpoint_requests_running", "Requests in progress.", labels=label)
+    waiting = GaugeMetricFamily(
+        "trellis_endpoint_requests_waiting", "Requests in the engine's queue.", labels=label
+    )
+    cache = GaugeMetricFamily(
+        "trellis_endpoint_kv_cache_usage", "Share of the KV cache in use, 0 to 1.", labels=label
+    )
+    speed = GaugeMetricFamily(
+        "trellis_endpoint_tokens_per_second", "Over the last minute.", labels=[*label, "direction"]
+    )
+    first = GaugeMetricFamily(
+        "trellis_endpoint_first_token_seconds",
+        "Time to first token over the last minute.",
+        labels=[*label, "statistic"],
+    )
+    for endpoint_id, load in loads.items():
+        running.add_metric([endpoint_id], load.running)
+        waiting.add_metric([endpoint_id], load.waiting)
+        cache.add_metric([endpoint_id], load.kv_use)
+        speed.add_metric([endpoint_id, "prompt"], load.prompt_tokens_per_s)
+        speed.add_metric([endpoint_id, "completion"], load.generated_tokens_per_s)
+        for statistic, value in (("mean", load.first_token_mean_s), ("p95", load.first_token_p95_s)):
+            if value is not None:
+                first.add_metric([endpoint_id, statistic], value)
+    return [running, waiting, cache, speed, first]
 
 
 def render(collector: StateCollector) -> bytes:

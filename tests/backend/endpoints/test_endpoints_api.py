@@ -186,3 +186,45 @@ def test_figures_count_endpoints_by_state(client: TestClient, ready: dict[str, A
 
     assert 'trellis_endpoints{state="ready"} 1.0' in figures
     assert 'trellis_endpoints{state="failed"} 0.0' in figures
+
+
+def tell_load(client: TestClient, life: Life, endpoint: dict[str, Any], token: str, **figures: Any) -> None:
+    """The run says what its engine is at."""
+    event = {
+        "kind": "serving_load",
+        "time": "2026-01-01T00:00:00Z",
+        **{"running": 3, "waiting": 2, "kv_use": 0.5, "window_s": 60, "requests": 30},
+        **{"prompt_tokens_per_s": 100.0, "generated_tokens_per_s": 40.5, "first_token_mean_s": 0.2},
+        **figures,
+    }
+    answer = client.post(
+        f"/api/v1/ingest/jobs/{endpoint['run_id']}/batches",
+        json={"attempt": endpoint["attempt"], "sequence": 2, "events": [event]},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_what_an_engine_is_at_is_shown_and_in_the_figures(
+    client: TestClient, model: Model, life: Life
+) -> None:
+    endpoint = client.post(f"/api/v1/models/{model.id}/endpoint", json={}).json()
+    token = life.launch(endpoint)
+    life.report_ready(client, endpoint, token, 5000)
+    assert client.get(f"/api/v1/endpoints/{endpoint['id']}").json()["load"] is None
+
+    tell_load(client, life, endpoint, token)
+
+    load = client.get(f"/api/v1/endpoints/{endpoint['id']}").json()["load"]
+    assert (load["running"], load["waiting"], load["generated_tokens_per_s"]) == (3, 2, 40.5)
+    assert (load["first_token_mean_s"], load["first_token_p95_s"]) == (0.2, None)
+    figures = client.get("/metrics").text
+    label = f'endpoint="{endpoint["id"]}"'
+    assert f"trellis_endpoint_requests_waiting{{{label}}} 2.0" in figures
+    assert f'trellis_endpoint_tokens_per_second{{direction="completion",{label}}} 40.5' in figures
+    assert f'trellis_endpoint_first_token_seconds{{{label},statistic="mean"}} 0.2' in figures
+    assert model.name not in figures
+
+    life.end(endpoint, JobState.CRASHED, reason="It died.", cause="engine_died")
+    assert client.get(f"/api/v1/endpoints/{endpoint['id']}").json()["load"] is None
+    assert label not in client.get("/metrics").text

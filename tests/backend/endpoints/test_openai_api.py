@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +14,9 @@ import openai
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import OperationalError
+from trellis_api.core.settings import Settings
+from trellis_api.endpoints import repository
 from trellis_api.endpoints.openai.forwarding import _Events
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -478,6 +482,35 @@ def test_an_engine_that_died_young_is_to_be_retried_when_a_minute_has_passed(
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_failed")
     assert 10 <= int(answer.headers["retry-after"]) <= 15
+
+
+def test_a_busy_database_costs_no_answer(
+    client: TestClient, ready: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationalError("UPDATE endpoints", {}, Exception("database is locked"))
+
+    monkeypatch.setattr(repository, "note_use", refuse)
+
+    assert ask(client, ready["name"]).status_code == 200
+
+
+def test_a_stop_while_the_model_is_loading_is_not_undone_by_a_request_that_waits(
+    client: TestClient, model: Model, life: Life, settings: Settings
+) -> None:
+    settings.endpoint_wait_s = 30
+    endpoint = client.post(f"/api/v1/models/{model.id}/endpoint", json={}).json()
+    life.launch(endpoint)
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, client, model.name)
+        time.sleep(1)  # it has seen the endpoint load
+        life.end(endpoint, JobState.STOPPED)
+        answer = asked.result()
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_starting")
+    assert "stopped while it was loading" in answer.json()["error"]["message"]
+    assert client.get(f"/api/v1/endpoints/{endpoint['id']}").json()["state"] == "stopped"
 
 
 def test_an_engines_refusal_is_told_in_its_words(

@@ -1,6 +1,7 @@
 """Adapters of one base share its engine: who shares, what the engine is told, who gets one alone."""
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -403,6 +404,46 @@ def test_an_adapter_that_the_engine_refuses_gets_an_engine_of_its_own(
     assert own["shares_engine_of"] is None
     assert (own["run_id"] != host["run_id"], own["state"]) == (True, "starting")
     assert list_endpoints(client)[model.name]["state"] == "ready"
+
+
+def test_an_adapter_goes_on_where_its_checkpoint_is_removed(
+    client: TestClient,
+    settings: Settings,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    make_checkpoint: MakeCheckpoint,
+) -> None:
+    job_id = make_checkpoint(3)
+    one = serve(client, job_id, 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    report(client, one, token, 2)
+
+    shutil.rmtree(settings.checkpoint_dir(job_id) / "global_step_3")
+
+    (told,) = beat(client, one, token)
+    assert (told["served_name"], told["checkpoint"]) == (f"{job_id}:3", None)
+    assert list_endpoints(client)[one["name"]]["state"] == "ready"
+
+
+def test_an_engine_that_ran_for_a_minute_is_restarted_for_an_adapter_that_was_just_loaded(
+    client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
+) -> None:
+    one = serve(client, make_checkpoint(3), 3)
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    life.age(host, 61)
+    report(client, one, token, 2)
+    life.end(host, JobState.CRASHED, reason="It died.", cause="engine_died")
+
+    body = {"model": one["name"], "messages": [{"role": "user", "content": "1+1="}]}
+    error = client.post("/v1/chat/completions", json=body).json()["error"]
+
+    assert error["code"] == "endpoint_starting"
+    assert list_endpoints(client)[model.name]["attempt"] == 2
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_prometheus_counts_restarts() -> None:
     probes = Probes({"supervisor": lambda: measurement}, lambda: look_at_machine(Path("/")))
     probes.measure_once()
 
-    figures = render(StateCollector(dict, dict, dict, probes)).decode()
+    figures = render(StateCollector(dict, dict, dict, dict, probes)).decode()
 
     assert 'trellis_service_restarts_total{service="api"} 3.0' in figures
     assert 'trellis_service_given_up{service="api"} 1.0' in figures

@@ -152,6 +152,20 @@ def test_a_checkpoint_that_is_gone_does_not_keep_the_next_from_loading(
     assert "not found" in reason
 
 
+def test_a_loaded_adapter_stays_where_its_files_are_gone_and_another_is_refused(
+    tmp_path: Path, server: LoraServer, loader: AdapterLoader
+) -> None:
+    one, two = add_checkpoint(tmp_path, 1), add_checkpoint(tmp_path, 2)
+    want(tmp_path, one)
+    loader.advance()
+
+    want(tmp_path, *(task.model_copy(update={"checkpoint": None}) for task in (one, two)))
+    loader.advance()
+
+    assert read_events(tmp_path) == [("ep_1", None), ("ep_2", "Its files are gone.")]
+    assert [path for path, _ in server.asked] == ["/v1/load_lora_adapter"]
+
+
 def test_one_that_cannot_be_unloaded_does_not_keep_the_next_from_loading(
     tmp_path: Path, server: LoraServer, loader: AdapterLoader
 ) -> None:

@@ -28,6 +28,7 @@ from trellis_contracts.events import ProgressEvent, ServingEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec, ServeTask
 
 from trellis_train.engines.serve_adapters import AdapterLoader
+from trellis_train.engines.serve_load import LoadReporter
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
@@ -101,6 +102,7 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
     with provide_weights(spec, task.checkpoint, leave_if_asked) as folder:
         server, refusal = start_server(spec, task, folder)
         max_lora_rank = None if refusal else task.max_lora_rank
+        load = LoadReporter(server.url, server.key, spool)
         try:
             spool.write(
                 ServingEvent(
@@ -115,8 +117,10 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
             spool.write(ProgressEvent(time=now(), phase="serving", step=0))
             if task.max_lora_rank is not None:
                 AdapterLoader(spec, server.url, server.key, spool, refusal=refusal).start()
+            load.start()
             server.watch()
         finally:
+            load.end()
             server.end()
             shutil.rmtree(Path(spec.attempt_dir) / ADAPTERS_FOLDER, ignore_errors=True)
 

@@ -113,6 +113,8 @@ class AdapterLoader:
 
         if self._refusal is not None:
             raise AdapterRefused(self._refusal)
+        if task.checkpoint is None:
+            raise AdapterRefused("Its files are gone.")
         if task.served_name in self._loaded:  # it could not be unloaded before
             self._unload(task.served_name)
         folder = self._folder_of(task.load_id)

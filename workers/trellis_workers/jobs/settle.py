@@ -19,7 +19,7 @@ from trellis_api.jobs.export_orders import ExportOrder
 from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Job
 from trellis_api.models.inspection import ModelFacts, OutsideRoot, UnusableFolder
 from trellis_api.models.registration import inspect_export, register_export
-from trellis_contracts.attempt import ENGINE_KEY_FILE, REWARD_KEYS_FILE
+from trellis_contracts.attempt import KEY_FILES
 from trellis_contracts.evaluation import EvaluationResult
 from trellis_contracts.states import JobState
 
@@ -52,8 +52,7 @@ def settle(job: Job, settlement: Settlement) -> bool:
             _follow_up(session, job, facts)
     if not has_settled:
         return False
-    # Keys do not outlive the run that they were handed to.
-    for name in (REWARD_KEYS_FILE, ENGINE_KEY_FILE):
+    for name in KEY_FILES:
         (get_settings().attempt_dir(job.id, job.attempt) / name).unlink(missing_ok=True)
     state, reason = settlement.state.value, settlement.reason
     logger.info("job %s: attempt %d %s (%s)", job.id, job.attempt, state, reason)

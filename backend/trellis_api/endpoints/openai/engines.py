@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import aiohttp
+from sqlalchemy.exc import OperationalError
 from sqlmodel import Session
 from trellis_contracts import tasks as task_names
 from trellis_contracts.attempt import ENGINE_KEY_FILE
@@ -172,10 +173,13 @@ class Engines:
             target = find_target(session, name)
             require_kind(session, target, name, is_embedding=is_embedding)
             pair = service.find_of_target(session, target)
+            engine = None if pair is None else repository.find_by_job(session, job_id=pair[1].id)
         if pair is not None:
             state = service.state_of(*pair)
             if state is EndpointState.FAILED:
-                _refuse_restart(*pair, name=name, asked_attempt=asked_attempt)
+                _refuse_restart(engine or pair[0], pair[1], name=name, asked_attempt=asked_attempt)
+            if state is EndpointState.STOPPED and pair[1].attempt == asked_attempt:
+                raise EndpointNotReady(f"The endpoint for '{name}' was stopped while it was loading.")
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
         with self._database.write() as session:
@@ -229,32 +233,36 @@ class Engines:
         now = time.monotonic()
         if now - self._noted_at.get(endpoint_id, -_NOTE_S) >= _NOTE_S:
             self._noted_at[endpoint_id] = now
-            with self._database.write() as session:
-                repository.note_use(session, endpoint_id=endpoint_id)
+            try:
+                with self._database.write() as session:
+                    repository.note_use(session, endpoint_id=endpoint_id)
+            except OperationalError as error:
+                # Bookkeeping: no answer is given up for it, and the next look notes the same.
+                log.warning("the use of %s was not noted: %s", endpoint_id, error.orig)
 
 
-def _refuse_restart(row: Endpoint, job: Job, *, name: str, asked_attempt: int | None) -> None:
-    """Raise ``EndpointFailed`` where a failed engine should not be started again yet.
+def _refuse_restart(engine: Endpoint, job: Job, *, name: str, asked_attempt: int | None) -> None:
+    """Raise ``EndpointFailed`` where a failed engine, that of ``job``, should not be started again yet.
 
     One that failed while this request waited for it has had its try. One that has answered for a minute or
     longer works as such, and is started again at once.
     """
-    wait_s = _remaining_backoff_s(row, job)
+    wait_s = _remaining_backoff_s(engine, job)
     if wait_s <= 0 and job.attempt != asked_attempt:
         return
     raise EndpointFailed(
         f"Model '{name}' can't be served: {job.reason or 'no reason given'}",
-        {"endpoint": row.id, "cause": job.cause},
+        {"endpoint": engine.id, "cause": job.cause},
         headers={"Retry-After": str(max(math.ceil(wait_s), 1))},
     )
 
 
-def _remaining_backoff_s(row: Endpoint, job: Job) -> float:
+def _remaining_backoff_s(engine: Endpoint, job: Job) -> float:
     if job.finished_at is None:
         return 0.0
     ready_s = 0.0
-    if row.ready_at is not None and row.ready_attempt == job.attempt:
-        ready_s = (job.finished_at - row.ready_at).total_seconds()
+    if engine.ready_at is not None and engine.ready_attempt == job.attempt:
+        ready_s = (job.finished_at - engine.ready_at).total_seconds()
     return _BACKOFF_S - ready_s - (utc_now() - job.finished_at).total_seconds()
 
 

@@ -9,6 +9,8 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 import aiohttp
+import orjson
+from fastapi.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -76,7 +78,7 @@ async def forward(
         count_request(path, "refused")
         raise _translate(answer.status, content)
     count_request(path, "answered")
-    count_usage(json.loads(content).get("usage"))
+    count_usage((await run_in_threadpool(orjson.loads, content)).get("usage"))  # vectors take megabytes
     return Response(content, media_type="application/json")
 
 

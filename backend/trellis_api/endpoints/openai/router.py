@@ -8,10 +8,10 @@ from starlette.responses import Response
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import InvalidRequest
 from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
-from trellis_api.endpoints.errors import EngineLost
+from trellis_api.endpoints.errors import EngineLost, EngineSilent
 from trellis_api.endpoints.openai.callers import require_model
 from trellis_api.endpoints.openai.embeddings import EmbeddingRequest
-from trellis_api.endpoints.openai.engines import Engines
+from trellis_api.endpoints.openai.engines import Engine, Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
 from trellis_api.endpoints.openai.names import find_target, list_cards
 from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest, Generation
@@ -105,6 +105,7 @@ async def _answer(
         )
     path = request.scope["route"].path
     engines.enter()
+    engine: Engine | None = None
     is_handed_on = False
     try:
         is_embedding = isinstance(body, EmbeddingRequest)
@@ -118,11 +119,12 @@ async def _answer(
         )
         is_handed_on = isinstance(response, EventStream)  # counted until its last event
         return response
-    except EngineLost:
+    except (EngineLost, EngineSilent):
         count_request(path, "lost")
         raise
     except ClientGone:
-        count_request(path, "broken_off")
+        if engine is not None:
+            count_request(path, "broken_off")
         return Response(status_code=_CLIENT_CLOSED)
     finally:
         if not is_handed_on:

@@ -16,9 +16,9 @@ ADDRESS = "http://localhost:8001"
 
 
 def read_examples() -> str:
-    """The shell blocks under "From curl", joined: each builds on the variables of those before it."""
+    """The shell blocks under "Using curl", joined: each builds on the variables of those before it."""
     text = (REPOSITORY_ROOT / "README.md").read_text()
-    section = re.search(r"^## From curl$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    section = re.search(r"^## Using curl$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     assert section is not None
     blocks = re.findall(r"^```bash\n(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)
     assert ADDRESS in blocks[0]

@@ -158,6 +158,6 @@ def test_a_search_trains_its_trials_and_one_that_fails_harms_no_other(
         (True, False),
     ]
     assert "learning_rate" in trials[-1]["error"]
-    assert load_folders(tmp_path, trials) == {"training state", "policy of a checkpoint"}
+    assert load_folders(tmp_path, trials) == {"policy of a checkpoint"}
     best, _ = load_config(tmp_path / "search" / "best.yaml")
     assert best.algorithm.optimizer.lr in RATES[:-1]

@@ -3986,7 +3986,7 @@ export interface components {
          * @description An adapter that an engine serves beside its base model.
          */
         AdapterTask: {
-            checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"];
+            checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"] | null;
             /** Endpoint Id */
             endpoint_id: string;
             /** Load Id */
@@ -6446,6 +6446,8 @@ export interface components {
             kind: "model" | "checkpoint";
             /** Last Used At */
             last_used_at: string | null;
+            /** @description Null unless ready, until first measured, and for adapters in their base model's engine. */
+            load: components["schemas"]["trellis_api__endpoints__schemas__EngineLoad"] | null;
             /**
              * Max Model Len
              * @description Max prompt plus answer tokens; set once it is ready.
@@ -8206,7 +8208,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Events */
-            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["TimelineEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["AdapterEvent"] | components["schemas"]["OutcomeEvent"])[];
+            events: (components["schemas"]["MetricsEvent"] | components["schemas"]["LogEvent"] | components["schemas"]["RolloutsEvent"] | components["schemas"]["TimelineEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["ProgressEvent"] | components["schemas"]["ManifestEvent"] | components["schemas"]["ServingEvent"] | components["schemas"]["ServingLoadEvent"] | components["schemas"]["AdapterEvent"] | components["schemas"]["OutcomeEvent"])[];
             /** Sequence */
             sequence: number;
         };
@@ -13172,6 +13174,46 @@ export interface components {
             tool_problem: ("not_in_template" | "unknown_call_format") | null;
         };
         /**
+         * ServingLoadEvent
+         * @description What the engine of an endpoint is at; figures over a time are over the last ``window_s`` seconds.
+         */
+        ServingLoadEvent: {
+            /**
+             * First Token Mean S
+             * @default null
+             */
+            first_token_mean_s: number | null;
+            /**
+             * First Token P95 S
+             * @default null
+             */
+            first_token_p95_s: number | null;
+            /** Generated Tokens Per S */
+            generated_tokens_per_s: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "serving_load";
+            /** Kv Use */
+            kv_use: number;
+            /** Prompt Tokens Per S */
+            prompt_tokens_per_s: number;
+            /** Requests */
+            requests: number;
+            /** Running */
+            running: number;
+            /**
+             * Time
+             * Format: date-time
+             */
+            time: string;
+            /** Waiting */
+            waiting: number;
+            /** Window S */
+            window_s: number;
+        };
+        /**
          * SharingRefusal
          * @description Why an adapter isn't served by its base model's engine.
          */
@@ -14214,7 +14256,7 @@ export interface components {
              * Engines
              * @description Requests and KV cache of rollout engines; empty where not measured.
              */
-            engines?: components["schemas"]["EngineLoad"][];
+            engines?: components["schemas"]["trellis_contracts__events__EngineLoad"][];
             /**
              * Lanes
              * @description One for each process that runs the loop.
@@ -15631,6 +15673,54 @@ export interface components {
             type: "input_text" | "output_text";
         };
         /**
+         * EngineLoad
+         * @description An engine's load, over the last `window_s` seconds where it is over a time.
+         */
+        trellis_api__endpoints__schemas__EngineLoad: {
+            /**
+             * First Token Mean S
+             * @description Mean time to first token; null without any.
+             */
+            first_token_mean_s: number | null;
+            /**
+             * First Token P95 S
+             * @description 95th percentile of the time to first token, interpolated in the engine's histogram.
+             */
+            first_token_p95_s: number | null;
+            /** Generated Tokens Per S */
+            generated_tokens_per_s: number;
+            /**
+             * Kv Use
+             * @description Share of the KV cache in use, 0 to 1.
+             */
+            kv_use: number;
+            /**
+             * Measured At
+             * Format: date-time
+             * @description Not measured again while nothing happens.
+             */
+            measured_at: string;
+            /** Prompt Tokens Per S */
+            prompt_tokens_per_s: number;
+            /**
+             * Requests
+             * @description Requests answered in the window.
+             */
+            requests: number;
+            /**
+             * Running
+             * @description Requests being answered.
+             */
+            running: number;
+            /**
+             * Waiting
+             * @description Requests in the engine's queue.
+             */
+            waiting: number;
+            /** Window S */
+            window_s: number;
+        };
+        /**
          * InputText
          * @description A part of a message.
          */
@@ -15770,6 +15860,22 @@ export interface components {
             path: string;
             /** Step */
             step: number;
+        };
+        /**
+         * EngineLoad
+         * @description How busy one rollout engine was during a step, in columns: a sample holds until the next one.
+         */
+        trellis_contracts__events__EngineLoad: {
+            /** At S */
+            at_s: number[];
+            /** Kv Use */
+            kv_use: number[];
+            /** Name */
+            name: string;
+            /** Running */
+            running: number[];
+            /** Waiting */
+            waiting: number[];
         };
     };
     responses: never;

@@ -24,4 +24,11 @@ describe('the status of an endpoint', () => {
     expect(show({ sharing_refusal: { reason: 'unsupported target modules', retry_at: '2026-01-02T00:00:00Z' } })).toContain("base model's engine couldn't load it: unsupported target modules")
     expect(show({})).not.toContain('engine')
   })
+
+  it('says what its engine is at, and nothing before that was measured', () => {
+    const load = { measured_at: '2026-01-01T00:00:00Z', running: 2, waiting: 1, kv_use: 0.25, window_s: 60, requests: 9, prompt_tokens_per_s: 80, generated_tokens_per_s: 41.5, first_token_mean_s: 0.31, first_token_p95_s: 0.48 }
+    expect(show({ load })).toContain('2 running, 1 waiting · 41.5 tokens/s · first token 0.31 s (p95 0.48 s) · KV cache 25%')
+    expect(show({ load: { ...load, first_token_mean_s: null, first_token_p95_s: null } })).toContain('41.5 tokens/s · KV cache')
+    expect(show({ load: null })).not.toContain('tokens/s')
+  })
 })

@@ -26,6 +26,13 @@ export default {
   edit: 'Edit',
   resend: 'Regenerate',
   state: { starting: 'Starting', ready: 'Ready', stopping: 'Stopping', stopped: 'Stopped', failed: 'Failed' },
+  load: {
+    about: 'Of the engine, over the last minute. The 95th percentile is estimated from a histogram.',
+    requests: '{running} running, {waiting} waiting',
+    speed: '{n} tokens/s',
+    first: 'first token {mean} s (p95 {p95} s)',
+    cache: 'KV cache {share}',
+  },
   status: {
     never: 'Not loaded.',
     queued: 'Queued for {time}.',

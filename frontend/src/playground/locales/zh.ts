@@ -26,6 +26,13 @@ export default {
   edit: '编辑',
   resend: '重新提问',
   state: { starting: '启动中', ready: '就绪', stopping: '停止中', stopped: '已停止', failed: '失败' },
+  load: {
+    about: '引擎最近一分钟的情况。95 分位数由直方图估算。',
+    requests: '{running} 个请求进行中，{waiting} 个等待',
+    speed: '每秒 {n} 个 token',
+    first: '首个 token {mean} 秒（p95 {p95} 秒）',
+    cache: 'KV 缓存 {share}',
+  },
   status: {
     never: '未加载。',
     queued: '正在等待空位，已 {time}。',

@@ -19,6 +19,7 @@ from trellis_contracts.spec import JobSpec, ModelSource
 from trellis_recipes.platform_defaults import environment
 from trellis_train.engines.serve import find_free_port
 from trellis_train.engines.serve_adapters import AdapterLoader
+from trellis_train.engines.serve_load import LoadReporter
 from trellis_train.hooks.event_spool import Spool
 from trellis_train.serve import KEY_VARIABLE
 
@@ -122,7 +123,10 @@ def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Pat
 
     with serving(base, tmp_path / "log", *options) as client:
         (tmp_path / "adapters.json").write_text(AdapterList(adapters=tasks).model_dump_json())
-        AdapterLoader(spec, str(client.base_url).rstrip("/"), KEY, Spool(tmp_path, "server")).advance()
+        url, spool = str(client.base_url).rstrip("/"), Spool(tmp_path, "server")
+        AdapterLoader(spec, url, KEY, spool).advance()
+        meter = LoadReporter(url, KEY, spool)
+        idle = meter.measure()
         body = {"prompt": PROMPT, "max_tokens": TOKENS, "temperature": 0, "logprobs": 0, "ignore_eos": True}
         # At once: in one batch, with adapters in all slots, the base model is still itself.
         asked = [name for name in expected for _ in range(4)]
@@ -131,7 +135,13 @@ def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Pat
                 lambda name: client.post("/v1/completions", json={"model": name, **body}).json(), asked
             )
             answers = list(zip(asked, told, strict=True))
+        busy = meter.measure()
 
+    assert (idle.requests, idle.first_token_mean_s) == (0, None)
+    assert (busy.requests, busy.running, busy.waiting) == (len(asked), 0, 0)
+    assert busy.generated_tokens_per_s * busy.window_s == pytest.approx(len(asked) * TOKENS)
+    assert busy.first_token_mean_s is not None
+    assert 0 < busy.first_token_mean_s <= busy.window_s
     for name, reply in answers:
         found = reply["choices"][0]["logprobs"]["token_logprobs"]
         assert found == pytest.approx(expected[name], abs=TOLERANCE), name

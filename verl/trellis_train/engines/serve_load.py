@@ -145,7 +145,7 @@ class LoadReporter(threading.Thread):
 
     def report(self) -> None:
         """Look once, and report unless nothing has happened since the last report."""
-        load = self._meter.measure(time.monotonic(), read_figures(self._fetch()))
+        load = self.measure()
         is_busy = bool(
             load.running
             or load.waiting
@@ -156,6 +156,10 @@ class LoadReporter(threading.Thread):
         if is_busy or self._was_busy:
             self._spool.write(load)
         self._was_busy = is_busy
+
+    def measure(self) -> ServingLoadEvent:
+        """Look once. Raises ``OSError`` where the engine does not answer, ``ValueError`` for no metrics."""
+        return self._meter.measure(time.monotonic(), read_figures(self._fetch()))
 
     def end(self) -> None:
         """Stop reporting."""

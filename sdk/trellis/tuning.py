@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-INSTALL = 'pip install "trellis-platform[train]"'
+INSTALL = "`pip install '.[train]'` in a checkout of Trellis"
 _PICKLE = "workflow.pkl"
 _PR_SET_PDEATHSIG = 1
 
@@ -97,7 +97,9 @@ def require_engine() -> None:
     """``ImportError`` that names the command to install the engine, where it is missing."""
     missing = [name for name in ("trellis_train", "verl", "vllm", "torch") if find_spec(name) is None]
     if missing:
-        raise ImportError(f"Training needs {', '.join(missing)}, not installed here. Install with: {INSTALL}")
+        raise ImportError(
+            f"Training needs {', '.join(missing)}, not installed here. Install it with {INSTALL}."
+        )
 
 
 def save(path: Path, workflow_func: Callable[..., Any], judge: Callable[..., Any] | None) -> None:

@@ -4,10 +4,12 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from sqlmodel import Session, col, or_, select
 
+from trellis_api.cards.licences import find_licence
 from trellis_api.cards.schemas import CardFacts, Figure, ScoreFacts, TrainingFacts
 from trellis_api.core.redaction import redact_tree
 from trellis_api.evaluations.measured import map_datasets_of_scores
@@ -16,7 +18,6 @@ from trellis_api.evaluations.schemas import MeasuredDataset
 from trellis_api.jobs import checkpoint_metrics, headline
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_checkpoint, find_job, list_attempts
-from trellis_api.models.catalogue import find_entry
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model
 from trellis_api.models.schemas import Lineage, Training
@@ -26,7 +27,7 @@ _DIGITS = 6
 _MAX_SCORES = 200
 
 
-def gather(session: Session, *, model: Model) -> CardFacts:
+def gather(session: Session, *, model: Model, data_root: Path) -> CardFacts:
     """What is known of a model now. Things that were deleted keep the names that lineages have of them."""
     lineage = Lineage.model_validate(model.lineage)
     trainings = [each for each in (lineage, *lineage.ancestors) if each.job_id is not None]
@@ -41,7 +42,7 @@ def gather(session: Session, *, model: Model) -> CardFacts:
         context_length=model.context_length,
         form=lineage.form,
         base=_find_base(model, trainings),
-        licence=_find_licence(session, model, trainings),
+        licence=_find_licence(session, model, trainings, data_root=data_root),
         trainings=[_describe(session, each) for each in trainings],
         scores=list(_list_scores(session, model, lineage)),
     )
@@ -54,14 +55,13 @@ def _find_base(model: Model, trainings: list[Training]) -> str | None:
     return str(model.source["repo_id"]) if model.source.get("kind") == "hub" else None
 
 
-def _find_licence(session: Session, model: Model, trainings: list[Training]) -> str | None:
-    """That of the weights at the beginning, where the catalogue names it."""
+def _find_licence(
+    session: Session, model: Model, trainings: list[Training], *, data_root: Path
+) -> str | None:
+    """That of the weights at the beginning."""
     root_id = trainings[-1].model_id if trainings else model.id
     root = find_model(session, model_id=root_id or "")
-    if root is None or root.source.get("kind") != "catalogue":
-        return None
-    entry = find_entry(str(root.source["name"]))
-    return entry.licence if entry else None
+    return find_licence(root, data_root=data_root) if root else None
 
 
 def _describe(session: Session, training: Training) -> TrainingFacts:

@@ -24,7 +24,7 @@ def read_card(session: Session, settings: Settings, *, model_id: str) -> str:
 
 def read_card_of_download(session: Session, settings: Settings, *, model: Model) -> str:
     """The same for a model that was looked up."""
-    return write(gather(session, model=model), base_url=settings.base_url)
+    return write(gather(session, model=model, data_root=settings.data_root), base_url=settings.base_url)
 
 
 def check_card(session: Session, settings: Settings, *, model_id: str, text: str) -> CardChecked:
@@ -35,7 +35,7 @@ def check_card(session: Session, settings: Settings, *, model_id: str, text: str
     """
     stated, body = _read(text)
     model = get_model(session, model_id=model_id)
-    facts = gather(session, model=model)
+    facts = gather(session, model=model, data_root=settings.data_root)
     then, now = _flatten(stated.model_dump(mode="json")), _flatten(facts.model_dump(mode="json"))
     differences = [
         {"field": field, "card": then.get(field), "now": now.get(field)}

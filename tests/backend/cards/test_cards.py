@@ -252,13 +252,44 @@ def test_a_model_that_came_from_elsewhere_has_a_card_too(client: TestClient, mod
     assert check(client, model, card).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: mit\nbase_model: x\n---\n# It\nlicense: gpl-3.0\n", "mit"),
+        ("---\r\nlicense: 'apache-2.0'\r\n---\r\n", "apache-2.0"),
+        ("---\nlicense: other\nlicense_name: qwen-research\n---\n", "qwen-research"),
+        ("---\nlicense: [mit, x]\n---\n", None),
+        ("# It\nlicense: mit\n", None),
+    ],
+)
+def test_the_licence_of_weights_is_that_of_their_own_card(
+    client: TestClient,
+    settings: Settings,
+    trained: Model,
+    model: Model,
+    database: Database,
+    card: str,
+    licence: str,
+) -> None:
+    with database.write() as session:
+        base = session.get(Model, model.id)
+        assert base is not None
+        base.source, base.path = {"kind": "hub", "repo_id": "some/model"}, "models/base"
+        session.add(base)
+    folder = settings.data_root / "models" / "base"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_bytes(card.encode())
+
+    assert matter_of(read(client, trained))["license"] == (licence or "other")
+
+
 def test_what_was_deleted_keeps_its_name(
-    client: TestClient, trained: Model, database: Database, session: Any
+    client: TestClient, trained: Model, database: Database, settings: Settings, session: Any
 ) -> None:
     repository.delete_job(session, job_id=str(trained.lineage["job_id"]))
     session.flush()
 
-    facts = gather(session, model=trained)
+    facts = gather(session, model=trained, data_root=settings.data_root)
 
     assert (facts.trainings[0].name, facts.trainings[0].figure) == ("teach <it>", None)
 

@@ -14,7 +14,7 @@ from trellis_contracts.workflows import JudgeOutput, TunableChatModel, WorkflowO
 from trellis_recipes.workflows.source import AUXILIARY
 
 log = logging.getLogger(__name__)
-INSTALL = 'pip install "trellis-platform[train]"'
+INSTALL = "`pip install '.[train]'` in a checkout of Trellis"
 #: What training cannot do without.
 ENGINE_MODULES = ("verl", "vllm", "torch")
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -65,7 +65,9 @@ def require_engine() -> None:
     """``ImportError`` with the command that installs the engine, where it is missing."""
     missing = [name for name in ENGINE_MODULES if find_spec(name) is None]
     if missing:
-        raise ImportError(f"Training needs {', '.join(missing)}, not installed here. Install with: {INSTALL}")
+        raise ImportError(
+            f"Training needs {', '.join(missing)}, not installed here. Install it with {INSTALL}."
+        )
 
 
 def validate_workflow(func: Any, judge: Any = None) -> None:

@@ -174,7 +174,7 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
         (
             {"simulator": [{"tool": "price-of", "arguments": {"item": 3}, "result": 1}]},
             "simulator_invalid",
-            "row 1: the arguments of price-of: item: 3 is not of type 'string'",
+            'row 1: the arguments of price-of: item: 3 is not of type "string"',
         ),
         ({"dialogs": [{"messages": [CALL]}] * 2}, "dialogs_invalid", "row 1: unknown tool 'pay'"),
         ({"dialogs": [{"text": "a"}] * 2}, "dialogs_invalid", "row 1: .*messages"),
@@ -185,7 +185,7 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
         (
             {"benchmark": [{"query": "a", "expected_calls": [{"name": "price-of"}]}] * 2},
             "benchmark_invalid",
-            "row 1: the arguments of price-of: 'item' is a required property",
+            'row 1: the arguments of price-of: "item" is a required property',
         ),
         (
             {"benchmark": [{**BENCHMARK[2], "tools": [{"name": "pay"}]}] * 2},

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from trellis_train.agents import environments
+from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import BadRequest
-from trellis_train.agents.own_tools.schemas import find_argument_fault, read_schema
+from trellis_train.agents.own_tools.schemas import read_schema
 
 CODE = """
 import asyncio
@@ -90,7 +91,7 @@ def test_what_a_tool_refuses_or_raises_is_its_answer(tmp_path: Path) -> None:
 
     assert (wrong.error, wrong.result) == (
         "BAD_ARGUMENTS",
-        "Invalid arguments: item: 3 is not of type 'string'",
+        'Invalid arguments: item: 3 is not of type "string"',
     )
     assert (raised.error, raised.result) == ("TOOL_RAISED", "KeyError: 'pear' (tools.py, line 11)")
     assert closed.error == "TOOL_RAISED"
@@ -139,8 +140,21 @@ def test_a_schema_that_refers_to_a_file_or_an_address_is_refused(reference: str)
         read_schema(of_parameters({"properties": {"a": {"$ref": reference}}}))
 
 
-@pytest.mark.parametrize("reference", ["#/$defs/none", "#/properties/a"])
-def test_a_reference_that_leads_nowhere_is_a_tools_answer(reference: str) -> None:
-    tool = read_schema(of_parameters({"properties": {"a": {"$ref": reference}}}))
+@pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "("])
+def test_a_pattern_that_may_take_for_ever_is_refused(keyword: str, pattern: str) -> None:
+    value = pattern if keyword == "pattern" else {pattern: {}}
 
-    assert "cannot be used" in (find_argument_fault(tool, {"a": 1}) or "")
+    with pytest.raises(BadRequest, match="linear time"):
+        read_schema(of_parameters({"properties": {"a": {keyword: value}}}))
+
+
+def test_a_reference_that_leads_nowhere_is_refused() -> None:
+    with pytest.raises(BadRequest, match="/none' does not exist"):
+        read_schema(of_parameters({"properties": {"a": {"$ref": "#/$defs/none"}}}))
+
+
+def test_a_reference_to_itself_ends() -> None:
+    tool = read_schema(of_parameters({"properties": {"a": {"$ref": "#/properties/a"}}}))
+
+    assert find_argument_fault(tool.parameters, {"a": 1}) is None

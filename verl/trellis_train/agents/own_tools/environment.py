@@ -14,9 +14,10 @@ from trellis_data.json_objects import read_objects
 from trellis_recipes.workflows.archive import unpack
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, list_files
 
+from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import Answer, BadRequest, Made
 from trellis_train.agents.own_tools.implementation import CODE_FILE, ToolFailed, call_tool, find_missing
-from trellis_train.agents.own_tools.schemas import find_argument_fault, function_name, read_schemas
+from trellis_train.agents.own_tools.schemas import function_name, read_schemas
 from trellis_train.agents.own_tools.simulator import Simulator, read_recordings
 from trellis_train.agents.own_tools.tool_rows import OwnRows
 from trellis_train.agents.tooluse.formatting.training_rows import preference_rows
@@ -49,7 +50,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
 def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
     """As an episode would call it: what the function raises is told to the model."""
     tools = read_schemas(folder / SCHEMAS_FILE)
-    fault = find_argument_fault(next(each for each in tools if each.name == tool), arguments)
+    fault = find_argument_fault(next(each for each in tools if each.name == tool).parameters, arguments)
     if fault is not None:
         return Answer(f"Invalid arguments: {fault}", error="BAD_ARGUMENTS")
     if (folder / SIMULATOR_FILE).is_file():

@@ -5,11 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 from trellis_contracts.agents import ToolSchema
 
+from trellis_train.agents.argument_check import BadSchema, check_schema
 from trellis_train.agents.environments import BadRequest
 
 MAX_TOOLS = 200
@@ -61,14 +59,12 @@ def read_schema(entry: Any) -> ToolSchema:
         parameters = {"type": "object", "properties": {}}
     if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
         raise BadRequest(f"{name}: its parameters (or inputSchema) must be a JSON Schema of type object.")
-    try:
-        jsonschema.Draft202012Validator.check_schema(parameters)
-    except jsonschema.SchemaError as error:
-        raise BadRequest(
-            f"{name}: its parameters are not a valid JSON Schema: {error.message[:200]}."
-        ) from error
     if foreign := _find_foreign_reference(parameters):
         raise BadRequest(f"{name}: its parameters refer to {foreign[:200]!r}; only '#/...' is supported.")
+    try:
+        check_schema(parameters)
+    except BadSchema as error:
+        raise BadRequest(f"{name}: its parameters are not a usable JSON Schema: {error}.") from error
     return ToolSchema(
         name=name,
         description=str(function.get("description") or ""),
@@ -95,17 +91,3 @@ def _find_foreign_reference(schema: Any) -> str | None:
 def function_name(tool: str) -> str:
     """The Python function that does what a tool promises: of its name, with _ for . and -."""
     return re.sub(r"[.-]", "_", tool)
-
-
-def find_argument_fault(tool: ToolSchema, arguments: dict[str, Any]) -> str | None:
-    """What is wrong with the arguments of a call, in a sentence for the model."""
-    # A registry of its own: jsonschema would open whatever address or file a reference names.
-    validator = jsonschema.Draft202012Validator(tool.parameters, registry=Registry())
-    try:
-        first = next(iter(validator.iter_errors(arguments)), None)
-    except (Unresolvable, RecursionError) as error:
-        return f"the schema of {tool.name} cannot be used: {type(error).__name__}"
-    if first is None:
-        return None
-    place = ".".join(map(str, first.absolute_path))
-    return f"{place}: {first.message}"[:500] if place else first.message[:500]

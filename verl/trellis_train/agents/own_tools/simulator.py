@@ -12,8 +12,8 @@ from typing import Any
 from trellis_contracts.agents import ToolSchema
 from trellis_data.json_objects import BadLine, read_objects
 
+from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import Answer, BadRequest
-from trellis_train.agents.own_tools.schemas import find_argument_fault
 
 INVALID = "simulator_invalid"
 NOT_SIMULATED = "NOT_SIMULATED"
@@ -77,7 +77,7 @@ def _find_fault(row: Mapping[str, Any], tools: Mapping[str, ToolSchema]) -> str 
         return None
     if not isinstance(arguments, dict):
         return "arguments must be a JSON object"
-    fault = find_argument_fault(tools[tool], arguments)
+    fault = find_argument_fault(tools[tool].parameters, arguments)
     return f"the arguments of {tool}: {fault}" if fault else None
 
 

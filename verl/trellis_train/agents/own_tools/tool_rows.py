@@ -17,8 +17,8 @@ from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.row_values import BadRow
 from trellis_recipes.data.tool_calls import BadCalls, offer_tools
 
+from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import BadRequest
-from trellis_train.agents.own_tools.schemas import find_argument_fault
 from trellis_train.agents.own_tools.simulator import join_faults
 from trellis_train.agents.tooluse.formatting.formatter import format_dialog
 from trellis_train.agents.tooluse.formatting.hermes import as_function
@@ -158,7 +158,7 @@ class OwnRows:
             tool = self._schemas.get(call.name)
             if tool is None:
                 raise BadTask(f"unknown tool {call.name[:80]!r}")
-            if fault := find_argument_fault(tool, call.arguments):
+            if fault := find_argument_fault(tool.parameters, call.arguments):
                 raise BadTask(f"the arguments of {call.name}: {fault}")
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_data.json_objects import BadLine, read_objects
+from trellis_recipes.data.tool_calls import without_gaps
 
-from trellis_train.agents.tooluse.data.simulator import Toolbox
+from trellis_train.agents.tooluse.data.simulator import Toolbox, find_tool_fault
 from trellis_train.agents.tooluse.scoring.truth import BadTruth, GroundTruth
 
 Message = dict[str, str]
@@ -87,14 +88,17 @@ def _read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
     if text is None:
         return None
     try:
-        tools = json.loads(text) if isinstance(text, str) else text
-    except ValueError as error:
+        tools = json.loads(text) if isinstance(text, str) else without_gaps(text)
+    except (ValueError, RecursionError) as error:
         raise BadTask(f"{place}: extra_info.tools is not valid JSON: {error}") from error
     if not isinstance(tools, list):
         raise BadTask(f"{place}: extra_info.tools is not a list of tools")
     found = [tool.get("function", tool) if isinstance(tool, dict) else tool for tool in tools]
     if not all(isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in found):
         raise BadTask(f"{place}: extra_info.tools is not a list of tools: each needs a name")
+    for tool in found:
+        if "returns" in tool and (fault := find_tool_fault(tool)):
+            raise BadTask(f"{place}: the tool {tool['name'][:80]!r} cannot be simulated: {fault}")
     return found
 
 

@@ -52,7 +52,8 @@ def offer_tools(messages: list[dict[str, Any]], tools: Any) -> list[dict[str, An
     return [system, *(messages[1:] if has_system else messages)]
 
 
-def _write_call(call: Any, number: int) -> str:
+def read_call(call: Any, number: int) -> tuple[str, dict[str, Any]]:
+    """Name and arguments of a call of OpenAI's form, or of its function alone. Raises ``BadCalls``."""
     function = (call.get("function") or call) if isinstance(call, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
@@ -69,6 +70,11 @@ def _write_call(call: Any, number: int) -> str:
         arguments = {}
     if not isinstance(arguments, Mapping):
         raise BadCalls(f"the arguments of its tool call {number} ({name}) are not an object")
+    return name, dict(arguments)
+
+
+def _write_call(call: Any, number: int) -> str:
+    name, arguments = read_call(call, number)
     written = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
     return f"<tool_call>\n{written}\n</tool_call>"
 

@@ -42,8 +42,17 @@ def find_argument_fault(
     return _shorten(f"{place}: {first.message}" if place else first.message, most)
 
 
+def plain_numbers(value: Any) -> Any:
+    """The value with 5 for 5.0: to JSON Schema they are the same integer."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: plain_numbers(item) for key, item in value.items()}
+    return [plain_numbers(item) for item in value] if isinstance(value, list) else value
+
+
 def _shorten(text: str, most: int) -> str:
-    """Without the middle where it is too long: a message begins with the value and ends with what is wrong."""
+    """Leave the middle out where it is too long: a message ends with what is wrong with its value."""
     begin = (most - 3) // 2
     return text if len(text) <= most else f"{text[:begin]}...{text[len(text) - (most - 3 - begin) :]}"
 
@@ -73,7 +82,7 @@ def _explain(error: jsonschema_rs.ValidationError) -> str:
     place = ".".join(map(str, error.instance_path))
     if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):
         return (
-            f"{place}: {error.message[:200]} that can be used; patterns must be short and match in linear time,"
-            " without lookarounds and backreferences"
+            f"{place}: {error.message[:200]} that can be used; patterns must be short and match in linear"
+            " time, without lookarounds and backreferences"
         )
     return f"{place}: {error.message[:200]}" if place else error.message[:200]

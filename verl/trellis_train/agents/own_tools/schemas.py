@@ -9,6 +9,7 @@ from trellis_contracts.agents import ToolSchema
 
 from trellis_train.agents.argument_check import BadSchema, check_schema
 from trellis_train.agents.environments import BadRequest
+from trellis_train.agents.half_characters import find_half_character
 
 MAX_TOOLS = 200
 INVALID = "tools_invalid"
@@ -22,7 +23,7 @@ def read_schemas(path: Path) -> list[ToolSchema]:
         if path.stat().st_size > _MAX_BYTES:
             raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.", INVALID)
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadRequest(f"The tool schemas are not valid JSON: {error}.", INVALID) from error
     listed = found.get("tools") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not listed:
@@ -65,9 +66,12 @@ def read_schema(entry: Any) -> ToolSchema:
         check_schema(parameters)
     except BadSchema as error:
         raise BadRequest(f"{name}: its parameters are not a usable JSON Schema: {error}.") from error
+    description = str(function.get("description") or "")
+    if fault := find_half_character([description, parameters]):
+        raise BadRequest(f"{name}: {fault}.")
     return ToolSchema(
         name=name,
-        description=str(function.get("description") or ""),
+        description=description,
         parameters=parameters,
         ends_episode=function.get("ends_episode", entry.get("ends_episode")) is True,
     )
@@ -85,6 +89,17 @@ def _find_foreign_reference(schema: Any) -> str | None:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
+    return None
+
+
+def find_shared_function(tools: list[ToolSchema]) -> str | None:
+    """Two tools that one function would have to do, in a sentence."""
+    known: dict[str, str] = {}
+    for tool in tools:
+        function = function_name(tool.name)
+        if function in known:
+            return f"The tools {known[function]} and {tool.name} would share the function {function}."
+        known[function] = tool.name
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from trellis_data.json_objects import BadLine, read_objects
 
-from trellis_train.agents.argument_check import BadSchema, check_schema, find_argument_fault
+from trellis_train.agents.argument_check import BadSchema, check_schema, find_argument_fault, plain_numbers
 
 BAD_ARGUMENTS, UNKNOWN_TOOL = "BAD_ARGUMENTS", "UNKNOWN_TOOL"
 _MOST_ITEMS = 3
@@ -139,12 +139,9 @@ class _Numbers:
     """Numbers drawn from a call: the same call draws the same."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
-        # 5 and 5.0 are the same integer to JSON Schema.
-        plain = {
-            key: int(value) if isinstance(value, float) and value.is_integer() else value
-            for key, value in arguments.items()
-        }
-        text = json.dumps([name, plain], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(
+            [name, plain_numbers(arguments)], sort_keys=True, ensure_ascii=False, separators=(",", ":")
+        )
         self._state = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
 
     def take(self, bound: int) -> int:

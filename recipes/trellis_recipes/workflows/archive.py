@@ -119,6 +119,10 @@ def _list_tar(opened: tarfile.TarFile) -> Iterator[tuple[str, Opener]]:
         if not member.isreg():
             raise BadPackage(f"'{member.name[:200]}' is a link or no plain file; those are not unpacked.")
         yield member.name, lambda member=member: opened.extractfile(member)  # type: ignore[misc]
+    # To its end, where gzip has the checksum of the whole; tarfile stops before it.
+    while opened.fileobj is not None and (rest := opened.fileobj.read(_CHUNK_BYTES)):
+        total += len(rest)
+        check_size(0, total)
 
 
 def _write_all(members: Iterator[tuple[str, Opener]], folder: Path) -> None:

@@ -143,6 +143,13 @@ def plan_stages(
             f"unknown stage '{unknown[0]}'; available: {', '.join(sorted(kept))}",
             exit_code=ExitCode.USAGE,
         )
+    for stage in wanted:
+        if stage["kind"] == "evaluate" and stage["id"] in own:
+            raise Problem(
+                f"--set {stage['id']}: this stage evaluates and has no training parameters",
+                hint="use --limit for the number of evaluation rows",
+                exit_code=ExitCode.USAGE,
+            )
     stages = []
     for stage in wanted:
         source = stage["model_stage"] if stage["model_stage"] in kept else None
@@ -216,13 +223,15 @@ def _rows(datasets: dict[str, Rows], name: str) -> Rows:
 
 
 def _find_own(client: ApiClient, given: list[str]) -> dict[str, Rows]:
-    found = {}
+    found: dict[str, Rows] = {}
     for each in given:
         kind, is_named, called = each.partition("=")
         if kind not in _OWN_ROWS or not is_named:
             raise Problem(
                 f"--dataset {each}: write KIND=NAME with {', '.join(_OWN_ROWS)}", exit_code=ExitCode.USAGE
             )
+        if _OWN_ROWS[kind] in found:
+            raise Problem(f"--dataset {kind} is given twice", exit_code=ExitCode.USAGE)
         dataset = client.get(f"/datasets/{find_dataset(client, called)}")
         found[_OWN_ROWS[kind]] = Rows(dataset["id"], frozenset(dataset["splits"]))
     return found

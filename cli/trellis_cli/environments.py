@@ -58,9 +58,9 @@ def make(
     trellis environments make ours --kind linksearch_database --upload database=own.db --set queries=people
     trellis environments make mine --kind own_tools --upload tools=tools.json --upload code=tools.py
     """
+    values, files = _once([_parse(each) for each in param or ()], [_split(each) for each in upload or ()])
     client = connect()
-    parameters = dict(_parse(each) for each in param or ())
-    parameters |= {key: _send(client, file) for key, file in map(_split, upload or ())}
+    parameters = values | {key: _send(client, file) for key, file in files.items()}
     body = {"name": name, "kind": kind, "parameters": parameters}
     made = client.post("/environments", body)
     if wait:
@@ -174,7 +174,11 @@ def _show(found: dict[str, Any], *, as_json: bool) -> None:
     shown = found["tools"][:20]
     if shown:
         rows = [
-            (tool["name"], ", ".join(tool["parameters"].get("properties", {})), escape(tool["description"]))
+            (
+                escape(tool["name"]),
+                escape(", ".join(tool["parameters"].get("properties", {}))),
+                escape(tool["description"]),
+            )
             for tool in shown
         ]
         print_table(("tool", "arguments", "what it does"), rows)
@@ -184,6 +188,18 @@ def _show(found: dict[str, Any], *, as_json: bool) -> None:
 
 def _counts(found: dict[str, Any]) -> str:
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found["counts"].items())
+
+
+def _once(
+    values: list[tuple[str, Any]], files: list[tuple[str, Path]]
+) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Parameters and files by name; ``Problem`` for a name that is given twice."""
+    names = [name for name, _ in [*values, *files]]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise Problem(
+            f"the parameter {twice} is given twice (--set and --upload together)", exit_code=ExitCode.USAGE
+        )
+    return dict(values), dict(files)
 
 
 def _split(text: str) -> tuple[str, Path]:

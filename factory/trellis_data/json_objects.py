@@ -5,13 +5,14 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 class BadLine(ValueError):
-    """A line is no JSON object; says which line of which file."""
+    """A line is no JSON object, or the file is damaged; says which line of which file."""
 
 
 def read_objects(path: Path) -> Iterator[dict[str, Any]]:
@@ -22,9 +23,16 @@ def read_objects(path: Path) -> Iterator[dict[str, Any]]:
     # Bytes, since their lines end at line feeds alone: within JSON's strings stand U+2028 and others at which
     # ``str.splitlines`` cuts.
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(_read_lines(file, path.name), start=1):
             if line.strip():
                 yield _read_line(line, f"line {number} of {path.name}")
+
+
+def _read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+    try:
+        yield from file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadLine(f"{name} is damaged or incomplete: {error}") from error
 
 
 def _read_line(line: bytes, place: str) -> dict[str, Any]:

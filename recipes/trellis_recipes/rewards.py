@@ -151,7 +151,7 @@ def find_schema_problem(text: str) -> str | None:
     """What is wrong with the text of a JSON schema."""
     try:
         schema = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"The schema is not JSON: {error}."
     if not isinstance(schema, dict):
         return "A JSON schema is an object."

@@ -1,11 +1,13 @@
 """`trellis agent pipeline`: the stages that it submits, as the API itself takes them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.job_pipelines.templates import list_templates
-from trellis_cli.agent_pipeline import Rows, plan_stages, read_datasets
+from trellis_cli.agent_pipeline import Rows, _find_own, plan_stages, read_datasets
+from trellis_cli.environments import _once, _show
 from trellis_cli.errors import Problem
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.recipe_parameters import resolve_parameters
@@ -89,6 +91,9 @@ def test_settings_and_the_line_reach_the_stages() -> None:
 def test_what_does_not_fit_is_told() -> None:
     with pytest.raises(Problem, match="unknown stage 'reward'"):
         plan(own={"reward": {"total_steps": 2}})
+    with pytest.raises(Problem, match="--set evaluation: this stage evaluates") as evaluates:
+        plan(own={"evaluation": {"limit": 5}})
+    assert "--limit" in (evaluates.value.hint or "")
     with pytest.raises(Problem, match="no rows 'preference'") as missing:
         plan(datasets={"": Rows("a"), "sft": Rows("b"), "retrieval": Rows("c")})
     assert "--dataset pairs=NAME" in (missing.value.hint or "")
@@ -131,6 +136,7 @@ class StandInClient:
             for name, splits in datasets.items()
         ]
         self._found = {"id": "env_1", "name": "mine", "kind": kind, "state": "ready", "datasets": listed}
+        self._found["splits"] = {}
 
     def get(self, path: str) -> dict[str, Any]:
         return self._found
@@ -156,3 +162,28 @@ def test_an_environment_without_rows_for_the_pipeline_is_refused() -> None:
 
     with pytest.raises(Problem, match="needs toolbox or own_tools"):
         read_datasets(client, "mine")
+
+
+def test_rows_and_parameters_that_are_given_twice_are_refused(tmp_path: Path) -> None:
+    client: Any = StandInClient("own_tools", {})
+    with pytest.raises(Problem, match="--dataset dialogs is given twice"):
+        _find_own(client, ["dialogs=mine", "dialogs=mine"])
+
+    path = tmp_path / "tools.py"
+    assert _once([("a", 1)], [("code", path)]) == ({"a": 1}, {"code": path})
+    for values, files in (
+        ([("code", "a")], [("code", path)]),
+        ([("code", "a"), ("code", "b")], []),
+        ([], [("code", path)] * 2),
+    ):
+        with pytest.raises(Problem, match="code is given twice"):
+            _once(values, files)
+
+
+def test_names_of_tools_and_arguments_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    tool = {"name": "a", "description": "", "parameters": {"properties": {"[bold]": {}, "x[/]": {}}}}
+    found = {"id": "env_1", "name": "mine", "kind": "own_tools", "state": "ready", "reason": None}
+
+    _show({**found, "counts": {}, "datasets": [], "tools": [tool]}, as_json=False)
+
+    assert "[bold], x[/]" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,23 @@ def test_a_bad_line_is_named(tmp_path: Path, line: bytes, said: str) -> None:
 def test_a_file_that_is_not_there_is_no_bad_line(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(read_objects(tmp_path / "nowhere.jsonl"))
+
+
+@pytest.mark.parametrize("damage", [slice(0, -12), slice(0, 40)])
+def test_a_truncated_file_is_named(tmp_path: Path, damage: slice) -> None:
+    whole = gzip.compress(b'{"text": "good"}\n' * 9 + json.dumps({"t": os.urandom(99).hex()}).encode())
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(whole[damage])
+
+    with pytest.raises(BadLine, match=r"rows.jsonl.gz is damaged or incomplete"):
+        list(read_objects(path))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(json.dumps({"t": os.urandom(999).hex()}).encode()))
+    whole[20:60] = b"\xff" * 40
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(whole)
+
+    with pytest.raises(BadLine, match=r"rows.jsonl.gz is damaged or incomplete"):
+        list(read_objects(path))

@@ -1,6 +1,7 @@
 """Archives that strangers send are unpacked within bounds, or refused with a sentence."""
 
 import io
+import os
 import stat
 import tarfile
 import zipfile
@@ -209,3 +210,26 @@ def test_a_zip_that_lists_too_many_files_is_refused_before_they_are_read(tmp_pat
 
     with pytest.raises(BadPackage, match="lists too many files"):
         unpack(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("form", ["zip", "w:gz", "w:bz2", "w:xz"])
+def test_an_archive_with_a_damaged_stream_is_refused_and_nothing_stays(form: str, tmp_path: Path) -> None:
+    content = os.urandom(100_000).hex().encode()
+    archive = tmp_path / "archive"
+    if form == "zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
+            opened.writestr("workflow.py", content)
+    else:
+        with tarfile.open(archive, form) as opened_tar:
+            member = tarfile.TarInfo("workflow.py")
+            member.size = len(content)
+            opened_tar.addfile(member, io.BytesIO(content))
+    damaged = bytearray(archive.read_bytes())
+    # Behind a zip's header and the name, where the first block says how it is packed; else in the middle.
+    begin = 41 if form == "zip" else 30_000
+    damaged[begin:50_000] = b"\xff" * (50_000 - begin)
+    archive.write_bytes(damaged)
+
+    with pytest.raises(BadPackage, match=r"cannot be read|neither a zip nor a tar"):
+        unpack(archive, tmp_path / "unpacked")
+    assert not (tmp_path / "unpacked").exists()

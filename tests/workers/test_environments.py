@@ -553,3 +553,24 @@ def test_what_a_model_descends_from_names_the_environment(client: TestClient, in
     assert (training.environment_name, training.environment_sha256) == ("people", environment["sha256"])
     nodes = client.get("/models/mdl_aaaaaaaaaaaa/lineage").json()["nodes"]
     assert [node["name"] for node in nodes if node["kind"] == "environment"] == ["people"]
+
+
+@pytest.mark.parametrize(
+    ("said", "exit_code", "reason", "cause"),
+    [
+        ("warning\ncode: tools_invalid\nTool 1: no.\n", 65, "Tool 1: no.", "tools_invalid"),
+        ("code: tools_invalid\nTool 1: no.\na late warning\n", 65, "Tool 1: no.", "tools_invalid"),
+        ("What is wrong.\n", 65, "What is wrong.", "bad_request"),
+        ("code: mine\nKilled\n", 1, "Killed", "crashed"),
+    ],
+)
+def test_code_and_sentence_of_a_child_are_found_in_its_log(
+    said: str, exit_code: int, reason: str, cause: str, tmp_path: Path
+) -> None:
+    from trellis_workers.environments import child
+
+    (tmp_path / "log").write_text(said)
+
+    with pytest.raises(child.ChildFailed) as failure:
+        child._check(exit_code, tmp_path / "log")
+    assert (str(failure.value), failure.value.cause) == (reason, cause)

@@ -9,12 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: As Qwen 2.5's chat template writes them.
-_BEFORE_TOOLS = (
+#: Around the tools in a system's message, as Qwen 2.5's chat template writes them.
+BEFORE_TOOLS = (
     "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
     "You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
 )
-_AFTER_TOOLS = (
+AFTER_TOOLS = (
     "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
     "<tool_call></tool_call> XML tags:\n"
     '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
@@ -47,17 +47,18 @@ def offer_tools(messages: list[dict[str, Any]], tools: Any) -> list[dict[str, An
     if "<tools>" in text:
         return messages
     lines = "".join("\n" + json.dumps(each, ensure_ascii=False) for each in listed)
-    offered = f"{_BEFORE_TOOLS}{lines}{_AFTER_TOOLS}"
+    offered = f"{BEFORE_TOOLS}{lines}{AFTER_TOOLS}"
     system = {"role": "system", "content": f"{text}\n\n{offered}" if text else offered}
     return [system, *(messages[1:] if has_system else messages)]
 
 
-def _write_call(call: Any, number: int) -> str:
+def read_call(call: Any, number: int) -> tuple[str, dict[str, Any]]:
+    """Name and arguments of a call of OpenAI's form, or of its function alone. Raises ``BadCalls``."""
     function = (call.get("function") or call) if isinstance(call, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
         raise BadCalls(f"tool call {number} has no function name")
-    arguments = _without_gaps(function.get("arguments"))
+    arguments = without_gaps(function.get("arguments"))
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments) if arguments.strip() else {}
@@ -69,6 +70,11 @@ def _write_call(call: Any, number: int) -> str:
         arguments = {}
     if not isinstance(arguments, Mapping):
         raise BadCalls(f"the arguments of its tool call {number} ({name}) are not an object")
+    return name, dict(arguments)
+
+
+def _write_call(call: Any, number: int) -> str:
+    name, arguments = read_call(call, number)
     written = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
     return f"<tool_call>\n{written}\n</tool_call>"
 
@@ -86,14 +92,14 @@ def _read_tools(tools: Any) -> list[dict[str, Any]]:
         function = (tool.get("function") or tool) if isinstance(tool, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise BadCalls(f"tool {number} has no name")
-        listed.append({"type": "function", "function": _without_gaps(dict(function))})
+        listed.append({"type": "function", "function": without_gaps(dict(function))})
     return listed
 
 
-def _without_gaps(value: Any) -> Any:
+def without_gaps(value: Any) -> Any:
     """Without the fields that Parquet gives every struct because another row has them."""
     if isinstance(value, Mapping):
-        return {key: _without_gaps(item) for key, item in value.items() if item is not None}
+        return {key: without_gaps(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_gaps(item) for item in value]
+        return [without_gaps(item) for item in value]
     return value

@@ -1,8 +1,10 @@
 """Unpacks archives that strangers send: no links, no paths that leave, bounds on size and count."""
 
+import lzma
 import shutil
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -25,6 +27,16 @@ _MAX_HEADER_BYTES = 64 * 1024
 _MAX_DIRECTORY_BYTES = 2 * 1024 * 1024
 #: The end of a zip's directory and the longest comment behind it.
 _ZIP_TAIL_BYTES = 22 + 65535
+#: What reading a damaged archive raises.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+)
 #: Opens the content of a member.
 Opener = Callable[[], IO[bytes] | None]
 
@@ -44,8 +56,14 @@ def unpack(archive: Path, folder: Path) -> None:
             with _open_tar(archive) as opened_tar:
                 _write_all(_list_tar(opened_tar), folder)
         _lift_single_folder(folder)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, NotImplementedError) as error:
+    except _DAMAGED as error:
         shutil.rmtree(folder, ignore_errors=True)
+        raise BadPackage(f"The archive cannot be read: {error}.") from error
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if error.errno is not None:
+            raise
+        # bz2 and gzip tell of damage in this way, without the number of an error of the system.
         raise BadPackage(f"The archive cannot be read: {error}.") from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -101,6 +119,10 @@ def _list_tar(opened: tarfile.TarFile) -> Iterator[tuple[str, Opener]]:
         if not member.isreg():
             raise BadPackage(f"'{member.name[:200]}' is a link or no plain file; those are not unpacked.")
         yield member.name, lambda member=member: opened.extractfile(member)  # type: ignore[misc]
+    # To its end, where gzip has the checksum of the whole; tarfile stops before it.
+    while opened.fileobj is not None and (rest := opened.fileobj.read(_CHUNK_BYTES)):
+        total += len(rest)
+        check_size(0, total)
 
 
 def _write_all(members: Iterator[tuple[str, Opener]], folder: Path) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from trellis_contracts.agents import EnvironmentManifest
 from trellis_contracts.environments import EXIT_BAD_REQUEST
+from trellis_data.json_objects import read_objects
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.environments import check_parameters
 from trellis_train.agents import environments
 from trellis_train.agents.environments import BadRequest
+from trellis_train.agents.own_tools import environment
 from trellis_train.agents.tooluse.evaluator.metrics import measure
 from trellis_train.agents.tooluse.scoring.reward import score, write_reference
 from trellis_train.agents.tooluse.tasks import load_tasks
@@ -174,7 +176,7 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
         (
             {"simulator": [{"tool": "price-of", "arguments": {"item": 3}, "result": 1}]},
             "simulator_invalid",
-            "row 1: the arguments of price-of: item: 3 is not of type 'string'",
+            'row 1: the arguments of price-of: item: 3 is not of type "string"',
         ),
         ({"dialogs": [{"messages": [CALL]}] * 2}, "dialogs_invalid", "row 1: unknown tool 'pay'"),
         ({"dialogs": [{"text": "a"}] * 2}, "dialogs_invalid", "row 1: .*messages"),
@@ -185,7 +187,7 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
         (
             {"benchmark": [{"query": "a", "expected_calls": [{"name": "price-of"}]}] * 2},
             "benchmark_invalid",
-            "row 1: the arguments of price-of: 'item' is a required property",
+            'row 1: the arguments of price-of: "item" is a required property',
         ),
         (
             {"benchmark": [{**BENCHMARK[2], "tools": [{"name": "pay"}]}] * 2},
@@ -193,6 +195,61 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
             "row 1: unknown tool 'pay'",
         ),
         ({"benchmark": [{"prompt": "a"}] * 2}, "benchmark_invalid", "row 1: .*'prompt' is not a list"),
+        ({"dialogs": [{**DIALOGS[0], "tools": [{"name": "pay"}]}]}, "dialogs_invalid", "unknown tool 'pay'"),
+        (
+            {"dialogs": [{"turns": [{"role": "user", "content": 3}]}]},
+            "dialogs_invalid",
+            "row 1: .*a turn of the user whose content is no text",
+        ),
+        ({"dialogs": [{**DIALOGS[1], "language": "fr"}]}, "dialogs_invalid", "unknown language 'fr'"),
+        (
+            {"dialogs": [{**DIALOGS[0], "note": "hi \ud83d"}]},
+            "dialogs_invalid",
+            r"row 1: it contains half of a character \(\\ud83d\)",
+        ),
+        (
+            {"simulator": [*RECORDED, {"tool": "order", "arguments": {"n": "\ud83d"}, "result": 1}]},
+            "simulator_invalid",
+            "row 4: it contains half of a character",
+        ),
+        (
+            {
+                "simulator": [
+                    *RECORDED,
+                    {"tool": "order", "arguments": {"item": "apple", "count": 2.0}, "result": 1},
+                ]
+            },
+            "simulator_invalid",
+            "rows 3 and 4 record different results of the same call",
+        ),
+        (
+            {"benchmark": [{"query": "a", "expected_calls": [{"name": "order", "arguments": "{"}]}]},
+            "benchmark_invalid",
+            r"row 1: the arguments of its tool call 1 \(order\) are not JSON",
+        ),
+        (
+            {"benchmark": [{**BENCHMARK[2], "tools": [{"name": "price-of"}]}]},
+            "benchmark_invalid",
+            "row 1: the reference names the tool 'order', which the row does not offer",
+        ),
+        (
+            {
+                "benchmark": [
+                    {
+                        **BENCHMARK[2],
+                        "tools": [{"name": "order"}],
+                        "reward_model": {"ground_truth": '{"available_tools": ["order", "price-of"]}'},
+                    }
+                ]
+            },
+            "benchmark_invalid",
+            "row 1: the reference names the tool 'price-of', which the row does not offer",
+        ),
+        (
+            {"benchmark": [{**BENCHMARK[2], "prompt": [{"role": "pirate", "content": "Order."}]}]},
+            "benchmark_invalid",
+            "row 1: .*the role 'pirate'",
+        ),
         ({"benchmark": [{"query": "a", "kind": "b", "expected_calls": []}]}, "benchmark_invalid", "kind 'b'"),
     ],
 )
@@ -233,3 +290,77 @@ def test_exactly_one_of_code_and_simulator_is_given(given: dict[str, str], code:
     _, issues = check_parameters("own_tools", given)
 
     assert [(issue.code, issue.field) for issue in issues] == [(code, field)]
+
+
+def test_a_conversation_is_told_of_the_tools_as_the_environment_has_them(tmp_path: Path) -> None:
+    only = {**DIALOGS[0], "tools": [{"name": "price-of", "description": "Another."}]}
+
+    manifest = make(tmp_path, simulator=RECORDED, dialogs=[only, DIALOGS[0]])
+
+    told = [
+        row["messages"][0]["content"]
+        for split in ("sft/train", "sft/eval")
+        if split in manifest.datasets
+        for row in rows_of(tmp_path, manifest, split)
+    ]
+    assert ["Another." in text for text in told] == [False, False]
+    assert ["The price of an item." in text for text in told] == [True, True]
+    assert ['"order"' in text for text in told] == [False, True]
+
+
+def test_the_calls_of_a_prompt_stay_in_it(tmp_path: Path) -> None:
+    earlier = [
+        {"role": "user", "content": "What does an apple cost?"},
+        DIALOGS[0]["messages"][1],
+        {"role": "tool", "content": '{"price": 3}'},
+        {"role": "user", "content": "Order one."},
+    ]
+
+    manifest = make(tmp_path, simulator=RECORDED, benchmark=[{**BENCHMARK[2], "prompt": earlier}])
+
+    (row,) = rows_of(tmp_path, manifest, "train")
+    assert '<tool_call>\n{"name": "price-of", "arguments": {"item": "apple"}}' in row["prompt"][2]["content"]
+
+
+def test_arguments_as_text_and_answers_are_read(tmp_path: Path) -> None:
+    call = {"function": {"name": "price-of", "arguments": '{"item": "apple"}'}}
+    dialog = {
+        **DIALOGS[1],
+        "split": "train",
+        "turns": [DIALOGS[1]["turns"][0], {"role": "assistant", "calls": [call]}],
+    }
+    requests = [
+        {"query": "Price of an apple?", "expected_calls": [call], "answer": "3 euros"},
+        {"query": "What is 2 + 2?", "expected_calls": [], "answer": 4},
+    ]
+
+    manifest = make(
+        tmp_path,
+        simulator=RECORDED,
+        dialogs=[dialog],
+        benchmark=[{**each, "split": "train"} for each in requests],
+    )
+
+    (turns,) = rows_of(tmp_path, manifest, "sft/train")
+    assert '{"name": "price-of", "arguments": {"item": "apple"}}' in turns["messages"][2]["content"]
+    called, plain = (
+        json.loads(row["reward_model"]["ground_truth"]) for row in rows_of(tmp_path, manifest, "train")
+    )
+    assert (called["steps"][0]["arguments"], called["result"], called["answer"]) == (
+        {"item": "apple"}, "3 euros", None,
+    )  # fmt: skip
+    assert (plain["steps"], plain["answer"]) == ([], "4")
+
+
+def test_recordings_are_found_by_equal_numbers_and_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, simulator=[*RECORDED, RECORDED[2]])
+    folder = tmp_path / "made"
+    reads: list[Path] = []
+    monkeypatch.setattr(environment, "read_objects", lambda path: reads.append(path) or read_objects(path))
+
+    for count in (2, 2.0):
+        assert environments.call(folder, "order", {"item": "apple", "count": count}).result == ["R-1", "R-2"]
+
+    assert len(reads) == 1

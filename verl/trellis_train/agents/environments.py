@@ -32,6 +32,9 @@ from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
 from trellis_recipes.environments import check_parameters
 
+from trellis_train.agents.half_characters import find_half_character
+from trellis_train.sandbox.output import as_text
+
 #: By kind, the module that makes it. They load without torch.
 MODULES = {
     "linksearch": "trellis_train.agents.linksearch.environment",
@@ -77,7 +80,7 @@ class Kind(Protocol):
     def make(self, folder: Path, parameters: dict[str, Any]) -> Made:
         """Write the files, the same bytes for the same parameters. Raises ``BadRequest``."""
 
-    def call(self, folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
+    def call(self, folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
         """Call a tool that the environment has; what the tool refuses is in the answer."""
 
 
@@ -116,14 +119,20 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
         more = f" and {len(manifest.tools) - _NAMED_TOOLS} more" if len(manifest.tools) > _NAMED_TOOLS else ""
         raise BadRequest(f"Unknown tool '{tool[:100]}'. Available tools: {names}{more}.")
     started = time.monotonic()
-    answer = _module(manifest.kind).call(folder, tool, arguments)
+    answer = _module(manifest.kind).call(folder, schema, arguments)
     return CallAnswer(
-        result=answer.result,
+        result=_without_half_characters(answer.result),
         result_count=answer.result_count,
         error=answer.error,
         duration_s=time.monotonic() - started,
         ends_episode=schema.ends_episode and answer.error is None,
     )
+
+
+def _without_half_characters(result: Any) -> Any:
+    """The result without lone surrogates, which JSON can bring and no file can keep."""
+    text = json.dumps(result, ensure_ascii=False)
+    return result if find_half_character(text) is None else json.loads(as_text(text))
 
 
 def read_manifest(folder: Path) -> EnvironmentManifest:
@@ -175,7 +184,8 @@ def main(arguments: list[str]) -> int:
             named = _parse_object(given.arguments, "The arguments")
             print(call(given.folder, given.tool, named).model_dump_json())
     except BadRequest as error:
-        print(f"{CODE_PREFIX}{error.code}", error, sep="\n", file=sys.stderr)
+        # The sentence is the last line: messages of pydantic, or what a tool printed, have several.
+        print(f"{CODE_PREFIX}{error.code}", " ".join(str(error).split()), sep="\n", file=sys.stderr)
         return EXIT_BAD_REQUEST
     return 0
 

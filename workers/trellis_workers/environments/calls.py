@@ -74,7 +74,7 @@ def _ask(settings: Settings, database: Database, call: EnvironmentCall, folder: 
             )
 
     environment = content_folder(settings, call.environment_id)
-    arguments = ["call", str(environment), call.tool, json.dumps(call.arguments)]
+    arguments = ["call", str(environment), call.tool, json.dumps(call.arguments, ensure_ascii=False)]
     order = Order(arguments, folder, settings.tool_call_timeout_s)
     path = run_child(settings, order, is_wanted=is_wanted)
     try:

@@ -93,12 +93,12 @@ def _wait(
 def _check(exit_code: int, log: Path) -> None:
     if exit_code == 0:
         return
-    lines = last_lines(log, 5)
+    lines = last_lines(log, 20)
     said = lines[-1].strip() if lines else f"The process exited with code {exit_code}."
-    raise ChildFailed(said, _code(lines) if exit_code == EXIT_BAD_REQUEST else "crashed")
-
-
-def _code(lines: Sequence[str]) -> str:
-    """What the line before the last one says, where it is that of a code."""
-    told = lines[-2] if len(lines) > 1 else ""
-    return told.removeprefix(CODE_PREFIX).strip() if told.startswith(CODE_PREFIX) else BAD_REQUEST
+    if exit_code != EXIT_BAD_REQUEST:
+        raise ChildFailed(said, "crashed")
+    # Libraries may add a line of theirs when the process ends.
+    places = [place for place, line in enumerate(lines[:-1]) if line.startswith(CODE_PREFIX)]
+    if not places:
+        raise ChildFailed(said, BAD_REQUEST)
+    raise ChildFailed(lines[places[-1] + 1].strip(), lines[places[-1]].removeprefix(CODE_PREFIX).strip())

@@ -54,13 +54,13 @@ def describe_tools(schemas: list[dict[str, Any]]) -> list[ToolSchema]:
     ]
 
 
-def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
+def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
     """As an episode would call it."""
     try:
         desk = open_desk(folder)
     except FileNotFoundError as error:
         raise BadRequest(str(error)) from error
-    outcome = asyncio.run(desk.call(ParsedCall(tool, arguments, raw="")))
+    outcome = asyncio.run(desk.call(ParsedCall(tool.name, arguments, raw="")))
     result = json.loads(outcome.observation) if outcome.observation else outcome.result
     return Answer(result, outcome.told.result_count, outcome.told.error)
 

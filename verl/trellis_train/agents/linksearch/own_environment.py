@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from trellis_contracts.agents import ToolSchema
 from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.environments import Answer, BadRequest, Made
@@ -49,7 +50,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
     )
 
 
-def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
+def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
     """As an episode would call it."""
     return environment.call(folder, tool, arguments)
 

@@ -51,9 +51,9 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
     )
 
 
-def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:  # noqa: ARG001 - the tools keep nothing
+def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:  # noqa: ARG001 - the tools keep nothing
     """As an episode would call it."""
-    if tool == "finish":
+    if tool.name == "finish":
         return Answer(str(arguments.get("answer", "")))
     expression = arguments.get("expression")
     if not isinstance(expression, str):

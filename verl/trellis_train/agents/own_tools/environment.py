@@ -5,6 +5,7 @@ Dialogs and a benchmark make it a toolbox to train in: its rows are datasets of 
 
 import json
 import shutil
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,21 @@ from trellis_data.json_objects import read_objects
 from trellis_recipes.workflows.archive import unpack
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, list_files
 
+from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import Answer, BadRequest, Made
-from trellis_train.agents.own_tools.implementation import CODE_FILE, ToolFailed, call_tool, find_missing
-from trellis_train.agents.own_tools.schemas import find_argument_fault, function_name, read_schemas
+from trellis_train.agents.own_tools.implementation import (
+    CODE_FILE,
+    ToolFailed,
+    call_tool,
+    find_missing,
+    forget,
+)
+from trellis_train.agents.own_tools.schemas import (
+    INVALID,
+    find_shared_function,
+    function_name,
+    read_schemas,
+)
 from trellis_train.agents.own_tools.simulator import Simulator, read_recordings
 from trellis_train.agents.own_tools.tool_rows import OwnRows
 from trellis_train.agents.tooluse.formatting.training_rows import preference_rows
@@ -32,6 +45,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
     ``tools`` and the others are places on this machine. ``code`` is ``tools.py`` alone or an archive with it;
     in its place stands ``simulator``, recorded results. ``dialogs`` and ``benchmark`` may be missing.
     """
+    _clear(folder)
     tools = read_schemas(Path(parameters["tools"]))
     counts = {"tools": len(tools)}
     if simulator := parameters.get("simulator"):
@@ -46,16 +60,15 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
     return Made(counts=counts, tools=tools, datasets=datasets)
 
 
-def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
+def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
     """As an episode would call it: what the function raises is told to the model."""
-    tools = read_schemas(folder / SCHEMAS_FILE)
-    fault = find_argument_fault(next(each for each in tools if each.name == tool), arguments)
+    fault = find_argument_fault(tool.parameters, arguments)
     if fault is not None:
         return Answer(f"Invalid arguments: {fault}", error="BAD_ARGUMENTS")
-    if (folder / SIMULATOR_FILE).is_file():
-        return Simulator(read_objects(folder / SIMULATOR_FILE)).call(tool, arguments)
+    if (recorded := folder / SIMULATOR_FILE).is_file():
+        return _simulator(recorded, recorded.stat().st_mtime_ns).call(tool.name, arguments)
     try:
-        value = json.loads(call_tool(folder / CODE_FOLDER, function_name(tool), arguments))
+        value = json.loads(call_tool(folder / CODE_FOLDER, function_name(tool.name), arguments))
     except SandboxUnavailable as error:
         raise BadRequest(str(error)) from error
     except ToolFailed as error:
@@ -63,8 +76,26 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
     return Answer(value, result_count=len(value) if isinstance(value, list) else None)
 
 
+@lru_cache(maxsize=8)
+def _simulator(path: Path, changed: int) -> Simulator:
+    """The recordings, which are read once and not for every call; ``changed`` is when they were written."""
+    del changed
+    return Simulator(read_objects(path))
+
+
+def _clear(folder: Path) -> None:
+    """Remove what was made here before: rows and results of other tools would be taken for these."""
+    forget(folder / CODE_FOLDER)
+    for name in (CODE_FOLDER, ROWS_FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (SCHEMAS_FILE, SIMULATOR_FILE):
+        (folder / name).unlink(missing_ok=True)
+
+
 def _take_code(source: Path, target: Path, tools: list[ToolSchema]) -> int:
     """Copy the code and look whether each tool has its function; the number of files."""
+    if shared := find_shared_function(tools):
+        raise BadRequest(shared, INVALID)
     _copy_code(source, target)
     try:
         missing = find_missing(target, [function_name(tool.name) for tool in tools])
@@ -113,12 +144,6 @@ def _copy_code(source: Path, target: Path) -> None:
         if source.suffix == ".py":
             target.mkdir(parents=True)
             shutil.copyfile(source, target / CODE_FILE)
-        elif source.is_dir():
-            target.mkdir(parents=True)
-            for path in list_files(source):
-                place = target / path.relative_to(source)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, place)
         else:
             unpack(source, target)
     except BadPackage as error:

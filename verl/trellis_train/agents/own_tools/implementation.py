@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,14 @@ from trellis_train.sandbox.plain_data import NotPlain, dump, load
 from trellis_train.sandbox.session import SandboxSession
 
 CODE_FILE = "tools.py"
-LIMITS = Limits(wall_s=10.0, memory_bytes=1024 * MIB, disk_bytes=64 * MIB, open_files=256, answer_bytes=MIB)
+#: Processor time is that of all calls of a process: more than ``_PROCESS_LASTS`` of them may take.
+LIMITS = Limits(
+    wall_s=10.0, cpu_s=3600, memory_bytes=1024 * MIB, disk_bytes=64 * MIB, open_files=256, answer_bytes=MIB
+)
 #: Processes of one environment that are kept for further calls.
 _KEPT = 8
+#: A process is made anew after so many calls: what it has gathered does not grow for ever.
+_PROCESS_LASTS = 200
 _PROGRAM = b"""
 import asyncio, inspect, json, sys, traceback
 
@@ -43,8 +49,16 @@ def call(name, arguments):
 async def _wait(value):
     return await value
 """
-_pools: "dict[str, queue.LifoQueue[SandboxSession]]" = {}
+_pools: "dict[str, queue.LifoQueue[_Process]]" = {}
 _lock = threading.Lock()
+
+
+@dataclass
+class _Process:
+    """A process, and how many calls it has answered."""
+
+    session: SandboxSession
+    served: int = 0
 
 
 class ToolFailed(RuntimeError):
@@ -68,19 +82,28 @@ def call_tool(folder: Path, name: str, arguments: dict[str, Any]) -> str:
     """The result of a function as JSON text; ``ToolFailed``."""
     pool = _pool(folder)
     try:
-        session = pool.get_nowait()
+        process = pool.get_nowait()
     except queue.Empty:
-        session = _make(folder)
+        process = _Process(_make(folder))
     try:
-        answer = _ask(session, "call", name, arguments)
+        answer = _ask(process.session, "call", name, arguments)
     finally:
-        if pool.qsize() < _KEPT:
-            pool.put(session)
+        process.served += 1
+        if process.served < _PROCESS_LASTS and pool.qsize() < _KEPT:
+            pool.put(process)
         else:
-            session.close()
+            process.session.close()
     if not isinstance(answer, dict) or "value" not in answer:
         raise ToolFailed(str(answer.get("raised") if isinstance(answer, dict) else answer), "TOOL_RAISED")
     return str(answer["value"])
+
+
+def forget(folder: Path) -> None:
+    """End the processes that are kept for a folder, whose code is about to change."""
+    with _lock:
+        pool = _pools.pop(str(folder), None)
+    while pool is not None and not pool.empty():
+        pool.get_nowait().session.close()
 
 
 def _ask(session: SandboxSession, function: str, *arguments: Any) -> Any:
@@ -101,6 +124,6 @@ def _make(folder: Path) -> SandboxSession:
     return SandboxSession(_PROGRAM, mode="function", limits=LIMITS, belongings=Belongings(folder))
 
 
-def _pool(folder: Path) -> "queue.LifoQueue[SandboxSession]":
+def _pool(folder: Path) -> "queue.LifoQueue[_Process]":
     with _lock:
         return _pools.setdefault(str(folder), queue.LifoQueue())

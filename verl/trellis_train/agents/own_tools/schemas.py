@@ -5,12 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 from trellis_contracts.agents import ToolSchema
 
+from trellis_train.agents.argument_check import BadSchema, check_schema
 from trellis_train.agents.environments import BadRequest
+from trellis_train.agents.half_characters import find_half_character
 
 MAX_TOOLS = 200
 INVALID = "tools_invalid"
@@ -24,7 +23,7 @@ def read_schemas(path: Path) -> list[ToolSchema]:
         if path.stat().st_size > _MAX_BYTES:
             raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.", INVALID)
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadRequest(f"The tool schemas are not valid JSON: {error}.", INVALID) from error
     listed = found.get("tools") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not listed:
@@ -61,17 +60,18 @@ def read_schema(entry: Any) -> ToolSchema:
         parameters = {"type": "object", "properties": {}}
     if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
         raise BadRequest(f"{name}: its parameters (or inputSchema) must be a JSON Schema of type object.")
-    try:
-        jsonschema.Draft202012Validator.check_schema(parameters)
-    except jsonschema.SchemaError as error:
-        raise BadRequest(
-            f"{name}: its parameters are not a valid JSON Schema: {error.message[:200]}."
-        ) from error
     if foreign := _find_foreign_reference(parameters):
         raise BadRequest(f"{name}: its parameters refer to {foreign[:200]!r}; only '#/...' is supported.")
+    try:
+        check_schema(parameters)
+    except BadSchema as error:
+        raise BadRequest(f"{name}: its parameters are not a usable JSON Schema: {error}.") from error
+    description = str(function.get("description") or "")
+    if fault := find_half_character([description, parameters]):
+        raise BadRequest(f"{name}: {fault}.")
     return ToolSchema(
         name=name,
-        description=str(function.get("description") or ""),
+        description=description,
         parameters=parameters,
         ends_episode=function.get("ends_episode", entry.get("ends_episode")) is True,
     )
@@ -92,20 +92,17 @@ def _find_foreign_reference(schema: Any) -> str | None:
     return None
 
 
+def find_shared_function(tools: list[ToolSchema]) -> str | None:
+    """Two tools that one function would have to do, in a sentence."""
+    known: dict[str, str] = {}
+    for tool in tools:
+        function = function_name(tool.name)
+        if function in known:
+            return f"The tools {known[function]} and {tool.name} would share the function {function}."
+        known[function] = tool.name
+    return None
+
+
 def function_name(tool: str) -> str:
     """The Python function that does what a tool promises: of its name, with _ for . and -."""
     return re.sub(r"[.-]", "_", tool)
-
-
-def find_argument_fault(tool: ToolSchema, arguments: dict[str, Any]) -> str | None:
-    """What is wrong with the arguments of a call, in a sentence for the model."""
-    # A registry of its own: jsonschema would open whatever address or file a reference names.
-    validator = jsonschema.Draft202012Validator(tool.parameters, registry=Registry())
-    try:
-        first = next(iter(validator.iter_errors(arguments)), None)
-    except (Unresolvable, RecursionError) as error:
-        return f"the schema of {tool.name} cannot be used: {type(error).__name__}"
-    if first is None:
-        return None
-    place = ".".join(map(str, first.absolute_path))
-    return f"{place}: {first.message}"[:500] if place else first.message[:500]

@@ -12,8 +12,9 @@ from typing import Any
 from trellis_contracts.agents import ToolSchema
 from trellis_data.json_objects import BadLine, read_objects
 
+from trellis_train.agents.argument_check import find_argument_fault, plain_numbers
 from trellis_train.agents.environments import Answer, BadRequest
-from trellis_train.agents.own_tools.schemas import find_argument_fault
+from trellis_train.agents.half_characters import find_half_character
 
 INVALID = "simulator_invalid"
 NOT_SIMULATED = "NOT_SIMULATED"
@@ -52,6 +53,7 @@ def read_recordings(path: Path, tools: list[ToolSchema]) -> list[dict[str, Any]]
     if not faults:
         called = {row["tool"] for row in rows}
         faults = [f"no result of {name} is recorded" for name in known if name not in called]
+        faults += _find_contradictions(rows)
     if faults:
         raise BadRequest(f"The simulator cannot be used: {join_faults(faults)}", INVALID)
     return rows
@@ -65,6 +67,8 @@ def join_faults(faults: list[str]) -> str:
 
 def _find_fault(row: Mapping[str, Any], tools: Mapping[str, ToolSchema]) -> str | None:
     tool, arguments = row.get("tool"), row.get("arguments")
+    if half := find_half_character(row):
+        return half
     if not isinstance(tool, str) or tool not in tools:
         return f"unknown tool {str(tool)[:80]!r}"
     if unknown := sorted(set(row) - _KNOWN):
@@ -77,8 +81,19 @@ def _find_fault(row: Mapping[str, Any], tools: Mapping[str, ToolSchema]) -> str 
         return None
     if not isinstance(arguments, dict):
         return "arguments must be a JSON object"
-    fault = find_argument_fault(tools[tool], arguments)
+    fault = find_argument_fault(tools[tool].parameters, arguments)
     return f"the arguments of {tool}: {fault}" if fault else None
+
+
+def _find_contradictions(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows for the same call that say different things: only one of them could answer it."""
+    known: dict[tuple[str, str | None], int] = {}
+    faults = []
+    for place, row in enumerate(rows):
+        first = known.setdefault((row["tool"], _key(row.get("arguments"))), place)
+        if any(row.get(name) != rows[first].get(name) for name in ("result", "error")):
+            faults.append(f"rows {first + 1} and {place + 1} record different results of the same call")
+    return faults
 
 
 def _is_error(value: Any) -> bool:
@@ -88,4 +103,4 @@ def _is_error(value: Any) -> bool:
 
 
 def _key(arguments: Mapping[str, Any] | None) -> str | None:
-    return None if arguments is None else json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+    return None if arguments is None else json.dumps(plain_numbers(arguments), sort_keys=True)

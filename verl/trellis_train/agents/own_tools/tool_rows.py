@@ -14,19 +14,20 @@ from trellis_contracts.agents import ToolSchema
 from trellis_contracts.recipe import DataFormat
 from trellis_data.json_objects import BadLine, read_objects
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.row_values import BadRow
-from trellis_recipes.data.tool_calls import BadCalls, offer_tools
+from trellis_recipes.data.row_values import TOOLS_COLUMN, BadRow
+from trellis_recipes.data.tool_calls import BadCalls, offer_tools, read_call
 
+from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import BadRequest
-from trellis_train.agents.own_tools.schemas import find_argument_fault
+from trellis_train.agents.half_characters import find_half_character
 from trellis_train.agents.own_tools.simulator import join_faults
-from trellis_train.agents.tooluse.formatting.formatter import format_dialog
+from trellis_train.agents.tooluse.formatting.formatter import format_dialog, task_type_of
 from trellis_train.agents.tooluse.formatting.hermes import as_function
-from trellis_train.agents.tooluse.formatting.task_types import BadDialog, decide_task_type
+from trellis_train.agents.tooluse.formatting.task_types import BadDialog
 from trellis_train.agents.tooluse.formatting.training_rows import TASKS, rl_row
 from trellis_train.agents.tooluse.scoring.response import read_response
 from trellis_train.agents.tooluse.scoring.reward import write_reference
-from trellis_train.agents.tooluse.tasks import BadTask, read_task
+from trellis_train.agents.tooluse.tasks import BadTask, read_task, read_tools
 
 Row = dict[str, Any]
 DIALOGS_INVALID, BENCHMARK_INVALID = "dialogs_invalid", "benchmark_invalid"
@@ -52,7 +53,6 @@ class OwnRows:
     def __init__(self, tools: Iterable[ToolSchema]) -> None:
         self._schemas = {tool.name: tool for tool in tools}
         self._tools: dict[str, Row] = {name: tool.model_dump() for name, tool in self._schemas.items()}
-        self._functions = [as_function(tool) for tool in self._tools.values()]
         self._convert = choose_conversion(DataFormat.MESSAGES, DataFormat.MESSAGES, {})
 
     def read_dialogs(self, path: Path) -> dict[str, list[Row]]:
@@ -74,6 +74,9 @@ class OwnRows:
         made: dict[str, list[Row]] = {}
         faults = []
         for place, (row, split) in enumerate(zip(given, splits, strict=True)):
+            if half := find_half_character(row):
+                faults.append(f"row {place + 1}: {half}")
+                continue
             try:
                 made.setdefault(split, []).append(make({**row, "split": split}, place))
             except _SAID as error:
@@ -91,52 +94,71 @@ class OwnRows:
     def _dialog(self, row: Row, place: int) -> Row:
         name = str(row.get("id") or f"dialog-{place + 1}")
         if "turns" in row:
-            formatted = format_dialog({"tools": list(self._tools), **row, "id": name}, self._tools)
+            turns = [_with_read_calls(turn) for turn in row["turns"]]
+            filled = {"tools": list(self._tools), **row, "id": name, "turns": turns}
+            formatted = format_dialog(filled, self._tools)
             messages, kind = formatted["messages"], formatted["task_type"]
         else:
-            (converted,) = self._convert(row, Place(place, row["split"]))
-            messages = offer_tools(converted["messages"], self._functions)
-            kind = self._task_type(row, messages)
+            # With the tools as the environment has them: the row says no more than which.
+            offered = self._offered(self._named_tools(row, name))
+            without = {column: value for column, value in row.items() if column != TOOLS_COLUMN}
+            (converted,) = self._convert(without, Place(place, row["split"]))
+            messages = offer_tools(converted["messages"], offered)
+            kind = _task_type(row, messages)
         for message in messages:
             if message["role"] == "assistant":
                 self._check_calls(message["content"])
         return {"id": name, "task_type": kind, "messages": messages}
 
-    def _task_type(self, row: Row, messages: list[Row]) -> str:
-        said = [each["content"] for each in messages if each["role"] == "assistant"]
-        called = [call.name for text in said for call in read_response(text).calls]
-        asked = next((each["content"] for each in messages if each["role"] == "user"), "")
-        turns = sum(each["role"] != "system" for each in messages)
-        return decide_task_type(metadata=row.get("metadata"), tools=called, turns=turns, goal=asked)
+    def _named_tools(self, row: Row, name: str) -> list[str] | None:
+        """Names of the tools that a row offers; None where it does not say. Raises ``BadTask``."""
+        tools = read_tools(row.get(TOOLS_COLUMN) or None, name)
+        return [str(each["name"]) for each in tools] if tools else None
+
+    def _offered(self, names: list[str] | None) -> list[Row]:
+        """The tools as functions, by default all of them. Raises ``BadTask``."""
+        names = list(self._tools) if names is None else names
+        if unknown := sorted(set(names) - set(self._tools)):
+            raise BadTask(f"unknown tool {unknown[0][:80]!r}")
+        return [as_function(self._tools[each]) for each in names]
 
     def _prompt(self, row: Row, place: int) -> Row:
         name = str(row.get("id") or f"sample-{place + 1}")
         if "expected_calls" in row:
-            calls = [{"arguments": {}, **call} for call in row["expected_calls"]]
-            kind = row.get("kind") or (
-                "planning" if len(calls) > 1 else "tool_selection" if calls else "timing"
-            )
-            if kind not in TASKS:
-                raise BadTask(f"unknown kind {str(kind)[:80]!r}; choose from {', '.join(TASKS)}")
-            filled = {"max_steps": None, "tools": list(self._tools), **row, "id": name}
-            made = rl_row({**filled, "kind": kind, "expected_calls": calls}, self._tools, index=place)
+            made = self._request(row, name, place)
         else:
             made = self._given_prompt(row, name, place)
         self._check_calls(write_reference(read_task(made, name).truth))
         return made
 
+    def _request(self, row: Row, name: str, place: int) -> Row:
+        """A row of the generator's form."""
+        calls = _read_calls(row["expected_calls"])
+        kind = row.get("kind") or ("planning" if len(calls) > 1 else "tool_selection" if calls else "timing")
+        if kind not in TASKS:
+            raise BadTask(f"unknown kind {str(kind)[:80]!r}; choose from {', '.join(TASKS)}")
+        if not isinstance(row["query"], str):
+            raise BadTask("its query is no text")
+        answer = row.get("answer")
+        if answer is not None and not isinstance(answer, str | int | float):
+            raise BadTask("its answer is no text")
+        filled = {"max_steps": None, "tools": list(self._tools), **row, "id": name, "kind": kind}
+        filled |= {"expected_calls": calls, "answer": None if answer is None else str(answer).strip()}
+        return rl_row(filled, self._tools, index=place)
+
     def _given_prompt(self, row: Row, name: str, place: int) -> Row:
         """A row of verl's form, with the tools told to the model where its prompt does not."""
         task = read_task(row, name)
-        names = [str(each["name"]) for each in task.tools or self._tools.values()]
-        if unknown := sorted(set(names) - set(self._tools)):
-            raise BadTask(f"unknown tool {unknown[0][:80]!r}")
-        offered = [self._tools[each] for each in names]
-        truth = task.truth.model_copy(update={"available_tools": task.truth.available_tools or names})
+        listed = task.truth.available_tools
+        names = [str(each["name"]) for each in task.tools] if task.tools else listed or list(self._tools)
+        offered = self._offered(names)
+        if hidden := sorted((task.truth.tools | set(listed or ())) - set(names)):
+            raise BadTask(f"the reference names the tool {hidden[0][:80]!r}, which the row does not offer")
+        truth = task.truth.model_copy(update={"available_tools": listed or names})
         asked = next((each["content"] for each in task.prompt if each["role"] == "user"), "")
         return {
             "data_source": str(row.get("data_source") or "own_tools"),
-            "prompt": offer_tools(list(task.prompt), [as_function(tool) for tool in offered]),
+            "prompt": offer_tools(list(task.prompt), offered),
             "ability": truth.task_type,
             "reward_model": {"style": "rule", "ground_truth": truth.to_text()},
             "extra_info": {
@@ -145,7 +167,7 @@ class OwnRows:
                 "split": row["split"],
                 "question": asked,
                 "answer": write_reference(truth),
-                "tools": json.dumps(offered, ensure_ascii=False),
+                "tools": json.dumps([self._tools[each] for each in names], ensure_ascii=False),
             },
         }
 
@@ -158,8 +180,37 @@ class OwnRows:
             tool = self._schemas.get(call.name)
             if tool is None:
                 raise BadTask(f"unknown tool {call.name[:80]!r}")
-            if fault := find_argument_fault(tool, call.arguments):
+            if fault := find_argument_fault(tool.parameters, call.arguments):
                 raise BadTask(f"the arguments of {call.name}: {fault}")
+
+
+def _task_type(row: Row, messages: list[Row]) -> str:
+    """The task of a conversation, whose calls stand in its texts."""
+    asked = next((each["content"] for each in messages if each["role"] == "user"), "")
+    turns = [
+        {
+            "content": each["content"],
+            "calls": [{"name": call.name} for call in read_response(each["content"]).calls],
+        }
+        if each["role"] == "assistant"
+        else each
+        for each in messages
+        if each["role"] != "system"
+    ]
+    return task_type_of({"metadata": row.get("metadata"), "turns": turns, "goal": asked})
+
+
+def _read_calls(calls: Any) -> list[Row]:
+    """Calls with their arguments as objects, also where a row has them as JSON text. Raises ``BadCalls``."""
+    read = [read_call(call, number) for number, call in enumerate(calls, start=1)]
+    return [{"name": name, "arguments": arguments} for name, arguments in read]
+
+
+def _with_read_calls(turn: Row) -> Row:
+    calls = _read_calls(turn.get("calls") or ())
+    content = turn.get("content")
+    said = "" if content is None and calls else content
+    return {**turn, "content": said, **({"calls": calls} if calls else {})}
 
 
 def _split(rows: Sequence[Mapping[str, Any]]) -> list[str]:

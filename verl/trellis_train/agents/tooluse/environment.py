@@ -44,12 +44,12 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
     )
 
 
-def call(folder: Path, tool: str, arguments: dict[str, Any]) -> Answer:
+def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
     """The simulator's result, as in a dialog or an evaluation."""
     try:
         toolbox = Toolbox(load_tools(folder / TOOLS_FILE).values())
     except BadTools as error:
         raise BadRequest(str(error)) from error
-    result = toolbox.call(tool, arguments)
+    result = toolbox.call(tool.name, arguments)
     code = result.get("error", {}).get("code")
     return Answer(result, len(result["items"]) if "items" in result else None, code)

@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from trellis_data.json_objects import BadLine, read_objects
+from trellis_recipes.data.row_values import BadRow, Cell, messages_in
+from trellis_recipes.data.tool_calls import without_gaps
 
-from trellis_train.agents.tooluse.data.simulator import Toolbox
+from trellis_train.agents.tooluse.data.simulator import Toolbox, find_tool_fault
 from trellis_train.agents.tooluse.scoring.truth import BadTruth, GroundTruth
 
 Message = dict[str, str]
@@ -44,8 +46,13 @@ class Task:
 def read_task(row: Mapping[str, Any], place: str) -> Task:
     """A row of verl's form (``verl-rl``). ``BadTask`` names ``place``."""
     prompt = row.get("prompt")
-    if not isinstance(prompt, list) or not prompt or not all(_is_message(message) for message in prompt):
+    if not isinstance(prompt, list) or not prompt:
         raise BadTask(f"{place}: 'prompt' is not a list of messages")
+    try:
+        read = messages_in(Cell("prompt", prompt))
+    except BadRow as error:
+        raise BadTask(f"{place}: {error}") from error
+    messages = [{"role": each["role"], "content": each["content"]} for each in read]
     model = row.get("reward_model")
     text = model.get("ground_truth") if isinstance(model, Mapping) else None
     if not isinstance(text, str):
@@ -57,8 +64,7 @@ def read_task(row: Mapping[str, Any], place: str) -> Task:
     info = row.get("extra_info")
     info = info if isinstance(info, Mapping) else {}
     name = str(info.get("id") or info.get("index") or place)
-    messages = [{"role": str(each["role"]), "content": str(each["content"])} for each in prompt]
-    return Task(name, messages, truth, _read_tools(info.get("tools") or row.get("tools"), place))
+    return Task(name, messages, truth, read_tools(info.get("tools") or row.get("tools"), place))
 
 
 def load_tasks(path: Path, limit: int | None = None) -> list[Task]:
@@ -83,20 +89,20 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         raise BadTask(f"{path} cannot be read: {error}") from error
 
 
-def _read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
+def read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
+    """The tools that a row offers, without envelopes; None where it has none. Raises ``BadTask``."""
     if text is None:
         return None
     try:
-        tools = json.loads(text) if isinstance(text, str) else text
-    except ValueError as error:
+        tools = json.loads(text) if isinstance(text, str) else without_gaps(text)
+    except (ValueError, RecursionError) as error:
         raise BadTask(f"{place}: extra_info.tools is not valid JSON: {error}") from error
     if not isinstance(tools, list):
         raise BadTask(f"{place}: extra_info.tools is not a list of tools")
     found = [tool.get("function", tool) if isinstance(tool, dict) else tool for tool in tools]
     if not all(isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in found):
         raise BadTask(f"{place}: extra_info.tools is not a list of tools: each needs a name")
+    for tool in found:
+        if "returns" in tool and (fault := find_tool_fault(tool)):
+            raise BadTask(f"{place}: the tool {tool['name'][:80]!r} cannot be simulated: {fault}")
     return found
-
-
-def _is_message(message: object) -> bool:
-    return isinstance(message, Mapping) and "role" in message and isinstance(message.get("content"), str)

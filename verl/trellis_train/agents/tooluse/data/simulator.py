@@ -9,14 +9,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from trellis_data.json_objects import BadLine, read_objects
+
+from trellis_train.agents.argument_check import BadSchema, check_schema, find_argument_fault, plain_numbers
 
 BAD_ARGUMENTS, UNKNOWN_TOOL = "BAD_ARGUMENTS", "UNKNOWN_TOOL"
 _MOST_ITEMS = 3
 _STATES = ("open", "active", "confirmed", "pending")
 _MAX_MESSAGE = 200
-_validators: dict[str, Draft202012Validator] = {}
+#: What the results of each shape are made of (keys of ``returns``), and the arguments that they repeat.
+_SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "items": (("prefix", "measure", "minimum", "maximum"), ()),
+    "value": (("measure", "minimum", "maximum"), ()),
+    "record": (("measure", "minimum", "maximum"), ("id",)),
+    "file": (("object",), ("file_format",)),
+    "confirmed": (("prefix",), ()),
+}
+_TYPES: dict[str, type] = {"minimum": int, "maximum": int}
 
 
 class BadTools(ValueError):
@@ -57,13 +66,15 @@ def load_tools(path: Path) -> dict[str, dict[str, Any]]:
 
 def simulate(tool: Mapping[str, Any], arguments: Any) -> dict[str, Any]:
     """The result of calling a tool (a row of ``agent_tools``); arguments against its schema are refused."""
-    fault = find_fault(tool, arguments)
+    fault = find_argument_fault(tool["parameters"], arguments, most=_MAX_MESSAGE)
     if fault is not None:
         return _refuse(BAD_ARGUMENTS, fault)
+    if not isinstance(arguments, Mapping):
+        return _refuse(BAD_ARGUMENTS, "the arguments are not an object")
     known, numbers = tool["returns"], _Numbers(str(tool["name"]), arguments)
     shape = known["shape"]
     if shape == "items":
-        most = min(_MOST_ITEMS, int(arguments.get("limit", _MOST_ITEMS)))
+        most = _read_limit(arguments.get("limit"))
         items = [
             {"id": numbers.number(known["prefix"]), known["measure"]: numbers.between(known)}
             for _ in range(1 + numbers.take(most))
@@ -95,29 +106,42 @@ def answer_of(tool: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     return str(result["file" if shape == "file" else "reference"])
 
 
-def find_fault(tool: Mapping[str, Any], arguments: Any) -> str | None:
-    """What is wrong with the arguments of a call, in a sentence; None where nothing is."""
-    schema = json.dumps(tool["parameters"], sort_keys=True)
-    validator = _validators.get(schema)
-    if validator is None:
-        validator = _validators[schema] = Draft202012Validator(tool["parameters"])
-    faults = sorted(validator.iter_errors(arguments), key=lambda fault: str(list(fault.path)))
-    if not faults:
-        return None
-    where = ".".join(str(part) for part in faults[0].path)
-    return f"{where}: {faults[0].message}"[:_MAX_MESSAGE] if where else faults[0].message[:_MAX_MESSAGE]
+def find_tool_fault(tool: Mapping[str, Any]) -> str | None:
+    """Why a tool that claims to be simulated (``returns``) cannot be; None where it can."""
+    known, parameters = tool.get("returns"), tool.get("parameters")
+    if not isinstance(parameters, Mapping):
+        return "its parameters are not an object"
+    shape = known.get("shape") if isinstance(known, Mapping) else None
+    if not isinstance(known, Mapping) or not isinstance(shape, str) or shape not in _SHAPES:
+        return f"its returns.shape must be one of {', '.join(_SHAPES)}, not {str(shape)[:80]!r}"
+    keys, repeated = _SHAPES[shape]
+    if missing := [key for key in keys if not isinstance(known.get(key), _TYPES.get(key, str))]:
+        return f"its returns.{missing[0]} is missing or of another type"
+    if "minimum" in keys and known["minimum"] > known["maximum"]:
+        return "its returns.minimum is above its returns.maximum"
+    required = parameters.get("required")
+    if missing := [name for name in repeated if not isinstance(required, list) or name not in required]:
+        return f"results of the shape {shape} need the required parameter {missing[0]}"
+    try:
+        check_schema(parameters)
+    except BadSchema as error:
+        return f"its parameters cannot be used: {error}"
+    return None
+
+
+def _read_limit(limit: Any) -> int:
+    """How many items a call asks for, from 1 to the most that there are."""
+    is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+    return int(min(_MOST_ITEMS, max(1, limit))) if is_number else _MOST_ITEMS
 
 
 class _Numbers:
     """Numbers drawn from a call: the same call draws the same."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
-        # 5 and 5.0 are the same integer to JSON Schema.
-        plain = {
-            key: int(value) if isinstance(value, float) and value.is_integer() else value
-            for key, value in arguments.items()
-        }
-        text = json.dumps([name, plain], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(
+            [name, plain_numbers(arguments)], sort_keys=True, ensure_ascii=False, separators=(",", ":")
+        )
         self._state = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
 
     def take(self, bound: int) -> int:

@@ -70,7 +70,10 @@ def write_prompt(
 
 def system_text(row: Mapping[str, Any]) -> str:
     """What an assistant is for, in the language of the row."""
-    return str(phrasing()["system"][row.get("language", "en")])
+    known, language = phrasing()["system"], row.get("language", "en")
+    if language not in known:
+        raise BadDialog(f"unknown language {str(language)[:80]!r}; choose from {', '.join(known)}")
+    return str(known[language])
 
 
 def offered_tools(
@@ -97,6 +100,9 @@ def _turns(dialog: Mapping[str, Any]) -> list[dict[str, str]]:
     for turn in dialog["turns"]:
         if turn["role"] not in _ROLES:
             raise BadDialog(f"dialog {dialog.get('id')!r} has a turn with the unknown role {turn['role']!r}")
+        if not isinstance(turn["content"], str):
+            name = dialog.get("id")
+            raise BadDialog(f"dialog {name!r} has a turn of the {turn['role']} whose content is no text")
         if turn["role"] == "tool":
             results.append(turn["content"])
             continue

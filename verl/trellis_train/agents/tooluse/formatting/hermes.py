@@ -9,15 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_BEFORE_TOOLS = (
-    "\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
-)
-_AFTER_TOOLS = (
-    "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
-    "<tool_call></tool_call> XML tags:\n<tool_call>\n"
-    '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
-)
+from trellis_recipes.data.tool_calls import AFTER_TOOLS, BEFORE_TOOLS
+
 #: Between the results of calls that were made in one turn: templates write those into one message.
 _BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
 
@@ -25,7 +18,7 @@ _BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
 def write_system(text: str, tools: Iterable[Mapping[str, Any]]) -> str:
     """The system's message with the tools that can be called (rows with name, description, parameters)."""
     written = "".join("\n" + _to_json(as_function(tool)) for tool in tools)
-    return f"{text}{_BEFORE_TOOLS}{written}{_AFTER_TOOLS}" if written else text
+    return f"{text}\n\n{BEFORE_TOOLS}{written}{AFTER_TOOLS}" if written else text
 
 
 def write_turn(text: str, calls: Sequence[Mapping[str, Any]]) -> str:

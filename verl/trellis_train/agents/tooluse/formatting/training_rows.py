@@ -27,13 +27,15 @@ DATA_SOURCE, RETRIEVAL_SOURCE = "toolbox", "tool_retrieval"
 def write_truth(sample: Row, tools: Mapping[str, Row]) -> GroundTruth:
     """The reference of a sample of the benchmark."""
     steps = [Step(name=call["name"], arguments=call["arguments"]) for call in sample["expected_calls"]]
-    last, result = tools[steps[-1].name] if steps else {}, None
+    last, result = tools[steps[-1].name] if steps else {}, sample.get("answer") or None
     if "returns" in last:  # not of people's own tools, whose results nobody can make up
         result = answer_of(last, simulate(last, steps[-1].arguments))
     return GroundTruth(
         task_type=TASKS[sample["kind"]],
         steps=steps,
-        result=result,
+        # What a call returns cannot stand in the response that makes it; without a call it can.
+        answer=None if steps else result,
+        result=result if steps else None,
         max_steps=sample["max_steps"],
         available_tools=list(sample["tools"]),
     )

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trellis_cli.errors import Problem
 from trellis_cli.services import service as services
+from trellis_cli.services import watch as watching
+from trellis_cli.services.api import ApiService
 from trellis_cli.services.platform import load_platform
 from trellis_cli.services.process import ProcessIdentity, in_session, wait_until_gone
 from trellis_cli.services.redis import RedisService
 from trellis_cli.services.service import Service
 from trellis_cli.services.supervisor import Supervisor
+from trellis_cli.services.watch import Watch
 from trellis_cli.services.worker import WorkerService
 from trellis_testing.waiting import wait_until
 
@@ -46,13 +50,14 @@ time.sleep(300)
 
 
 class Told(Service):
-    """Notes the address of the broker that it was started with."""
+    """Notes an address that it was started with: the broker's."""
 
     name = "told"
     start_timeout_s = 10.0
+    variable = "TRELLIS_REDIS_URL"
     PROGRAM = """
 import os, pathlib, sys, time
-pathlib.Path(sys.argv[1]).write_text(os.environ["TRELLIS_REDIS_URL"])
+pathlib.Path(sys.argv[1]).write_text(os.environ[sys.argv[2]])
 time.sleep(300)
 """
 
@@ -61,10 +66,33 @@ time.sleep(300)
         return self.platform.layout.run_dir / "note"
 
     def command(self) -> list[str]:
-        return [sys.executable, "-c", self.PROGRAM, str(self.note)]
+        return [sys.executable, "-c", self.PROGRAM, str(self.note), self.variable]
 
     def probe(self) -> str | None:
         return None if self.note.exists() and self.note.read_text() else "has noted nothing"
+
+
+class ToldOfApi(Told):
+    """Notes where runs report."""
+
+    variable = "TRELLIS_PUBLIC_URL"
+
+
+class LightApi(ApiService):
+    """Answers every question at the address of the API."""
+
+    start_timeout_s = 10.0
+    PROGRAM = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", self.PROGRAM, str(self.platform.settings.port)]
 
 
 def kill_leader(service: Service) -> ProcessIdentity:
@@ -157,6 +185,48 @@ def test_services_that_know_the_right_address_are_left_alone(
     supervisor.up()
 
     assert told.pid == first_pid
+
+
+def test_an_api_that_died_comes_back_on_another_port_and_all_others_hear_of_it(
+    make_supervisor: MakeSupervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_PROBE_INTERVAL_S", 0.0)
+    supervisor = make_supervisor(tmp_path, LightApi, ToldOfApi)
+    supervisor.up()
+    watch = Watch(supervisor)
+    watch.look()
+    kill_leader(supervisor.services[0])
+
+    moved = make_supervisor(tmp_path, LightApi, ToldOfApi)
+    moved.up()
+    api, told = moved.services
+    started, problems = api.pid, [status.detail for status in moved.status() if not status.is_healthy]
+    watch.look()
+    (watched, _) = watch.watched
+    failed_probes = watched.failed_probes
+    kill_leader(api)
+    watch.look()
+    wait_until(lambda: api.probe() is None, 10, "it is back on the new port")
+
+    assert isinstance(told, ToldOfApi)
+    assert told.note.read_text() == moved.platform.url
+    assert supervisor.platform.url == moved.platform.url
+    assert (problems, failed_probes) == ([], 0)
+    assert api.pid not in (None, started)
+
+
+def test_an_api_that_runs_is_not_moved(
+    make_supervisor: MakeSupervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = make_supervisor(tmp_path, LightApi)
+    supervisor.up()
+    url, port = supervisor.platform.url, supervisor.platform.settings.port
+
+    with pytest.raises(Problem, match=f"the platform is already running on {url}"):
+        make_supervisor(tmp_path, LightApi).up()
+    monkeypatch.setenv("TRELLIS_HOST", "127.0.0.2")
+    with pytest.raises(Problem, match=f"the platform is already running on {url}"):
+        make_supervisor(tmp_path, LightApi, port=port).up()
 
 
 def test_temporary_files_of_a_killed_worker_are_gone_when_it_starts_again(

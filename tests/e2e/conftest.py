@@ -18,7 +18,7 @@ import psutil
 import pytest
 from trellis_cli.chaos.accounts import read_kept, read_spool
 from trellis_cli.chaos.ground import list_left_of
-from trellis_cli.chaos.processes import find_run, kill_all, list_tree
+from trellis_cli.chaos.processes import kill_all, list_tree
 from trellis_cli.client import ApiClient
 from trellis_cli.demo import starter as demo
 from trellis_cli.demo import steps
@@ -236,7 +236,12 @@ class Rig:
 
     def find_process(self, job_id: str, module: str) -> psutil.Process | None:
         """The process of a job that runs a module of ours (not the subreaper that holds it)."""
-        return find_run(module, job_id)
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                command = process.cmdline()
+                if module in command and job_id in command[-1] and "subreaper" not in " ".join(command):
+                    return process
+        return None
 
     def list_processes(self, job_id: str) -> list[str]:
         """What still runs of a job: by its id, and whatever is busy on this platform's cluster."""

@@ -1,11 +1,15 @@
 """The campaign: strike, release, wait until all is well, look at what must hold; again until time is up."""
 
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
+
+import redis
 
 from trellis_cli.chaos import invariants
 from trellis_cli.chaos.accounts import read_kept, read_own
@@ -29,16 +33,20 @@ _MOVING_TIMEOUT_S = 150.0
 _SOON_S = 20.0
 _DRAIN_TIMEOUT_S = 300.0
 _POLL_S = 0.5
+#: What a platform that does not come back, or a fault that cannot be taken away, ends in.
+_TROUBLES = (Problem, OSError, redis.RedisError, sqlite3.Error)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Violation:
-    """What a look after a fault found."""
+    """What was found wrong, with the last fault before it."""
 
     fault: int
     kind: str
     at: float
     finding: Finding
+    #: How often the same was found after the same fault; time and finding are the first one's.
+    count: int = 1
 
 
 @dataclass
@@ -46,6 +54,7 @@ class Struck:
     """One fault as it went."""
 
     planned: PlannedFault
+    #: When something was found to break; of one that did not strike, since when it was looked for.
     at: float
     #: Why it did not strike, if it did not.
     missed: str | None = None
@@ -105,7 +114,8 @@ class Campaign:
         self._run_ends = RunEnds(ground.runs)
         #: Jobs that were looked over after their end.
         self._looked_over: set[str] = set()
-        self._reported: set[tuple[str, str]] = set()
+        #: What an earlier look found.
+        self._reported: set[tuple[str, str, str]] = set()
 
     def run(self, minutes: float, count: int | None = None) -> None:
         """Strike until the time is over or there were so many faults, then let everything come to its end."""
@@ -114,6 +124,20 @@ class Campaign:
             self._serving = Serving(self._ground, self._load.model_id)
             self._serving.start()
             self._say("the endpoint is ready")
+        try:
+            self._strike_and_look(minutes, count)
+            self._look_at_load()
+            self._ground.supervisor.down()
+            self._report(invariants.check_left(*self._ground.list_left_at_end()))
+            self.outcome.is_complete = True
+        except KeyboardInterrupt:
+            self._say("interrupted; results so far:")
+        except _TROUBLES as trouble:
+            expected = f"after fault {self._last_number}: the campaign can go on"
+            self._report([Finding("it recovers", expected, str(trouble))])
+
+    def _strike_and_look(self, minutes: float, count: int | None) -> None:
+        """Keep the platform busy and break it, until the last job has ended."""
         self._load.start()
         self._run_ends.start()
         ends = time.monotonic() + 60 * minutes
@@ -124,19 +148,11 @@ class Campaign:
             self._wait("all jobs have finished", _DRAIN_TIMEOUT_S, lambda: not self._list_unfinished())
             self._stop_serving()
             self._look_over(is_end=True)
-            self.outcome.is_complete = True
-        except KeyboardInterrupt:
-            self._say("interrupted; results so far:")
         finally:
             self._load.stop()
             self._run_ends.stop()
             if self._serving is not None:
                 self._serving.end_chats()
-        if not self.outcome.is_complete:
-            return
-        self._look_at_load()
-        self._ground.supervisor.down()
-        self._report(invariants.check_left(*self._ground.list_left_at_end()))
 
     def _stop_serving(self) -> None:
         """Let the endpoint show that it is as it was before the first fault, and end it."""
@@ -151,19 +167,23 @@ class Campaign:
 
     def _strike(self, planned: PlannedFault) -> None:
         time.sleep(planned.pause_s)
-        attempt = self._serving.attempt if self._serving else 0
         fault = FAULTS[planned.kind](planned)
-        struck = Struck(planned, time.time())
-        self.outcome.struck.append(struck)
+        looked_for = time.time()
         try:
-            fault.strike(self._ground)
+            fault.find(self._ground)
         except MissedError as missed:
-            struck.missed = str(missed)
+            self.outcome.struck.append(Struck(planned, looked_for, str(missed)))
             self._say(f"{planned.number} {planned.kind}: skipped, {missed}")
             return
+        attempt = self._serving.read_attempt() if self._serving else 0
+        struck = Struck(planned, time.time())
+        self.outcome.struck.append(struck)
+        fault.strike(self._ground)
         self._say(f"{planned.number} {planned.kind}, for {fault.length_s:.0f} s")
-        time.sleep(fault.length_s)
-        fault.release(self._ground)
+        try:
+            time.sleep(fault.length_s)
+        finally:
+            fault.release(self._ground)
         if fault.frozen_job is not None:
             self._run_ends.note_frozen(fault.frozen_job, struck.at)
         struck.recovery_s = self._recover(fault, struck, attempt)
@@ -251,11 +271,12 @@ class Campaign:
     def _look_at_load(self) -> None:
         asked, load = self._load.asked, self._load
         jobs = self._list_jobs()
-        self._report(
-            invariants.check_jobs_are_kept(asked.accepted, asked.unsure, [(job.id, job.name) for job in jobs])
+        listed = [(job.id, job.name) for job in jobs]
+        self._report(invariants.check_jobs_are_kept(asked.accepted, asked.unsure, listed, asked.at))
+        streams = (
+            invariants.check_stream(seen.job_id, seen.after, seen.numbers, seen.at) for seen in load.seen
         )
-        for seen in load.seen:
-            self._report(invariants.check_stream(seen.job_id, seen.after, seen.numbers))
+        self._report(chain.from_iterable(streams))
         self._report(invariants.check_answers(load.bad_answers, self._windows))
         if self._serving is not None and self._serving.chats is not None:
             self._look_at_chats(self._serving.chats.list())
@@ -269,16 +290,34 @@ class Campaign:
         self.outcome.slowest_chat_s = max((chat.ended_at - chat.begun_at for chat in chats), default=None)
 
     def _report(self, findings: Iterable[Finding]) -> None:
-        """Note what is new."""
-        last = self.outcome.struck[-1].planned if self.outcome.struck else None
+        """Note what no earlier look has found; the same of one look, after the same fault, is counted."""
+        now, earlier = time.time(), frozenset(self._reported)
         for finding in findings:
-            key = (finding.rule, finding.expected)
-            if key in self._reported:
-                continue
-            self._reported.add(key)
-            number, kind = (last.number, last.kind) if last else (0, "none")
-            self.outcome.violations.append(Violation(number, kind, time.time(), finding))
-            self._say(f"VIOLATION {finding.rule}: expected {finding.expected}; found {finding.found}")
+            # A process or a port is known by what was found, all else by what was expected of it.
+            key = (finding.rule, finding.expected, finding.found if finding.at is None else "")
+            if key not in earlier:
+                self._reported.add(key)
+                self._note(finding, finding.at or now)
+
+    def _note(self, finding: Finding, at: float) -> None:
+        fault = self._find_fault(at)
+        for known in self.outcome.violations:
+            same = (known.finding.rule, known.finding.expected) == (finding.rule, finding.expected)
+            if same and known.fault == (fault.number if fault else 0):
+                known.count += 1
+                return
+        number, kind = (fault.number, fault.kind) if fault else (0, "none")
+        self.outcome.violations.append(Violation(number, kind, at, finding))
+        self._say(f"VIOLATION {finding.rule}: expected {finding.expected}; found {finding.found}")
+
+    def _find_fault(self, at: float) -> PlannedFault | None:
+        """The last that had struck by then."""
+        struck = [each for each in self.outcome.struck if each.missed is None and each.at <= at]
+        return struck[-1].planned if struck else None
+
+    @property
+    def _last_number(self) -> int:
+        return self.outcome.struck[-1].planned.number if self.outcome.struck else 0
 
     def _wait(self, what: str, timeout_s: float, look: Callable[[], bool]) -> None:
         """Wait for a condition; that it does not come true is a violation."""
@@ -292,8 +331,7 @@ class Campaign:
                 trouble = problem.message
             time.sleep(_POLL_S)
         problems = self._ground.find_problems()
-        last = self.outcome.struck[-1].planned.number if self.outcome.struck else 0
-        expected = f"after fault {last}: {what} within {timeout_s:.0f} s"
+        expected = f"after fault {self._last_number}: {what} within {timeout_s:.0f} s"
         self._report([Finding("it recovers", expected, "; ".join(problems) or trouble)])
 
     def _list_unfinished(self) -> list[JobFacts]:

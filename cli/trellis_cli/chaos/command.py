@@ -36,10 +36,11 @@ def run_chaos(
         campaign.run(minutes, count)
         if campaign.outcome.violations:
             records = ground.keep_records()
-    if is_json:
-        print_json(as_json(campaign.outcome, records))
-    else:
-        print_outcome(campaign.outcome, records)
+        # Before the platform is taken away, which may fail, too, where it did not come back.
+        if is_json:
+            print_json(as_json(campaign.outcome, records))
+        else:
+            print_outcome(campaign.outcome, records)
     return campaign.outcome.is_held
 
 

@@ -1,4 +1,4 @@
-"""What every fault has: it strikes, lasts and is released; and how the runs to break are found."""
+"""What every fault has: it finds what to break, strikes, lasts and is released; and how runs are found."""
 
 import contextlib
 import time
@@ -47,19 +47,27 @@ class Fault(ABC):
         shortest, longest = self.lasts_s
         return shortest + (longest - shortest) * self.planned.length
 
+    def find(self, ground: Ground) -> None:  # noqa: B027 - a disk or a link is always there
+        """Wait for what shall be broken; ``MissedError`` where it is not there. Nothing is broken yet."""
+
     @abstractmethod
     def strike(self, ground: Ground) -> None:
-        """Break something; ``MissedError`` where it is not there."""
+        """Break what was found."""
 
     def release(self, ground: Ground) -> None:  # noqa: B027 - what is killed is not given back
         """Take the fault away, once it has lasted."""
 
 
-def kill_services(ground: Ground, names: Sequence[str]) -> None:
-    """SIGKILL these services with all their processes."""
+def find_services(ground: Ground, names: Sequence[str]) -> list[int]:
+    """Pids of the first processes of these services, as far as they run."""
     leaders = [pid for name in names if (pid := ground.service(name).pid)]
     if not leaders:
         raise MissedError(f"{', '.join(names)}: not running")
+    return leaders
+
+
+def kill_services(leaders: Sequence[int]) -> None:
+    """SIGKILL services with all their processes."""
     if left := kill_all([each for pid in leaders for each in list_tree(pid)]):
         raise Problem(f"could not kill: {left}")
 

@@ -3,7 +3,7 @@
 import random
 import signal
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 import psutil
@@ -13,6 +13,7 @@ from trellis_cli.chaos.disk import SmallDisk
 from trellis_cli.chaos.fault import (
     Fault,
     MissedError,
+    find_services,
     kill_services,
     wait_for_engine,
     wait_for_run,
@@ -31,8 +32,15 @@ class Kill(Fault):
 
     services: ClassVar[tuple[str, ...]]
 
-    def strike(self, ground: Ground) -> None:
-        kill_services(ground, self.services)
+    def choose(self, ground: Ground) -> Sequence[str]:  # noqa: ARG002 - some draw among those of the ground
+        """Names of the services."""
+        return self.services
+
+    def find(self, ground: Ground) -> None:
+        self._leaders = find_services(ground, self.choose(ground))
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found them
+        kill_services(self._leaders)
 
 
 class KillRay(Kill):
@@ -42,27 +50,22 @@ class KillRay(Kill):
     ends_runs = ends_endpoint = True
 
 
-class KillRayLeader(Fault):
+class KillRayLeader(KillRay):
     """The head's first process alone: what it started lives on and holds its ports."""
 
-    ends_runs = ends_endpoint = True
-
-    def strike(self, ground: Ground) -> None:
-        pid = ground.service("ray").pid
-        if pid is None:
-            raise MissedError("ray: not running")
-        kill_all([psutil.Process(pid)])
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found it
+        kill_all([process for pid in self._leaders for process in list_tree(pid)[:1]])
 
 
-class KillSeveral(Fault):
+class KillSeveral(Kill):
     """Two to five services together, drawn."""
 
     ends_runs = ends_endpoint = True
 
-    def strike(self, ground: Ground) -> None:
+    def choose(self, ground: Ground) -> Sequence[str]:
         draw = random.Random(self.planned.choice_seed)  # noqa: S311 - to be repeated
         names = sorted(each.name for each in ground.supervisor.services)
-        kill_services(ground, draw.sample(names, draw.randint(2, len(names))))
+        return draw.sample(names, draw.randint(2, len(names)))
 
 
 class KillRun(Fault):
@@ -70,9 +73,11 @@ class KillRun(Fault):
 
     ends_runs = True
 
-    def strike(self, ground: Ground) -> None:
-        _, process = wait_for_run(ground)
-        kill_all([process])
+    def find(self, ground: Ground) -> None:
+        _, self._process = wait_for_run(ground)
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found it
+        kill_all([self._process])
 
 
 class KillEngine(Fault):
@@ -80,8 +85,11 @@ class KillEngine(Fault):
 
     ends_runs = True
 
-    def strike(self, ground: Ground) -> None:
-        kill_all(wait_for_engine(ground))
+    def find(self, ground: Ground) -> None:
+        self._processes = wait_for_engine(ground)
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found them
+        kill_all(self._processes)
 
 
 class Freeze(Fault):
@@ -98,10 +106,12 @@ class Freeze(Fault):
         """What is frozen."""
         return list_tree(ground.service(self.service).pid)
 
-    def strike(self, ground: Ground) -> None:
+    def find(self, ground: Ground) -> None:
         self._frozen = self.choose(ground)
         if not self._frozen:
             raise MissedError(f"{self.service}: not running")
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found them
         signal_all(self._frozen, signal.SIGSTOP)
 
     def release(self, ground: Ground) -> None:  # noqa: ARG002 - it knows what it froze
@@ -139,8 +149,11 @@ class KillServer(Fault):
 
     ends_endpoint = True
 
-    def strike(self, ground: Ground) -> None:
-        server, *cores = wait_for_server(ground)
+    def find(self, ground: Ground) -> None:
+        self._server, *self._cores = wait_for_server(ground)
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found them
+        server, cores = self._server, self._cores
         draw = random.Random(self.planned.choice_seed)  # noqa: S311 - to be repeated
         kill_all(cores if cores and draw.random() < _CORES_ALONE else [server, *cores])
 
@@ -160,9 +173,11 @@ class FreezeRunForGood(Fault):
 
     ends_runs = True
 
-    def strike(self, ground: Ground) -> None:
-        self.frozen_job, process = wait_for_run(ground)
-        signal_all([process], signal.SIGSTOP)
+    def find(self, ground: Ground) -> None:
+        self.frozen_job, self._process = wait_for_run(ground)
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found it
+        signal_all([self._process], signal.SIGSTOP)
 
 
 class Restart(Fault):

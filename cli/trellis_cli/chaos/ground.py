@@ -13,7 +13,7 @@ from sqlalchemy import inspect, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_contracts.attempt import ENGINE_KEY_FILE, PREPARED_FOLDER, REWARD_KEYS_FILE
+from trellis_contracts.attempt import KEY_FILES, PREPARED_FOLDER
 
 from trellis_cli.chaos.chats import ANSWER_S, WAIT_S
 from trellis_cli.chaos.disk import MIB, SmallDisk, small_disk
@@ -165,9 +165,7 @@ def list_stray_files(folder: Path) -> list[str]:
     stray = [path for pattern in ("*.tmp", "*.partial", ".*.partial") for path in data_root.rglob(pattern)]
     # What a run prepares is its own, and goes with the job.
     stray = [path for path in stray if path.parent.name != PREPARED_FOLDER]
-    stray += [
-        path for name in (ENGINE_KEY_FILE, REWARD_KEYS_FILE) for path in data_root.glob(f"jobs/*/*/{name}")
-    ]
+    stray += [path for name in KEY_FILES for path in data_root.glob(f"jobs/*/*/{name}")]
     kept = "torchinductor_*"  # what is compiled is for all runs
     for place in (temporary, data_root / "ray" / "head" / RAY_TEMPORARY):
         stray += [path for path in place.glob("*") if not path.match(kept)]

@@ -30,6 +30,8 @@ class Finding:
     rule: str
     expected: str
     found: str
+    #: When it went wrong, in Unix seconds; None where only the look is known that found it.
+    at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class JobFacts:
         """Whether it is settled."""
         return self.state in FINISHED
 
+    @property
+    def ended_at(self) -> float:
+        """When it was settled; before that, when it was asked for."""
+        return self.finished_at or self.created_at
+
 
 @dataclass(frozen=True)
 class RunEnd:
@@ -81,26 +88,30 @@ class RunEnd:
 
 
 def check_jobs_are_kept(
-    accepted: Mapping[str, str], unsure: Iterable[str], listed: Sequence[tuple[str, str]]
+    accepted: Mapping[str, str],
+    unsure: Iterable[str],
+    listed: Sequence[tuple[str, str]],
+    asked_at: Mapping[str, float],
 ) -> list[Finding]:
     """Every job that was accepted (name to id) is listed once, and one that got no answer once at most.
 
-    ``listed`` has pairs of id and name.
+    ``listed`` has pairs of id and name, ``asked_at`` when each name was asked for.
     """
+    rule = "no job lost or duplicated"
     findings = []
     ids, names = Counter(each for each, _ in listed), Counter(name for _, name in listed)
     for name, job_id in accepted.items():
         if ids[job_id] != 1 or names[name] != 1:
             found = f"{ids[job_id]} with this ID, {names[name]} with this name"
-            findings.append(Finding("no job lost or duplicated", f"{name} ({job_id}) once", found))
+            findings.append(Finding(rule, f"{name} ({job_id}) once", found, asked_at.get(name)))
     findings += [
-        Finding("no job lost or duplicated", f"{name} at most once", f"{names[name]} times")
+        Finding(rule, f"{name} at most once", f"{names[name]} times", asked_at.get(name))
         for name in unsure
         if names[name] > 1
     ]
     known = {*accepted, *unsure}
     findings += [
-        Finding("no job lost or duplicated", "only requested jobs", f"{name} ({job_id})")
+        Finding(rule, "only requested jobs", f"{name} ({job_id})")
         for job_id, name in listed
         if name not in known
     ]
@@ -112,19 +123,21 @@ def check_begun_once(job: JobFacts, own: Account) -> list[Finding]:
     if job.attempt == 1 and own.beginnings <= 1:
         return []
     found = f"attempt {job.attempt}, {own.beginnings} runs"
-    return [Finding("no job lost or duplicated", f"{job.name}: one attempt with one run", found)]
+    expected = f"{job.name}: one attempt with one run"
+    return [Finding("no job lost or duplicated", expected, found, job.ended_at)]
 
 
 def check_metrics(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
     """What was measured is there, once; a job that succeeded has every step."""
-    rule = "every metric step once"
-    findings = [Finding(rule, f"{job.name}: every point once", each) for each in (*own.faults, *kept.faults)]
+    rule, at = "every metric step once", job.ended_at
+    doubled = (*own.faults, *kept.faults)
+    findings = [Finding(rule, f"{job.name}: every point once", each, at) for each in doubled]
     if own.points != kept.points:
-        findings.append(Finding(rule, f"{job.name}: {len(own.points)} points", _difference(own, kept)))
+        findings.append(Finding(rule, f"{job.name}: {len(own.points)} points", _difference(own, kept), at))
     if job.state == JobState.SUCCEEDED:
         steps = sorted({step for key, step in kept.points if key == "train/loss"})
         if steps != list(range(1, job.total_steps + 1)):
-            findings.append(Finding(rule, f"{job.name}: steps 1 to {job.total_steps}", f"steps {steps}"))
+            findings.append(Finding(rule, f"{job.name}: steps 1 to {job.total_steps}", f"steps {steps}", at))
     return findings
 
 
@@ -152,7 +165,8 @@ def check_lines(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
         for what, lines in (("lost", lost), ("extra", extra))
         if lines
     ]
-    return [Finding("no log line lost", f"{job.name}: {len(own.lines)} lines", "; ".join(shown))]
+    expected = f"{job.name}: {len(own.lines)} lines"
+    return [Finding("no log line lost", expected, "; ".join(shown), job.ended_at)]
 
 
 def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
@@ -164,8 +178,8 @@ def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
     begins, ends = job.launched_at or job.created_at, job.finished_at or job.created_at
     if any(window.ends_runs and window.begins <= ends and begins <= window.ends for window in windows):
         return []
-    found = f"{job.state}: {job.reason}"
-    return [Finding("no job lost or duplicated", f"{job.name} succeeds, since no fault hit its run", found)]
+    expected = f"{job.name} succeeds, since no fault hit its run"
+    return [Finding("no job lost or duplicated", expected, f"{job.state}: {job.reason}", job.ended_at)]
 
 
 def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: float) -> list[Finding]:
@@ -180,6 +194,7 @@ def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: fl
             "settled in time",
             f"{job.name} settled within {bound_s:.0f} s",
             f"{state} after {waited_s:.0f} s",
+            end.at,
         )
     ]
 
@@ -191,11 +206,12 @@ def check_starts(jobs: Sequence[JobFacts], windows: Sequence[Window], now: float
     for job in sorted(jobs, key=lambda each: (each.launched_at or now, each.created_at)):
         moment = job.started_at or (job.finished_at if job.is_over else None)
         if free_since is not None:
-            waited_s = undisturbed(max(job.created_at, free_since), moment or now, windows)
+            since = max(job.created_at, free_since)
+            waited_s = undisturbed(since, moment or now, windows)
             if waited_s > STARTED_WITHIN_S:
                 state = "started" if moment else f"still {job.state}"
                 expected = f"{job.name} starts within {STARTED_WITHIN_S:.0f} s of a free slot"
-                findings.append(Finding("next job runs", expected, f"{state} after {waited_s:.0f} s"))
+                findings.append(Finding("next job runs", expected, f"{state} after {waited_s:.0f} s", since))
         if job.launched_at is not None or not job.is_over:  # one that was stopped in the queue held no slot
             free_since = job.finished_at if job.is_over else None
     return findings
@@ -219,20 +235,20 @@ def check_answers(answers: Iterable[tuple[float, str, int]], windows: Sequence[W
         is_broken = any(window.begins <= at <= window.ends for window in windows)
         if status == 500 or (status > 500 and not is_broken):
             expected = "no 500, and no 5xx while all services are up"
-            findings.append(Finding("the API answers", expected, f"{request}: {status}"))
+            findings.append(Finding("the API answers", expected, f"{request}: {status}", at))
     return findings
 
 
-def check_stream(job_id: str, after: int, numbers: Sequence[int]) -> list[Finding]:
+def check_stream(job_id: str, after: int, numbers: Sequence[int], came_at: Sequence[float]) -> list[Finding]:
     """A viewer that reconnects gets every event once, in order."""
     wrong = [
-        (before, number)
-        for before, number in zip((after, *numbers), numbers, strict=False)
+        (before, number, at)
+        for before, number, at in zip((after, *numbers), numbers, came_at, strict=False)
         if number != before + 1
     ]
     expected = f"events of {job_id} without gaps in their numbering"
     return [
-        Finding("streams continue", expected, f"{number} after {before}") for before, number in wrong[:_SHOWN]
+        Finding("streams continue", expected, f"{number} after {before}", at) for before, number, at in wrong
     ]
 
 
@@ -246,11 +262,12 @@ def check_chats(chats: Iterable[Chat], windows: Sequence[Window]) -> list[Findin
         waited_s = undisturbed(chat.begun_at, chat.ended_at, windows)
         if waited_s > ENDS_WITHIN_S:
             expected = f"every chat request ends within {ENDS_WITHIN_S:.0f} s"
-            findings.append(Finding("requests end", expected, f"{chat.outcome} after {waited_s:.0f} s"))
+            found = f"{chat.outcome} after {waited_s:.0f} s"
+            findings.append(Finding("requests end", expected, found, chat.ended_at))
         if not chat.is_answered and not _is_excused(chat, windows):
             expected = "chat requests are answered unless a fault hit their engine"
             found = f"{chat.outcome} after {chat.ended_at - chat.begun_at:.0f} s"
-            findings.append(Finding("requests end", expected, found))
+            findings.append(Finding("requests end", expected, found, chat.ended_at))
     return findings
 
 

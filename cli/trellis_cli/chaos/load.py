@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from trellis_contracts.states import FINISHED
 
 from trellis_cli.client import API, ApiClient
 from trellis_cli.demo import starter, steps
@@ -34,6 +35,8 @@ class Asked:
 
     #: Name to id, where the platform said that it has them.
     accepted: dict[str, str] = field(default_factory=dict)
+    #: When each was asked for.
+    at: dict[str, float] = field(default_factory=dict)
     total_steps: dict[str, int] = field(default_factory=dict)
     #: Those whose request got no answer, or one that leaves it open.
     unsure: list[str] = field(default_factory=list)
@@ -46,7 +49,9 @@ class Seen:
 
     job_id: str
     after: int
-    numbers: list[int]
+    numbers: list[int] = field(default_factory=list)
+    #: When each number came.
+    at: list[float] = field(default_factory=list)
 
 
 class Load:
@@ -116,7 +121,7 @@ class Load:
             **self._ids,
             "params": {"total_steps": total_steps, "validate_every": 0, "save_every": 0},
         }
-        self.asked.total_steps[name] = total_steps
+        self.asked.total_steps[name], self.asked.at[name] = total_steps, time.time()
         job = self._ask("POST /jobs", lambda: self._client.post("/jobs", request))
         if job is None:
             self.asked.unsure.append(name)
@@ -165,18 +170,19 @@ class Load:
             return
         job_id, position = page["items"][0]["id"], 0
         while not self._is_over.is_set():
-            seen = Seen(job_id, position, [])
-            is_over = self._follow(job_id, position, seen.numbers)
+            seen = Seen(job_id, position)
+            is_over = self._follow(seen)
             self.seen.append(seen)
             position = seen.numbers[-1] if seen.numbers else position
             if is_over:
                 return
             self._is_over.wait(_PAUSE_S)
 
-    def _follow(self, job_id: str, after: int, numbers: list[int]) -> bool:
+    def _follow(self, seen: Seen) -> bool:
         """Read one connection to its end; whether the job has come to its own."""
+        path, position = f"/jobs/{seen.job_id}/events", {"after": seen.after}
         try:
-            with self._streams.stream("GET", f"/jobs/{job_id}/events", params={"after": after}) as answer:
+            with self._streams.stream("GET", path, params=position) as answer:
                 self._note("GET /jobs/ID/events", answer.status_code)
                 if answer.is_error:
                     return answer.status_code == 404
@@ -184,7 +190,8 @@ class Load:
                     if self._is_over.is_set():
                         return True
                     if line.startswith("id:"):
-                        numbers.append(int(line[3:]))
+                        seen.numbers.append(int(line[3:]))
+                        seen.at.append(time.time())
                     elif line.startswith("data:") and _tells_end(line[5:]):
                         return True
         except httpx.HTTPError:
@@ -218,4 +225,4 @@ def _tells_end(data: str) -> bool:
         told = json.loads(data)
     except ValueError:
         return False
-    return isinstance(told, dict) and told.get("state") in ("succeeded", "stopped", "failed", "crashed")
+    return isinstance(told, dict) and told.get("state") in FINISHED

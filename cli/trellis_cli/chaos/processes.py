@@ -52,16 +52,6 @@ def kill_all(processes: Iterable[psutil.Process], timeout_s: float = 10.0) -> li
     return left
 
 
-def find_run(module: str, job_id: str) -> psutil.Process | None:
-    """The process of a job that runs a module of ours (not the subreaper that holds it)."""
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            command = process.cmdline()
-            if module in command and job_id in command[-1] and _SUBREAPER not in " ".join(command):
-                return process
-    return None
-
-
 class RunFinder:
     """Finds the supervising processes of all runs below a data root; looks at each process once."""
 

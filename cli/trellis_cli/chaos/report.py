@@ -14,7 +14,9 @@ Row = tuple[str, int, int, str]
 def tabulate(outcome: Outcome) -> list[Row]:
     """A row a kind of fault: its name, how often it struck, violations, and the slowest recovery."""
     counts = Counter(each.planned.kind for each in outcome.struck if each.missed is None)
-    found = Counter(each.kind for each in outcome.violations)
+    found: Counter[str] = Counter()
+    for violation in outcome.violations:
+        found[violation.kind] += violation.count
     slowest: dict[str, float] = {}
     for each in outcome.struck:
         if each.recovery_s is not None:
@@ -49,6 +51,7 @@ def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
                 "rule": each.finding.rule,
                 "expected": each.finding.expected,
                 "found": each.finding.found,
+                "count": each.count,
             }
             for each in outcome.violations
         ],
@@ -71,7 +74,8 @@ def print_outcome(outcome: Outcome, records: Path | None) -> None:
             _say(f"skipped: fault {each.planned.number}, {each.planned.kind} ({each.missed})")
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(outcome.jobs.items()))
     count = sum(each.missed is None for each in outcome.struck)
-    _say(f"\nseed {outcome.seed}, {outcome.database}: {count} faults, {len(outcome.violations)} violations")
+    violations = sum(each.count for each in outcome.violations)
+    _say(f"\nseed {outcome.seed}, {outcome.database}: {count} faults, {violations} violations")
     _say(f"jobs: {jobs}")
     if outcome.slowest_chat_s is not None:
         chats = ", ".join(f"{count} {ending}" for ending, count in outcome.chats.items())
@@ -85,9 +89,10 @@ def print_outcome(outcome: Outcome, records: Path | None) -> None:
 def describe(violation: Violation) -> str:
     """A violation in a line."""
     finding = violation.finding
+    times = f" ({violation.count} times)" if violation.count > 1 else ""
     return (
         f"{_moment(violation.at)} after fault {violation.fault} ({violation.kind}): {finding.rule}: "
-        f"expected {finding.expected}; found {finding.found}"
+        f"expected {finding.expected}; found {finding.found}{times}"
     )
 
 

@@ -53,6 +53,11 @@ class Serving:
         self._endpoint = self._ground.client.get(f"/endpoints/{self._endpoint['id']}")
         return self._endpoint
 
+    def read_attempt(self) -> int:
+        """The attempt that it is at now."""
+        self.read()
+        return self.attempt
+
     def is_settled(self, *, since: float, before: int) -> bool:
         """Whether the platform knows how it stands, after a fault that was released at ``since``.
 

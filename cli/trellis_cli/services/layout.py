@@ -38,10 +38,12 @@ class PlatformState(BaseModel):
 
     instance: str = Field(default_factory=lambda: secrets.token_hex(8))
     api_port: int | None = None
+    #: Of the API that was started last: the address on which it listens.
+    api_host: str | None = None
     redis_port: int | None = None
     redis_password: str = Field(default_factory=lambda: secrets.token_urlsafe(24))
     ray_ports: dict[str, int] = Field(default_factory=dict)
-    #: The addresses of broker and cluster that each service was started with.
+    #: The addresses of API, broker and cluster that each service was started with.
     told: dict[str, list[str]] = Field(default_factory=dict)
 
 

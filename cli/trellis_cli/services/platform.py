@@ -56,13 +56,23 @@ class Platform:
     @property
     def url(self) -> str:
         """Where this machine reaches the API."""
-        host = "127.0.0.1" if self.settings.host in ("0.0.0.0", "::", "localhost") else self.settings.host  # noqa: S104
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.port}"
+        return _url_of(self.settings.host, self.settings.port)
+
+    @property
+    def last_url(self) -> str:
+        """Where it reaches the API that was started last."""
+        return _url_of(self.state.api_host or self.settings.host, self.state.api_port or self.settings.port)
 
     @property
     def addresses(self) -> list[str]:
-        """Where broker and cluster are: what a service is told at its start, and cannot learn later."""
-        return [self.redis_url, self.ray_address, self.ray_dashboard_url]
+        """Where API, broker and cluster are: what a service is told at its start, and cannot learn later."""
+        return [self.url, self.redis_url, self.ray_address, self.ray_dashboard_url]
+
+    def follow(self) -> None:
+        """Take over what others have settled on meanwhile, the place of the API included."""
+        self.state = self.layout.read_state()
+        self.settings.port = self.state.api_port or self.settings.port
+        self.settings.host = self.state.api_host or self.settings.host
 
     def mark(self, service: str) -> str:
         """The value that marks a service's processes."""
@@ -111,6 +121,11 @@ class Platform:
             for name, value in env.items()
             if not (name in PRIVATE_SETTINGS or name in of_judges or name.startswith(SECRET_PREFIXES))
         }
+
+
+def _url_of(host: str, port: int) -> str:
+    host = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host  # noqa: S104
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def python_command(*arguments: str) -> list[str]:

@@ -33,7 +33,7 @@ class Service(ABC):
     start_attempts: int = 1
     #: For how long it may give no answer before it counts as hung.
     hangs_after_s: float = 60.0
-    #: Whether it is told where broker and cluster are, and keeps to that for as long as it runs.
+    #: Whether it is told where API, broker and cluster are, and keeps to that for as long as it runs.
     is_told_addresses: bool = True
 
     def __init__(self, platform: Platform) -> None:

@@ -82,6 +82,8 @@ class Supervisor:
             service.settle()
         stopped = [*stopped, *self._end_misled(stopped)]
         self.platform.state.api_port = self.platform.settings.port
+        if any(isinstance(each, ApiService) for each in stopped):
+            self.platform.state.api_host = self.platform.settings.host
         self.platform.layout.write_state(self.platform.state)
         return stopped
 
@@ -94,7 +96,7 @@ class Supervisor:
         self._wait([self.watcher])
 
     def _end_misled(self, stopped: list[Service]) -> list[Service]:
-        """End the services that run with an address of the broker or the cluster that holds no longer.
+        """End the services that run with an address of API, broker or cluster that holds no longer.
 
         A port that was taken meanwhile is replaced by another one, which they would never hear of.
         """
@@ -111,16 +113,16 @@ class Supervisor:
         return misled
 
     def _check_api(self, stopped: ApiService | None) -> None:
-        settings, state = self.platform.settings, self.platform.state
+        settings, platform = self.platform.settings, self.platform
         if stopped is not None:
             if not wait_until_free([settings.port], stopped.patience_s, settings.host):
                 raise Problem(
                     f"port {settings.port} is in use by {holder_of(settings.port)}",
                     hint="choose another one: ./init.sh --port 8002 (or TRELLIS_PORT=8002)",
                 )
-        elif state.api_port is not None and state.api_port != settings.port:
+        elif platform.last_url != platform.url:
             raise Problem(
-                f"the platform is already running on port {state.api_port}",
+                f"the platform is already running on {platform.last_url}",
                 hint="stop it first (./init.sh down), or set another TRELLIS_DATA_ROOT to run a second one",
             )
 

@@ -96,12 +96,14 @@ class Watch:
     def look(self) -> None:
         """Look at every service once, and start what is due."""
         # Others start services, too, and may have settled on other ports.
-        self.supervisor.platform.state = self.layout.read_state()
+        self.supervisor.platform.follow()
         dead = [each for each in self.watched if not self._is_alive(each)]
         if dead:
             with self.layout.try_locked() as has_lock:
                 # Otherwise somebody is starting or ending the services.
                 if has_lock:
+                    # They may have been done before the lock was ours.
+                    self.supervisor.platform.follow()
                     for each in dead:
                         if not self._stop.is_set():
                             self._care_for(each)

@@ -14334,7 +14334,7 @@ export interface components {
             steps: number;
             /**
              * Timeline Steps
-             * @description Steps whose spans were kept, for `/timelines`.
+             * @description Steps whose spans were kept, for `/timeline`.
              */
             timeline_steps: number[];
         };

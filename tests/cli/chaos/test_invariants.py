@@ -10,6 +10,7 @@ from trellis_cli.chaos.invariants import JobFacts, RunEnd, Window
 
 POINTS = {("train/loss", step): 1.0 / step for step in (1, 2, 3)}
 OWN = Account(points=dict(POINTS), lines=["stdout: a", "stdout: b"], beginnings=1)
+ASKED_AT = {"chaos-1": 1.0, "chaos-2": 2.0}
 KEPT = Account(points=dict(POINTS), lines=["stdout: b", "stdout: a"])
 
 
@@ -37,7 +38,7 @@ def found(findings: list[invariants.Finding]) -> str:
 def test_jobs_that_are_all_there_once_are_kept() -> None:
     listed = [("1", "chaos-1"), ("2", "chaos-2")]
 
-    assert invariants.check_jobs_are_kept({"chaos-1": "1"}, ["chaos-2", "chaos-3"], listed) == []
+    assert invariants.check_jobs_are_kept({"chaos-1": "1"}, ["chaos-2", "chaos-3"], listed, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,10 @@ def test_jobs_that_are_all_there_once_are_kept() -> None:
     ids=["lost", "doubled", "doubled without an answer", "nobody asked"],
 )
 def test_a_job_that_is_lost_or_doubled_is_found(listed: list[tuple[str, str]], expected: str) -> None:
-    (finding,) = invariants.check_jobs_are_kept({"chaos-1": "1"}, ["chaos-2"], listed)
+    (finding,) = invariants.check_jobs_are_kept({"chaos-1": "1"}, ["chaos-2"], listed, ASKED_AT)
 
     assert finding.expected == expected
+    assert finding.at == next((at for name, at in ASKED_AT.items() if expected.startswith(name)), None)
 
 
 def test_a_job_that_began_twice_is_found() -> None:
@@ -171,9 +173,11 @@ def test_an_error_of_the_api_is_found_and_a_503_only_while_it_is_whole() -> None
 
 
 def test_a_gap_or_a_repetition_in_a_stream_is_found() -> None:
-    assert invariants.check_stream("1", 0, [1, 2, 3]) == []
-    assert found(invariants.check_stream("1", 3, [5, 6])) == "5 after 3"
-    assert found(invariants.check_stream("1", 3, [4, 4])) == "4 after 4"
+    gap, repetition = invariants.check_stream("1", 3, [5, 6, 6], [10.0, 11.0, 12.0])
+
+    assert invariants.check_stream("1", 0, [1, 2, 3], [10.0, 11.0, 12.0]) == []
+    assert (gap.found, gap.at) == ("5 after 3", 10.0)
+    assert (repetition.found, repetition.at) == ("6 after 6", 12.0)
 
 
 def test_what_is_left_is_found_by_kind() -> None:

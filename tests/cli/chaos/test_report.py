@@ -23,7 +23,9 @@ OUTCOME = Outcome(
         struck(3, "kill-run", None, missed="no run began"),
     ],
     violations=[
-        Violation(2, "kill-api", 1_700_000_000.0, Finding("settled in time", "within 60 s", "after 99 s"))
+        Violation(
+            2, "kill-api", 1_700_000_000.0, Finding("settled in time", "within 60 s", "after 99 s"), count=200
+        )
     ],
     jobs={"succeeded": 4},
     chats={"answered": 30, "503 endpoint_failed": 2},
@@ -32,13 +34,13 @@ OUTCOME = Outcome(
 
 
 def test_the_table_counts_what_struck_and_shows_the_slowest_recovery() -> None:
-    assert tabulate(OUTCOME) == [("kill-api", 2, 1, "6.5")]
+    assert tabulate(OUTCOME) == [("kill-api", 2, 200, "6.5")]
 
 
 def test_a_violation_names_fault_time_and_both_sides() -> None:
     assert describe(OUTCOME.violations[0]) == (
         "2023-11-14T22:13:20+00:00 after fault 2 (kill-api): settled in time: "
-        "expected within 60 s; found after 99 s"
+        "expected within 60 s; found after 99 s (200 times)"
     )
 
 
@@ -47,6 +49,7 @@ def test_the_object_for_scripts_has_everything() -> None:
 
     assert [each["missed"] for each in told["faults"]] == [None, None, "no run began"]
     assert told["violations"][0]["found"] == "after 99 s"
+    assert told["violations"][0]["count"] == 200
     assert told["records"] == "/tmp/records"
     assert told["jobs"] == {"succeeded": 4}
     assert told["chats"] == {"answered": 30, "503 endpoint_failed": 2}

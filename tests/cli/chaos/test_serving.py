@@ -169,4 +169,4 @@ def test_an_engine_that_does_not_serve_is_missed(
     as_ground: Ground = ground  # type: ignore[assignment]
 
     with pytest.raises(MissedError, match="no engine served"):
-        FAULTS[kind](PlannedFault(1, kind, 0.0, 0.0, 1)).strike(as_ground)
+        FAULTS[kind](PlannedFault(1, kind, 0.0, 0.0, 1)).find(as_ground)

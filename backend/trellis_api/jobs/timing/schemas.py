@@ -83,7 +83,7 @@ class TimingRead(BaseModel):
     step_s: list[float] = Field(description="Whole step, mean over each stretch.")
     steps: int = Field(description="Steps that were measured.")
     bottleneck: Bottleneck | None = Field(description="Null where no step was measured.")
-    timeline_steps: list[int] = Field(description="Steps whose spans were kept, for `/timelines`.")
+    timeline_steps: list[int] = Field(description="Steps whose spans were kept, for `/timeline`.")
 
 
 class TimelineRead(BaseModel):

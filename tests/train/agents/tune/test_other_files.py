@@ -137,7 +137,7 @@ class Hub:
             raise FileNotFoundError("Dataset 'nobody/nothing' doesn't exist on the Hub")
         return Dataset.from_list([{"question": "1+1?", "answer": "#### 2"}])
 
-    def model_file(self, name: str, file: str, *, token: str | None) -> str:
+    def model_file(self, name: str, file: str, *, token: str | None, endpoint: str | None) -> str:
         self.asked.append((name, file))
         (self.folder / name).mkdir(parents=True, exist_ok=True)
         path = self.folder / name / file

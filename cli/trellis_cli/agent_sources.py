@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis_contracts.attempt import SPEC_FILE
+from trellis_recipes.hub_models import NoHubModel, fetch_model, is_hub_id
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.local_job import locate_checkpoints
@@ -53,7 +54,8 @@ def find_data(given: str) -> NamedData:
 def find_model(given: str, *, scratch: Path) -> str:
     """A folder with whole weights: ``given`` itself, or the newest checkpoint of the run that it is.
 
-    An adapter is folded into its base, in ``scratch``. Raises ``Problem`` where there is no model.
+    An adapter is folded into its base, in ``scratch``; a model of the hub is downloaded once. Raises
+    ``Problem`` where there is no model.
     """
     folder = Path(given).expanduser()
     state = _newest(locate_checkpoints(folder)) or folder
@@ -67,11 +69,27 @@ def find_model(given: str, *, scratch: Path) -> str:
         return _merge(state, folder, scratch)
     if (folder / "config.json").is_file():
         return str(folder.resolve())
+    if not folder.exists() and is_hub_id(given):
+        return _fetch(given)
     raise Problem(
         f"{given} is neither a model folder (with config.json) nor a run that produced a model",
-        hint="models are not downloaded here; set --base-model to a local folder",
+        hint="name such a folder, or a model of the hub: owner/name",
         exit_code=ExitCode.USAGE,
     )
+
+
+def _fetch(name: str) -> str:
+    err.print(f"looking for {name} in the hub's cache and on the hub", markup=False)
+    try:
+        return fetch_model(name)
+    except NoHubModel as error:
+        raise Problem(
+            f"{name} is no folder here, and the hub does not give it: {error}",
+            hint="check the name, the network and HF_TOKEN, set HF_ENDPOINT to a mirror, or name a folder",
+            exit_code=ExitCode.USAGE,
+        ) from error
+    except ValueError as error:
+        raise Problem(str(error), exit_code=ExitCode.USAGE) from error
 
 
 def _is_sharded(state: Path) -> bool:

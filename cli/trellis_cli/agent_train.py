@@ -71,7 +71,7 @@ def train(
         typer.Option(
             "--base-model",
             "--sft-model",
-            help="Folder of the base model, or of the run that produced it.",
+            help="Folder of the base model or the run that produced it, or a Hub model (owner/name).",
         ),
     ] = None,
     dev_data: Annotated[

@@ -56,6 +56,8 @@ class LocalJob:
     #: ``cpu`` or ``cuda``; None for what this machine has.
     platform: str | None = None
     gpus: int = 1
+    #: Nodes of the cluster that have equal shares of ``gpus``; on a CPU there is one.
+    nodes: int = 1
     #: ``.../global_step_N`` to continue from.
     resume_from: Path | None = None
     #: Whether the model is only measured, as it is, with the validation rows.
@@ -91,6 +93,7 @@ def write_spec(job: LocalJob) -> JobSpec:
             overrides=dict(job.overrides),
             platform=platform,
             gpus=job.gpus,
+            node_gpus=_spread(job) if platform == "cuda" else None,
             model_path=job.model,
             has_flash_attention=importlib.util.find_spec("flash_attn") is not None,
             architecture=find_architecture(Path(job.model)),
@@ -137,6 +140,11 @@ def write_spec(job: LocalJob) -> JobSpec:
     (attempt_dir / COMPOSITION_FILE).write_text(json.dumps(description))
     (attempt_dir / SPEC_FILE).write_text(spec.model_dump_json())
     return spec
+
+
+def _spread(job: LocalJob) -> list[int] | None:
+    """The GPUs of each node; None for one, whose own number the run finds out."""
+    return None if job.nodes == 1 else [job.gpus // job.nodes] * job.nodes
 
 
 def _take_first(source: DataSource, count: int | None, folder: Path) -> DataSource:

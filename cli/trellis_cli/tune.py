@@ -86,10 +86,11 @@ def run(
             raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
     plan = read_plan(config)
     job = make_job(plan, workflow, output=output, changes=read_parameters(set_values or []))
+    cluster = join_cluster(job.nodes, Settings().resolved_platform)
     spec = write_spec(job)
     _write_keys(spec)
     writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None
-    outcome = require_success(run_local(spec, writer=writer))
+    outcome = require_success(run_local(spec, environment=cluster, writer=writer))
     if (failed := describe_failed_sessions(outcome)) is not None:
         err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:
@@ -144,6 +145,24 @@ def read_plan(config: Path) -> dict[str, Any]:
     return plan
 
 
+def join_cluster(nodes: int, platform: str) -> dict[str, str]:
+    """What a run on several nodes is told of their Ray cluster; ``Problem`` where none is named.
+
+    A run on one node starts a cluster of its own.
+    """
+    if nodes == 1 or platform == "cpu":
+        return {}
+    if not os.environ.get("RAY_ADDRESS"):
+        raise Problem(
+            f"cluster.node_num is {nodes}, but no Ray cluster of {nodes} nodes is named",
+            hint="run ray start on each node, with the run folder and the model on a shared file system,"
+            " and set RAY_ADDRESS to the head's address; or set cluster.node_num to 1",
+            exit_code=ExitCode.USAGE,
+        )
+    told = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    return {"RAY_AUTH_MODE": "disabled", **told}
+
+
 def _tell(fault: dict[str, Any]) -> str:
     place = f" ({fault['param']})" if fault["param"] else ""
     line = f"{fault['code']}{place}: expected {fault['expected']}, got {fault['got']}"
@@ -179,6 +198,7 @@ def make_job(
         ),
         seed=plan["seed"],
         gpus=plan["gpus"],
+        nodes=plan["nodes"],
     )
 
 

@@ -1,15 +1,18 @@
 """`trellis agent train`: what its options make of a run, without running it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from trellis_cli import agent_train
+from trellis_cli.errors import Problem
 from trellis_cli.local_run import LocalOutcome
 from trellis_cli.main import app
 from trellis_contracts.spec import JobSpec
+from trellis_testing.stand_in_hub import StandInHub
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
@@ -119,7 +122,7 @@ def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
         ("sft", ["--set", "lora_rank"], "takes NAME=VALUE"),
         ("sft", ["--preset", "development"], "require an NVIDIA GPU"),
         ("sft", ["--preset", "huge"], "no preset 'huge'"),
-        ("sft", ["--base-model", "Qwen/Qwen2.5-7B-Instruct"], "is neither a model folder"),
+        ("sft", ["--base-model", "./nowhere"], "is neither a model folder"),
     ],
 )
 def test_what_cannot_run_is_told_before_it_begins(
@@ -131,3 +134,70 @@ def test_what_cannot_run_is_told_before_it_begins(
     assert result.exit_code != 0
     assert said.lower() in told.lower()
     assert specs == []
+
+
+HUB_MODEL = "Qwen/Qwen2.5-7B-Instruct"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInHub]:
+    files = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.bin": b"weights again"}
+    hub = StandInHub(files, repository=HUB_MODEL)
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    yield hub
+    hub.close()
+
+
+def test_a_model_of_the_hub_is_brought_here_once(
+    tmp_path: Path, specs: list[JobSpec], hub: StandInHub
+) -> None:
+    first = train(tmp_path, "sft", "--base-model", HUB_MODEL)
+    assert first.exit_code == 0, first.output
+    folder = Path(specs[-1].model.path)
+    assert (folder / "model.safetensors").read_bytes() == b"weights"
+    assert "pytorch_model.bin" not in {path.name for path in folder.iterdir()}
+
+    hub.is_broken = True  # what was downloaded is there without the hub
+    again = train(tmp_path, "sft", "--base-model", HUB_MODEL)
+    assert again.exit_code == 0, again.output
+    assert Path(specs[-1].model.path) == folder
+
+
+def test_the_model_of_the_settings_is_brought_where_no_option_names_one(
+    tmp_path: Path, specs: list[JobSpec], hub: StandInHub
+) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text(f"sft: {{base_model: {HUB_MODEL}}}\n")
+    result = train(tmp_path, "sft", "--base-model", "", "--config", str(config))
+    assert result.exit_code == 0, result.output
+    assert "snapshots" in specs[-1].model.path
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("nobody/nothing", "nobody/nothing is no folder here, and the hub does not give it"),
+        ("unsloth/Qwen3-8B-bnb-4bit", "unsloth/Qwen3-8B is the same model in 16 bits"),
+    ],
+)
+def test_a_model_that_the_hub_does_not_give_is_told(
+    model: str, said: str, tmp_path: Path, specs: list[JobSpec], hub: StandInHub
+) -> None:
+    result = train(tmp_path, "sft", "--base-model", model)
+    assert said in " ".join(f"{result.output} {result.exception}".split())
+    assert result.exit_code != 0
+    assert specs == []
+
+
+def test_without_a_network_the_error_says_what_to_do(
+    tmp_path: Path, specs: list[JobSpec], hub: StandInHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    result = train(tmp_path, "sft", "--base-model", HUB_MODEL)
+    told = result.exception
+    assert isinstance(told, Problem)
+    assert "the hub does not give it" in told.message
+    assert "HF_ENDPOINT" in (told.hint or "")

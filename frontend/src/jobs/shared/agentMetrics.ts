@@ -31,6 +31,7 @@ const METRICS: readonly AgentMetric[] = [
   { name: 'recall', unit: null, matches: /^(eval|baseline\/\w+)\/recall@\d+$/ },
   { name: 'mrr', unit: null, matches: /^(eval|baseline\/\w+)\/mrr@\d+$/ },
   { name: 'workflowErrors', unit: null, matches: /^agent\/workflow_error(s)?\/mean$/ },
+  { name: 'missingCalls', unit: 'calls', matches: /^agent\/missing_calls\/mean$/ },
 ]
 
 /** The run's metrics of its agent, those that say most first; none where it trains no agent. */

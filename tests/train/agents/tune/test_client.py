@@ -148,6 +148,66 @@ def test_what_a_reply_should_be_is_said_to_the_model_and_kept_out_of_the_history
     assert len(model.branches) == 1
 
 
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ("required", "Call one of the tools."),
+        ({"type": "function", "function": {"name": "look"}}, "Call the tool look."),
+    ],
+)
+def test_after_a_tools_result_the_model_is_still_told_to_call_and_the_tokens_go_on(
+    choice: Any, told: str
+) -> None:
+    async def asks(model: Any) -> None:
+        create = model.client.chat.completions.create
+        messages: list[Any] = list(ASKED)
+        for number in range(3):
+            answer = await create(messages=messages, tools=[TOOL], tool_choice=choice)
+            message = answer.choices[0].message
+            result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": f"place {number}"}
+            messages += [message, result]
+        await create(messages=messages, tools=[TOOL])
+
+    model, server, _ = run(asks, script=[CALL, CALL, CALL, "done"])
+
+    assert [shown(server, call).count(told) for call in range(4)] == [1, 2, 3, 3]
+    assert "place 1" in shown(server, 2).split(told)[-2]
+    (branch,) = model.branches
+    for prompt, sampled, later in zip(server.prompts, server.sampled, server.prompts[1:], strict=False):
+        assert later[: len(prompt) + len(sampled)] == prompt + sampled
+    assert branch.ids == server.prompts[-1] + server.sampled[-1]
+    assert sum(branch.mask) == sum(map(len, server.sampled))
+    assert model.missing_calls == 0
+
+
+OTHER = {"type": "function", "function": {"name": "jump", "description": "Jump.", "parameters": {}}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "reply", "missing"),
+    [
+        ("required", "there", 1),
+        ("required", CALL, 0),
+        ({"type": "function", "function": {"name": "jump"}}, CALL, 1),
+        ({"type": "function", "function": {"name": "look"}}, CALL, 0),
+        ("auto", "there", 0),
+        (None, "there", 0),
+    ],
+)
+def test_a_reply_without_the_call_that_was_asked_for_is_counted_and_not_hidden(
+    choice: Any, reply: str, missing: int
+) -> None:
+    async def asks(model: Any) -> Any:
+        chosen = {} if choice is None else {"tool_choice": choice}
+        return await model.client.chat.completions.create(messages=ASKED, tools=[TOOL, OTHER], **chosen)
+
+    model, server, answer = run(asks, script=[reply])
+
+    assert model.missing_calls == missing
+    assert len(server.prompts) == 1
+    assert bool(answer.choices[0].message.tool_calls) == (reply == CALL)
+
+
 def test_a_tool_that_is_not_offered_cannot_be_chosen() -> None:
     async def asks(model: Any) -> None:
         with pytest.raises(ValueError, match="'jump', which is not among the tools"):

@@ -103,7 +103,7 @@ def test_the_example_is_read_as_it_is(tmp_path: Path, monkeypatch: pytest.Monkey
     ("key", "value", "problem"),
     [
         ("monitor.monitor_type", "wandb", "monitor_type must be tensorboard, not 'wandb'"),
-        ("synchronizer.sync_interval", 4, "sync_interval must be 1, not 4"),
+        ("synchronizer.sync_interval", 0, "sync_interval must be more than 0"),
         ("synchronizer.sync_method", "checkpoint", "sync_method must be nccl"),
         ("synchronizer.sync_style", "never", "sync_style must be fixed or dynamic_by_explorer"),
         ("explorer.rollout_model.engine_num", 17, "more than the 16 GPUs"),
@@ -137,7 +137,7 @@ class Hub:
             raise FileNotFoundError("Dataset 'nobody/nothing' doesn't exist on the Hub")
         return Dataset.from_list([{"question": "1+1?", "answer": "#### 2"}])
 
-    def model_file(self, name: str, file: str, *, token: str | None) -> str:
+    def model_file(self, name: str, file: str, *, token: str | None, endpoint: str | None) -> str:
         self.asked.append((name, file))
         (self.folder / name).mkdir(parents=True, exist_ok=True)
         path = self.folder / name / file

@@ -10,7 +10,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "buffer.explorer_input.taskset.storage_type": ("file",),
     "explorer.rollout_model.tool_call_parser": ("hermes",),
     "explorer.rollout_model.dtype": ("bfloat16", "float16", "float32"),
-    # Weights go to the rollout engine after every step, as all of these mean with an interval of 1.
+    # Weights go to the rollout engine after every step, which all of these mean with an interval of 1.
     "synchronizer.sync_style": ("fixed", "dynamic_by_explorer", "dynamic_by_trainer"),
     "synchronizer.sync_method": ("nccl",),
     "monitor.monitor_type": ("tensorboard",),
@@ -23,6 +23,7 @@ _POSITIVE = (
     "model.max_response_tokens",
     "cluster.node_num", "cluster.gpu_per_node", "buffer.batch_size", "buffer.total_epochs",
     "explorer.runner_per_model", "explorer.max_timeout", "explorer.rollout_model.tensor_parallel_size",
+    "synchronizer.sync_interval",
 )  # fmt: skip
 
 
@@ -37,11 +38,6 @@ def find_problems(config: Any) -> list[str]:
     if parser is not None and parser not in REASONING_PARSERS:
         known = " or ".join(REASONING_PARSERS)
         problems.append(f"explorer.rollout_model.reasoning_parser must be {known}, not {parser!r}")
-    if config.synchronizer.sync_interval != 1:
-        problems.append(
-            "synchronizer.sync_interval must be 1, not "
-            f"{config.synchronizer.sync_interval}: rollouts are always sampled from the newest weights"
-        )
     rollout, cluster = config.explorer.rollout_model, config.cluster
     gpus = cluster.node_num * cluster.gpu_per_node
     if rollout.engine_num * rollout.tensor_parallel_size > gpus:
@@ -63,8 +59,14 @@ def find_problems(config: Any) -> list[str]:
         for each in config.explorer.auxiliary_models
         if not each.base_url.startswith(("http://", "https://"))
     ]
-    if len(config.buffer.explorer_input.eval_tasksets) > 1:
+    evaluations = config.buffer.explorer_input.eval_tasksets
+    if len(evaluations) > 1:
         problems.append("buffer.explorer_input.eval_tasksets can have only one taskset")
+    problems += [
+        f"buffer.explorer_input.eval_tasksets.{place}.storage_type must be file, not {each.storage_type!r}"
+        for place, each in enumerate(evaluations)
+        if each.storage_type != "file"
+    ]
     sessions = config.buffer.batch_size * config.algorithm.repeat_times
     update = config.buffer.train_batch_size
     if update is not None and (update < 1 or sessions % update or update % config.algorithm.repeat_times):

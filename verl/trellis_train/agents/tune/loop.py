@@ -149,6 +149,7 @@ def _count(model: RecordingChatModel, duration_s: float) -> dict[str, float]:
         "turns": float(sum(span.is_sampled for span in spans)),
         "calls": float(sum(len(span.calls) for span in spans)),
         "branches": float(len(model.branches)),
+        "missing_calls": float(model.missing_calls),
         "episode_s": duration_s,
         "answered": 1.0,
         "workflow_error": 0.0,

@@ -1,6 +1,7 @@
 """The YAML of ``tune`` in the terms of the recipe ``tune``, which brings it to verl."""
 
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,9 @@ SETTINGS = {
     "explorer.rollout_model.enable_thinking": THINKING_SETTING,
     "trainer.ulysses_sequence_parallel_size": f"{_ACTOR}.fsdp_config.ulysses_sequence_parallel_size",
 }
+#: Of measuring; verl's own default where a taskset says nothing.
+EVAL_TOP_P = f"{_ROLLOUT}.val_kwargs.top_p"
+_EVAL = "buffer.explorer_input.eval_tasksets"
 #: Of a CPU's rollout engine: it has one way to run.
 _NOT_ON_CPU = ("explorer.rollout_model.dtype", "explorer.rollout_model.enforce_eager")
 #: Read elsewhere in ``map_config``.
@@ -52,11 +56,22 @@ _OTHERS = (
     "monitor.monitor_type",
     "project", "name", "checkpoint_root_dir", "algorithm.algorithm_type", "model.model_path",
     "cluster.node_num", "cluster.gpu_per_node", "buffer.train_batch_size",
-    "buffer.explorer_input.eval_tasksets",
+    _EVAL, *(
+        f"{_EVAL}.{name}"
+        for name in (
+            "path", "storage_type", "subset_name", "split", "format.prompt_key", "format.response_key",
+            "rollout_args.temperature", "rollout_args.top_p", "rollout_args.max_tokens",
+        )
+    ),
+    "explorer.auxiliary_models",
+    *(f"explorer.auxiliary_models.{name}" for name in (
+        "name", "base_url", "model", "key_variable", "timeout_s",
+    )),
     "buffer.explorer_input.taskset.path", "buffer.explorer_input.taskset.storage_type",
     "buffer.explorer_input.taskset.format.prompt_key", "buffer.explorer_input.taskset.format.response_key",
-    "explorer.rollout_model.tool_call_parser", "synchronizer.sync_style", "explorer.auxiliary_models",
+    "explorer.rollout_model.tool_call_parser", "synchronizer.sync_style",
 )  # fmt: skip
+_PLACE = re.compile(r"\.\d+(?=\.)")
 _warned: set[str] = set()
 
 
@@ -89,12 +104,19 @@ class MappedJob:
     #: Event files of TensorBoard are written beside the metrics.
     has_event_files: bool = False
     recipe: str = "tune"
+    #: Nodes that have equal shares of ``gpus``.
+    nodes: int = 1
     #: Keys that the file sets and nothing here uses.
     unused: list[str] = field(default_factory=list)
+    #: Sentences on values that the run does not have as the file has them.
+    notes: list[str] = field(default_factory=list)
 
 
 def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -> MappedJob:
-    """The job that a configuration asks for; a warning, once, names the keys that nothing uses."""
+    """The job that a configuration asks for.
+
+    Warnings, each once, name the keys that nothing uses and say of others what the run has instead.
+    """
     values = {key: _value(config, key) for key in (*PARAMETERS, *SETTINGS)}
     params = {parameter: values[key] for key, parameter in PARAMETERS.items()}
     params["reasoning_parser"] = params["reasoning_parser"] or "none"
@@ -114,8 +136,11 @@ def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -
         params |= {"validation_rows": 0, "validate_before": False, "validate_every": 0}
     else:
         params["validation_temperature"] = validation.rollout_args.temperature
-    unused = _find_unused(set_keys, platform)
-    warn_unused(unused)
+        if validation.rollout_args.top_p != 1.0:
+            overrides[EVAL_TOP_P] = validation.rollout_args.top_p
+    unused = _find_unused(config, set_keys, platform)
+    notes = _find_notes(config, set_keys)
+    warn_unused(unused, notes)
     return MappedJob(
         folder="/".join((config.checkpoint_root_dir, config.project, config.name)),
         model=config.model.model_path,
@@ -131,23 +156,63 @@ def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -
             each.name: {name: value for name, value in vars(each).items() if name != "name"}
             for each in config.explorer.auxiliary_models
         },
+        nodes=config.cluster.node_num,
         unused=unused,
+        notes=notes,
     )
 
 
-def warn_unused(keys: list[str]) -> None:
-    """Name keys that were accepted and change nothing; each once a process."""
+def warn_unused(keys: list[str], notes: list[str]) -> None:
+    """Name keys that were accepted and change nothing, and say what others become; each once a process."""
     new = [key for key in keys if key not in _warned]
     if new:
-        _warned.update(new)
         log.warning("Accepted but has no effect here: %s", ", ".join(new))
+    for note in notes:
+        if note not in _warned:
+            log.warning("%s", note)
+    _warned.update(new, notes)
 
 
-def _find_unused(set_keys: frozenset[str], platform: str) -> list[str]:
+def _find_unused(config: TuneConfig, set_keys: frozenset[str], platform: str) -> list[str]:
     used = {*PARAMETERS, *SETTINGS, *_OTHERS}
     ignored = set(_NOT_ON_CPU) if platform == "cpu" else set()
+    if not config.buffer.explorer_input.eval_tasksets:
+        ignored.add("explorer.eval_interval")
+    if not config.trainer.use_dynamic_bsz:
+        ignored.add("trainer.max_token_len_per_gpu")
+    if "buffer.total_steps" in set_keys and config.buffer.total_steps:
+        ignored.add("buffer.total_epochs")
     named = {key for key in set_keys if key.startswith("environments")}
-    return sorted(key for key in set_keys - named if key not in used or key in ignored)
+    return sorted(key for key in set_keys - named if _PLACE.sub("", key) not in used or key in ignored)
+
+
+def _find_notes(config: TuneConfig, set_keys: frozenset[str]) -> list[str]:
+    """What the run has instead of values that neither verl nor this platform can follow."""
+    notes = []
+    interval = config.synchronizer.sync_interval
+    if interval > 1:
+        notes.append(
+            f"synchronizer.sync_interval is {interval}, but weights are synchronized after every step: "
+            "the trainer and the rollout engine take turns on the same GPUs"
+        )
+    rollout, cluster = config.explorer.rollout_model, config.cluster
+    engines = cluster.node_num * cluster.gpu_per_node // rollout.tensor_parallel_size
+    if "explorer.rollout_model.engine_num" in set_keys and rollout.engine_num != engines:
+        notes.append(
+            f"explorer.rollout_model.engine_num is {rollout.engine_num}, but {engines} engines run: one for "
+            f"every {rollout.tensor_parallel_size} of the {cluster.node_num * cluster.gpu_per_node} GPUs "
+            "(tensor_parallel_size), which they share with the trainer"
+        )
+    trained = config.buffer.explorer_input.taskset.rollout_args.max_tokens
+    for place, taskset in enumerate(config.buffer.explorer_input.eval_tasksets):
+        asked = taskset.rollout_args.max_tokens
+        if f"{_EVAL}.{place}.rollout_args.max_tokens" in set_keys and asked != trained:
+            limit = "none but the context's" if trained is None else trained
+            notes.append(
+                f"{_EVAL}.{place}.rollout_args.max_tokens is {asked}, but replies of the evaluation have the "
+                f"limit of the training's (buffer.explorer_input.taskset.rollout_args.max_tokens): {limit}"
+            )
+    return notes
 
 
 def _rows(taskset: Taskset) -> MappedRows:

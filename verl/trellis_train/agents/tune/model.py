@@ -86,6 +86,8 @@ class RecordingChatModel(TunableChatModel):
         self._params = dict(sampling_params)
         self.branches: list[Branch] = []
         self._calls = 0
+        #: Replies without the call that ``tool_choice`` asked for.
+        self.missing_calls = 0
         #: Seconds that were waited for replies, calls side by side counted each.
         self.waited_s = 0.0
 
@@ -113,7 +115,7 @@ class RecordingChatModel(TunableChatModel):
         shown = [to_template(message) for message in messages]
         branch = self._find(forms, tools)
         # The forms are those of what was asked: the next call comes without the instruction.
-        _instruct(shown[len(branch.known) if branch else 0 :], options)
+        shown += _instruct(shown[len(branch.known) if branch else 0 :], options)
         self._calls += 1
         params = self._params_of(options)
         if branch is None:
@@ -186,6 +188,7 @@ class RecordingChatModel(TunableChatModel):
         reply |= {"raw": text, "reasoning": thinking}
         if options.get("parallel_tool_calls") is False:
             reply["tool_calls"] = reply["tool_calls"][:1]
+        self.missing_calls += not _has_asked_call(reply, options.get("tool_choice"))
         transcript.note_calls(
             [ToolCall(name=call["name"], arguments=call["arguments"]) for call in reply["tool_calls"]]
         )
@@ -236,8 +239,20 @@ def split_thinking(text: str) -> tuple[str, str]:
     return before.replace("<think>", "", 1).strip(), after.lstrip("\n")
 
 
-def _instruct(messages: list[Message], options: Message) -> None:
-    """Say in the user's last words what is asked of the reply; forced tokens would not be the policy's."""
+def _has_asked_call(reply: Message, choice: object) -> bool:
+    """Whether a reply has the call that a choice asks for; forced tokens would not be the policy's."""
+    name = named_tool(choice)
+    if name is None and choice != "required":
+        return True
+    return any(name in (None, call["name"]) for call in reply["tool_calls"])
+
+
+def _instruct(messages: list[Message], options: Message) -> list[Message]:
+    """Say what is asked of the reply in the user's words, where they are the last of the new messages.
+
+    Else, as after a tool's result, what is returned follows the messages: it is rendered behind them, so that
+    the tokens before it stay as they are.
+    """
     told = []
     choice = options.get("tool_choice")
     if (name := named_tool(choice)) is not None:
@@ -251,9 +266,13 @@ def _instruct(messages: list[Message], options: Message) -> None:
     elif kind == "json_schema":
         schema = (form or {}).get("json_schema", {}).get("schema", {})
         told.append(f"Answer with JSON alone that follows this schema: {json.dumps(schema)}")
-    last = next((each for each in reversed(messages) if each["role"] == "user"), None)
-    if told and last is not None:
-        last["content"] = "\n\n".join([last["content"], *told])
+    if not told:
+        return []
+    last = messages[-1]
+    if last["role"] != "user":
+        return [{"role": "user", "content": "\n\n".join(told)}]
+    last["content"] = "\n\n".join([last["content"], *told])
+    return []
 
 
 def form_of(message: Mapping[str, Any]) -> str:

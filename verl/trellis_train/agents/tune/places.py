@@ -5,18 +5,14 @@ A folder or file that is here is taken as it is; the hub's own variables say whe
 
 import hashlib
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
-from trellis_recipes.quantized_keys import check_weights_name
+from trellis_recipes.hub_models import CONFIG_FILE, NoHubModel, fetch_model, first_line, is_hub_id
 
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
 from trellis_train.agents.tune.signature import Fault
 
-#: ``owner/name``, as the hub has it; a path of two parts that is here goes before.
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
-_CONFIG_FILE = "config.json"
 MODEL_KEY = "model.model_path"
 TASKSET_KEY = "buffer.explorer_input.taskset"
 EVAL_KEY = "buffer.explorer_input.eval_tasksets"
@@ -38,24 +34,17 @@ def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]
 
 
 def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
-    if (Path(name) / _CONFIG_FILE).is_file():
+    if (Path(name) / CONFIG_FILE).is_file():
         return name, []
-    if Path(name).exists() or not _HUB_ID.fullmatch(name):
+    if Path(name).exists() or not is_hub_id(name):  # a path of two parts that is here goes before
         return name, [Fault("NO_MODEL", MODEL_KEY, "a folder with a model (config.json)", name)]
     try:
-        check_weights_name(name)
+        return fetch_model(name, has_weights=has_weights), []
+    except NoHubModel as error:
+        wanted = f"a folder with a model (config.json), or a model of the hub ({error})"
+        return name, [Fault("NO_MODEL", MODEL_KEY, wanted, name)]
     except ValueError as error:
         return name, [Fault("NO_MODEL", MODEL_KEY, "weights in 16 or 32 bits", str(error))]
-    from huggingface_hub import hf_hub_download, snapshot_download
-
-    token = os.environ.get("HF_TOKEN") or None
-    try:
-        if has_weights:
-            return snapshot_download(name, token=token, ignore_patterns=["*.bin", "*.pth", "*.gguf"]), []
-        return str(Path(hf_hub_download(name, _CONFIG_FILE, token=token)).parent), []
-    except (OSError, ValueError) as error:  # the hub's own errors are of these kinds
-        wanted = f"a folder with a model (config.json), or a model of the hub ({_reason(error)})"
-        return name, [Fault("NO_MODEL", MODEL_KEY, wanted, name)]
 
 
 def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
@@ -65,7 +54,7 @@ def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
             got = f"{rows.subset}, and {rows.path} is a file, which has none"
             return rows, [Fault("BAD_ROWS", f"{place}.subset_name", "no subset of a file", got)]
         return rows, []
-    if not path.is_dir() and not _HUB_ID.fullmatch(rows.path):
+    if not path.is_dir() and not is_hub_id(rows.path):
         wanted = "a file of JSON lines or Parquet, a folder of them, or a dataset of the hub"
         return rows, [Fault("NO_DATASET", f"{place}.path", wanted, rows.path)]
     target = _rows_file(rows)
@@ -73,7 +62,7 @@ def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
         if not target.is_file() or path.is_dir():  # a folder's files may have changed
             _fetch_rows(rows, target)
     except (OSError, ValueError) as error:
-        wanted = f"rows of the split {rows.split} in a folder or a dataset of the hub ({_reason(error)})"
+        wanted = f"rows of the split {rows.split} in a folder or a dataset of the hub ({first_line(error)})"
         return rows, [Fault("NO_DATASET", f"{place}.path", wanted, rows.path)]
     return replace(rows, path=str(target)), []
 
@@ -94,8 +83,3 @@ def _rows_file(rows: MappedRows) -> Path:
     place = str(Path(rows.path).resolve()) if Path(rows.path).is_dir() else rows.path
     name = hashlib.sha256("\0".join((place, rows.subset or "", rows.split)).encode()).hexdigest()[:24]
     return home / "trellis" / "tasksets" / f"{name}.parquet"
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:300]

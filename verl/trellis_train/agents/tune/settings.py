@@ -95,7 +95,7 @@ class Buffer:
 
 @dataclass
 class RolloutModel:
-    #: Engines share the GPUs with the trainer, so their number follows from those; at most as many.
+    #: Engines share the GPUs with the trainer, so their number follows from those (``mapping`` says it).
     engine_num: int = 1
     tensor_parallel_size: int = 1
     enable_prefix_caching: bool = True
@@ -141,6 +141,7 @@ class Explorer:
 class Synchronizer:
     sync_style: str = "fixed"
     sync_method: str = "nccl"
+    #: Of steps; weights are handed over after every one (``mapping`` says it of more).
     sync_interval: int = 1
     sync_timeout: float = 3600.0
 
@@ -209,17 +210,23 @@ def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
     model = config.model
     if model.max_model_len is not None and "model.max_prompt_tokens" not in set_keys:
         model.max_prompt_tokens = max(1, model.max_model_len - model.max_response_tokens)
-    place = "buffer.explorer_input.taskset.rollout_args"
-    for name in ("temperature", "top_p"):
-        value = getattr(model, name)
-        if value is not None and f"{place}.{name}" not in set_keys:
-            setattr(config.buffer.explorer_input.taskset.rollout_args, name, value)
+    given = config.buffer.explorer_input
+    tasksets = {"taskset": given.taskset}
+    tasksets |= {f"eval_tasksets.{place}": each for place, each in enumerate(given.eval_tasksets)}
+    for place, taskset in tasksets.items():
+        for name in ("temperature", "top_p"):
+            value = getattr(model, name)
+            if value is not None and f"buffer.explorer_input.{place}.rollout_args.{name}" not in set_keys:
+                setattr(taskset.rollout_args, name, value)
 
 
 def _list_keys(tree: dict[Any, Any], prefix: str = "") -> list[str]:
+    """Dotted keys of all values; those in a list's entries have the entry's place in them."""
     keys = []
     for name, value in tree.items():
         dotted = f"{prefix}{name}"
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            value = dict(enumerate(value))
         keys += _list_keys(value, f"{dotted}.") if isinstance(value, dict) else [dotted]
     return keys
 

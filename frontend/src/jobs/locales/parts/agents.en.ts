@@ -18,6 +18,7 @@ export default {
     recall: { title: "Recall{'@'}{k}", help: 'Share of requests with the right tool among the top results.' },
     mrr: { title: "Mean reciprocal rank{'@'}{k}", help: '1 if the right tool ranks first, 1/2 if second, and so on.' },
     workflowErrors: { title: 'Failed workflows (share)', help: 'Share of episodes whose workflow failed; they are excluded from training.' },
+    missingCalls: { title: 'Missing tool calls', help: 'Replies per episode without the tool call that tool_choice required.' },
   },
   chartGroup: { agent: 'Agent', training: 'Training' },
 }

@@ -18,6 +18,7 @@ export default {
     recall: { title: "召回率{'@'}{k}", help: '正确的工具位于检索结果前列的请求所占比例。' },
     mrr: { title: "平均倒数排名{'@'}{k}", help: '正确的工具排第一记 1，排第二记 1/2，依此类推。' },
     workflowErrors: { title: '工作流失败（比例）', help: '工作流失败的回合所占比例；这些回合不参与学习。' },
+    missingCalls: { title: '缺少的工具调用', help: '每个回合中，tool_choice 要求调用工具而回复未调用的次数。' },
   },
   chartGroup: { agent: '智能体', training: '训练' },
 }

@@ -1,0 +1,57 @@
+"""Models that are named as the hub names them: ``owner/name``, brought here once.
+
+The hub's own variables say where it is, with which token, and where its files are kept (``HF_ENDPOINT``,
+``HF_TOKEN``, ``HF_HOME``, ``HF_HUB_OFFLINE``).
+"""
+
+import os
+import re
+from pathlib import Path
+
+from trellis_recipes.quantized_keys import check_weights_name
+
+CONFIG_FILE = "config.json"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+#: Weights in other forms than the one that is loaded.
+_OTHER_FORMS = ["*.bin", "*.pth", "*.gguf"]
+_MAX_REASON = 300
+
+
+class NoHubModel(ValueError):
+    """A model cannot be had from the hub; says why."""
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name is one of the hub's.
+
+    >>> is_hub_id("Qwen/Qwen3-0.6B"), is_hub_id("/models/qwen"), is_hub_id("qwen")
+    (True, False, False)
+    """
+    return _HUB_ID.fullmatch(name) is not None
+
+
+def fetch_model(name: str, *, has_weights: bool = True) -> str:
+    """The folder of a hub's model on this machine, downloaded where it is not there yet.
+
+    Without ``has_weights`` only its configuration is looked up. Raises ``NoHubModel``, and ``ValueError`` for
+    a name of weights that cannot be trained.
+    """
+    check_weights_name(name)
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    token, endpoint = os.environ.get("HF_TOKEN") or None, os.environ.get("HF_ENDPOINT") or None
+    try:
+        if not has_weights:
+            return str(Path(hf_hub_download(name, CONFIG_FILE, token=token, endpoint=endpoint)).parent)
+        folder = snapshot_download(name, token=token, endpoint=endpoint, ignore_patterns=_OTHER_FORMS)
+    except (OSError, ValueError) as error:  # the hub's own errors are of these kinds
+        raise NoHubModel(first_line(error)) from error
+    if not (Path(folder) / CONFIG_FILE).is_file():
+        raise NoHubModel(f"it has no {CONFIG_FILE}")
+    return folder
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first: the hub's have paragraphs of advice."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:_MAX_REASON]

@@ -58,6 +58,12 @@ class SearchUnfit(InvalidRequest):
     code = "search_unfit"
 
 
+class RowsUnfit(Conflict):
+    """The dataset holds rows of another kind than those to be added."""
+
+    code = "rows_unfit"
+
+
 class QuarantineNotFound(NotFound):
     """No import has this id, or it has kept no rows aside."""
 

@@ -15,6 +15,7 @@ from trellis_api.data_tasks.schemas import DataTaskRead
 from trellis_api.data_tasks.service import message_for
 from trellis_api.datasets import (
     download,
+    given_rows,
     imports,
     lineage,
     quarantine,
@@ -31,6 +32,8 @@ from trellis_api.datasets.schemas import (
     ImportCreate,
     ImportMore,
     QuarantineRead,
+    RowsAdd,
+    RowsCreate,
     RowSearch,
     StatisticsCreate,
     StatisticsRead,
@@ -105,6 +108,24 @@ def import_dataset(
     return found
 
 
+@router.post("/rows", status_code=201)
+def create_dataset_of_rows(
+    request: RowsCreate,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DatasetRead:
+    """A dataset of given conversations or preference pairs."""
+    upload = given_rows.write_given(settings, request.rows)
+    with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
+        wanted = ImportCreate(name=request.name, description=request.description, source=source)
+        dataset, task = imports.import_new(session, wanted, origin)
+        found = service.present(session, dataset)
+    tasks.send_later(background, message_for(task))
+    return found
+
+
 @router.get("/{dataset_id}")
 def read_dataset(dataset_id: str, session: ReadSession) -> DatasetRead:
     """One dataset."""
@@ -156,6 +177,26 @@ def read_dataset_rows(
     return version_pages.read_page(
         session, settings, dataset_id=dataset_id, revision=version, split=split, offset=offset, limit=limit
     )
+
+
+@router.post("/{dataset_id}/rows", status_code=202)
+def add_dataset_rows(
+    dataset_id: str,
+    request: RowsAdd,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DataTaskRead:
+    """Add conversations or preference pairs as the next version of a branch."""
+    upload = given_rows.write_given(settings, request.rows)
+    with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
+        given_rows.check_fit(session, dataset_id=dataset_id, rows=request.rows)
+        more = ImportMore(source=source, branch=request.branch, message=request.message)
+        task = imports.import_more(session, dataset_id=dataset_id, request=more, origin=origin)
+        found = tasks_service.present(session, task)
+    tasks.send_later(background, message_for(task))
+    return found
 
 
 @router.post("/{dataset_id}/rows/search")

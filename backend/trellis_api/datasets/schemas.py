@@ -1,9 +1,9 @@
 """Datasets as clients see them."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from trellis_contracts.data_tasks import ImportSource, Mixed
 from trellis_contracts.recipe import DataFormat
 from trellis_data.statistics.model import Statistics
@@ -116,6 +116,106 @@ class ImportMore(BaseModel):
     source: ImportSource
     mixed: Mixed = "quarantine"
     mode: Literal["replace", "append"] = "append"
+    branch: RefName = "main"
+    message: Description = ""
+
+
+#: Characters of a message; a longer one is a file to upload.
+_MAX_TEXT = 200_000
+_MAX_ROWS = 100
+RowText = Annotated[str, StringConstraints(max_length=_MAX_TEXT, pattern=NO_NUL)]
+
+
+class RowFunction(BaseModel):
+    """The function that a call names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
+    arguments: RowText
+
+
+class RowCall(BaseModel):
+    """A tool call."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str = Field(max_length=256, pattern=NO_NUL)
+    type: Literal["function"] = "function"
+    function: RowFunction
+
+
+class RowMessage(BaseModel):
+    """A message of a row, as chat completions take it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: RowText | None = None
+    tool_calls: Annotated[list[RowCall], Field(min_length=1, max_length=128)] | None = None
+    tool_call_id: Annotated[str, Field(max_length=256, pattern=NO_NUL)] | None = None
+
+
+RowMessages = Annotated[list[RowMessage], Field(min_length=1, max_length=400)]
+
+
+class ConversationRow(BaseModel):
+    """A conversation to learn from (SFT)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    messages: RowMessages = Field(description="The last one is the assistant's.")
+    tools: Annotated[list[dict[str, Any]], Field(max_length=128)] | None = Field(
+        default=None, description="Functions that the assistant could call."
+    )
+
+    @model_validator(mode="after")
+    def _ends_with_the_assistant(self) -> Self:
+        if self.messages[-1].role != "assistant":
+            raise ValueError("the last message must be the assistant's")
+        return self
+
+
+class PairRow(BaseModel):
+    """A better and a worse response to the same conversation (DPO)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    prompt: RowMessages
+    chosen: RowMessages
+    rejected: RowMessages
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        if self.chosen == self.rejected:
+            raise ValueError("chosen and rejected are the same")
+        return self
+
+
+GivenRow = ConversationRow | PairRow
+#: All of one kind.
+GivenRows = (
+    Annotated[list[ConversationRow], Field(min_length=1, max_length=_MAX_ROWS)]
+    | Annotated[list[PairRow], Field(min_length=1, max_length=_MAX_ROWS)]
+)
+
+
+class RowsCreate(BaseModel):
+    """A dataset of given rows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    description: Description = ""
+    rows: GivenRows
+
+
+class RowsAdd(BaseModel):
+    """Rows for the next version of a dataset."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: GivenRows
     branch: RefName = "main"
     message: Description = ""
 

@@ -10,7 +10,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, Page
 from trellis_api.data_tasks.service import message_for
-from trellis_api.datasets import imports
+from trellis_api.datasets import given_rows, imports
 from trellis_api.datasets import service as datasets
 from trellis_api.datasets.schemas import DatasetRead, ImportCreate
 from trellis_api.votes import repository, service
@@ -71,16 +71,10 @@ def make_vote_dataset(
     """Create preference pairs: prompt, chosen and rejected response of each decisive vote."""
     with database.read() as session:
         upload = service.write_pairs(session, settings, body, filename="votes.jsonl")
-    try:
-        source = service.source_of(upload)
+    with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
         request = ImportCreate(name=body.name, description=body.description, source=source)
-        origin = imports.find_origin(settings, source)
-        with database.write() as session:
-            dataset, task = imports.import_new(session, request, origin)
-            found = datasets.present(session, dataset)
-    except BaseException:
-        upload.remove()
-        raise
+        dataset, task = imports.import_new(session, request, origin)
+        found = datasets.present(session, dataset)
     tasks.send_later(background, message_for(task))
     return found
 

@@ -1,20 +1,15 @@
 """Decides about votes: how they are kept, what they say of two models, and what is learned from them."""
 
-import hashlib
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 
 from sqlmodel import Session
-from trellis_contracts.data_tasks import UploadSource
 
-from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import storable
-from trellis_api.uploads import storage
-from trellis_api.uploads.storage import StoredUpload, UploadRecord
+from trellis_api.datasets import given_rows
+from trellis_api.uploads.storage import StoredUpload
 from trellis_api.votes import repository
 from trellis_api.votes.errors import NoVotesToLearnFrom, VoteNotFound
 from trellis_api.votes.models import Vote
@@ -118,34 +113,11 @@ def write_pairs(session: Session, settings: Settings, wanted: VoteFilter, *, fil
 
     Ties, and votes on two answers that are the same, have nothing to learn from.
     """
-    upload = storage.reserve(settings)
-    try:
-        size, sha256 = _write(upload, repository.iterate_decided(session, wanted))
-    except BaseException:
-        upload.remove()
-        raise
-    if size == 0:
-        upload.remove()
+    pairs = map(_as_pair, repository.iterate_decided(session, wanted))
+    upload = given_rows.write_upload(settings, pairs, filename=filename)
+    if upload is None:
         raise NoVotesToLearnFrom("No vote that is meant has a better and a worse answer.")
-    record = UploadRecord(filename=filename, size_bytes=size, sha256=sha256, created_at=utc_now())
-    upload.write_record(record)
     return upload
-
-
-def source_of(upload: StoredUpload) -> UploadSource:
-    """The upload as imports name it."""
-    return UploadSource(upload=upload.id)
-
-
-def _write(upload: StoredUpload, votes: Iterable[Vote]) -> tuple[int, str]:
-    """Size and hash of what was written."""
-    digest, size = hashlib.sha256(), 0
-    with upload.path.open("wb") as output:
-        for vote in votes:
-            line = json.dumps(_as_pair(vote), ensure_ascii=False).encode() + b"\n"
-            digest.update(line)
-            size += output.write(line)
-    return size, digest.hexdigest()
 
 
 def _as_pair(vote: Vote) -> dict[str, object]:

@@ -252,6 +252,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/datasets/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Dataset Of Rows
+         * @description A dataset of given conversations or preference pairs.
+         */
+        post: operations["create_dataset_of_rows_api_v1_datasets_rows_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/datasets/{dataset_id}": {
         parameters: {
             query?: never;
@@ -517,7 +537,11 @@ export interface paths {
          */
         get: operations["read_dataset_rows_api_v1_datasets__dataset_id__rows_get"];
         put?: never;
-        post?: never;
+        /**
+         * Add Dataset Rows
+         * @description Add conversations or preference pairs as the next version of a branch.
+         */
+        post: operations["add_dataset_rows_api_v1_datasets__dataset_id__rows_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -5325,6 +5349,24 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
+        };
+        /**
+         * ConversationRow
+         * @description A conversation to learn from (SFT).
+         */
+        ConversationRow: {
+            /**
+             * Messages
+             * @description The last one is the assistant's.
+             */
+            messages: components["schemas"]["RowMessage"][];
+            /**
+             * Tools
+             * @description Functions that the assistant could call.
+             */
+            tools?: {
+                [key: string]: unknown;
+            }[] | null;
         };
         /**
          * Cost
@@ -10698,6 +10740,18 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * PairRow
+         * @description A better and a worse response to the same conversation (DPO).
+         */
+        PairRow: {
+            /** Chosen */
+            chosen: components["schemas"]["RowMessage"][];
+            /** Prompt */
+            prompt: components["schemas"]["RowMessage"][];
+            /** Rejected */
+            rejected: components["schemas"]["RowMessage"][];
+        };
+        /**
          * Paper
          * @description The publication that a recipe follows.
          */
@@ -12502,6 +12556,48 @@ export interface components {
             step: number;
         };
         /**
+         * RowCall
+         * @description A tool call.
+         */
+        RowCall: {
+            function: components["schemas"]["RowFunction"];
+            /** Id */
+            id: string;
+            /**
+             * Type
+             * @default function
+             * @constant
+             */
+            type: "function";
+        };
+        /**
+         * RowFunction
+         * @description The function that a call names.
+         */
+        RowFunction: {
+            /** Arguments */
+            arguments: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * RowMessage
+         * @description A message of a row, as chat completions take it.
+         */
+        RowMessage: {
+            /** Content */
+            content?: string | null;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant" | "tool";
+            /** Tool Call Id */
+            tool_call_id?: string | null;
+            /** Tool Calls */
+            tool_calls?: components["schemas"]["RowCall"][] | null;
+        };
+        /**
          * RowSearch
          * @description Rows to look for: all conditions hold, and one of the row's texts contains ``text``.
          */
@@ -12525,6 +12621,40 @@ export interface components {
             text?: string | null;
             /** Version */
             version?: string | null;
+        };
+        /**
+         * RowsAdd
+         * @description Rows for the next version of a dataset.
+         */
+        RowsAdd: {
+            /**
+             * Branch
+             * @description Letters, digits, . _ -
+             * @default main
+             */
+            branch: string;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /** Rows */
+            rows: components["schemas"]["ConversationRow"][] | components["schemas"]["PairRow"][];
+        };
+        /**
+         * RowsCreate
+         * @description A dataset of given rows.
+         */
+        RowsCreate: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /** Name */
+            name: string;
+            /** Rows */
+            rows: components["schemas"]["ConversationRow"][] | components["schemas"]["PairRow"][];
         };
         /**
          * RunCreate
@@ -16795,6 +16925,75 @@ export interface operations {
             };
         };
     };
+    create_dataset_of_rows_api_v1_datasets_rows_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RowsCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_dataset_api_v1_datasets__dataset_id__get: {
         parameters: {
             query?: never;
@@ -17880,6 +18079,77 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DatasetRows"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_dataset_rows_api_v1_datasets__dataset_id__rows_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RowsAdd"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DataTaskRead"];
                 };
             };
             /** @description Not logged in */

@@ -143,6 +143,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   reward_file_not_found: '没有这个奖励文件，可能已被删除。',
   reward_unavailable: '此奖励在本平台上不可用。',
   rollout_not_found: '没有这条回答，可能已被清除。',
+  rows_unfit: '“{dataset}”中的数据行不是 {wanted} 格式。请选择其他数据集，或新建一个。',
   run_not_found: '没有这次运行，可能已被删除。',
   sample_not_found: '没有这个样本，或评测中没有这个基准。',
   samples_damaged: '样本文件无法读取。',

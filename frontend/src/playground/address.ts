@@ -1,7 +1,7 @@
 /** The page's state in its address, so that a link shows the same models, settings and prompt. No answers, no secrets. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { DEFAULTS, MAX_COLUMNS, type Settings } from './types'
+import { DEFAULTS, FORMATS, MAX_COLUMNS, type Settings } from './types'
 
 export interface Shared {
   models: string[]
@@ -32,6 +32,9 @@ export function readAddress(query: LocationQuery): Shared {
       topP: numberOf(single(query.p), { or: DEFAULTS.topP, min: 0.01, max: 1 }),
       maxTokens: Math.round(numberOf(single(query.n), { or: DEFAULTS.maxTokens, min: 1, max: 131_072 })),
       seed: seed === 'none' ? null : Math.round(numberOf(seed, { or: DEFAULTS.seed ?? 0, min: 0, max: Number.MAX_SAFE_INTEGER })),
+      format: FORMATS.find((each) => each === single(query.format)) ?? DEFAULTS.format,
+      schema: single(query.schema) ?? DEFAULTS.schema,
+      tools: single(query.tools) ?? DEFAULTS.tools,
     },
     prompt: single(query.prompt) ?? '',
     isBlind: single(query.blind) === '1',
@@ -48,6 +51,9 @@ export function writeAddress({ models, settings, prompt, isBlind }: Shared): Loc
     p: settings.topP === DEFAULTS.topP ? undefined : String(settings.topP),
     n: settings.maxTokens === DEFAULTS.maxTokens ? undefined : String(settings.maxTokens),
     seed: settings.seed === DEFAULTS.seed ? undefined : settings.seed === null ? 'none' : String(settings.seed),
+    format: settings.format === DEFAULTS.format ? undefined : settings.format,
+    schema: settings.schema || undefined,
+    tools: settings.tools || undefined,
     prompt: prompt || undefined,
     blind: isBlind ? '1' : undefined,
   }

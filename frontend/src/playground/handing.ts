@@ -3,12 +3,12 @@ import type { Router } from 'vue-router'
 
 import { isRecord } from '@/api/json'
 
-import type { Message } from './stream'
+import type { TextMessage } from './stream'
 
 export interface Handed {
   system: string
   /** Turns before the prompt, which all columns are given. */
-  context: Message[]
+  context: TextMessage[]
   prompt: string
 }
 
@@ -19,7 +19,7 @@ interface Turn {
 
 const ROLES = ['system', 'user', 'assistant'] as const
 
-function isRole(role: unknown): role is Message['role'] {
+function isRole(role: unknown): role is TextMessage['role'] {
   return ROLES.some((each) => each === role)
 }
 
@@ -30,7 +30,7 @@ export function handedOf(turns: readonly Turn[]): Handed | null {
   const prompt = kept.at(-1)?.text.trim() ?? ''
   if (prompt === '' || !kept.every(({ role }) => isRole(role))) return null
   const hasSystem = kept[0]?.role === 'system'
-  const context = kept.slice(hasSystem ? 1 : 0, -1).flatMap(({ role, text }): Message[] => (isRole(role) ? [{ role, content: text }] : []))
+  const context = kept.slice(hasSystem ? 1 : 0, -1).flatMap(({ role, text }): TextMessage[] => (isRole(role) ? [{ role, content: text }] : []))
   return { system: hasSystem ? (kept[0]?.text.trim() ?? '') : '', context, prompt }
 }
 
@@ -56,6 +56,6 @@ export function readHanded(state: unknown): Handed | null {
   if (typeof text !== 'string') return null
   const found: unknown = JSON.parse(text)
   if (!isRecord(found) || typeof found.prompt !== 'string' || typeof found.system !== 'string' || !Array.isArray(found.context)) return null
-  const context = found.context.flatMap((each): Message[] => (isRecord(each) && isRole(each.role) && typeof each.content === 'string' ? [{ role: each.role, content: each.content }] : []))
+  const context = found.context.flatMap((each): TextMessage[] => (isRecord(each) && isRole(each.role) && typeof each.content === 'string' ? [{ role: each.role, content: each.content }] : []))
   return { system: found.system, context, prompt: found.prompt }
 }

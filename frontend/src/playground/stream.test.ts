@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { shadeOf, spell } from './logprob'
-import { readEvent, readEvents } from './stream'
+import { type CallPiece, joinCalls, readEvent, readEvents } from './stream'
 
 function chunk(content: string, tokens: { token: string; logprob: number }[], ending: string | null = null): string {
   const told = tokens.map((token) => ({ ...token, top_logprobs: [token, { token: 'other', logprob: -3 }] }))
@@ -31,6 +31,23 @@ describe('a streamed answer', () => {
   it('shows the text where tokens spell something else', () => {
     expect(readEvent(chunk('é', [{ token: '\uFFFD', logprob: -1 }])).tokens.map(({ text }) => text)).toEqual(['é'])
     expect(readEvent(chunk('', [{ token: '<|im_end|>', logprob: -1 }])).tokens).toEqual([])
+  })
+
+  it('brings calls of tools piece by piece', () => {
+    const event = (...calls: unknown[]) => JSON.stringify({ choices: [{ delta: { tool_calls: calls }, finish_reason: null }] })
+    const pieces = [
+      event({ index: 0, id: 'call_a', function: { name: 'weather', arguments: '' } }),
+      event({ index: 0, function: { arguments: '{"city": ' } }, { index: 1, function: { name: 'time', arguments: '{}' } }),
+      event({ index: 0, function: { arguments: '"Oslo"}' } }),
+    ].flatMap((data): CallPiece[][] => [readEvent(data).calls])
+
+    const calls = pieces.reduce<ReturnType<typeof joinCalls>>(joinCalls, [])
+
+    expect(calls).toEqual([
+      { id: 'call_a', name: 'weather', arguments: '{"city": "Oslo"}' },
+      // One that came without an id still needs one: its result names it.
+      { id: 'call_1', name: 'time', arguments: '{}' },
+    ])
   })
 
   it('raises what the platform says went wrong in its middle', () => {

@@ -4,15 +4,38 @@ import { noteSilence } from '@/api/connection'
 import { ApiError, UNREACHABLE, UNREADABLE } from '@/api/errors'
 import { isRecord } from '@/api/json'
 
-import type { Settings, Token } from './types'
+import { partsOf } from './requestParts'
+import type { Settings, Token, ToolCall } from './types'
 
-export interface Message {
+export interface TextMessage {
   role: 'system' | 'user' | 'assistant'
   content: string
 }
 
+/** A turn of the model's that asks for calls. */
+export interface CallingMessage {
+  role: 'assistant'
+  content: string
+  tool_calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[]
+}
+
+/** What a call returned. */
+export interface ResultMessage {
+  role: 'tool'
+  tool_call_id: string
+  content: string
+}
+
+export type Message = TextMessage | CallingMessage | ResultMessage
+
+/** A call as a stream tells it: its name first, its arguments bit by bit. */
+export interface CallPiece extends ToolCall {
+  index: number
+}
+
 export interface Piece {
   tokens: Token[]
+  calls: CallPiece[]
   /** Why the answer ended, in the last piece. */
   ending: string | null
 }
@@ -35,20 +58,44 @@ function readToken(value: unknown): Token | null {
   return { text: value.token, logprob: typeof value.logprob === 'number' ? value.logprob : null, top }
 }
 
+function readCall(value: unknown, place: number): CallPiece | null {
+  if (!isRecord(value)) return null
+  const called = isRecord(value.function) ? value.function : {}
+  return {
+    index: typeof value.index === 'number' ? value.index : place,
+    id: typeof value.id === 'string' ? value.id : '',
+    name: typeof called.name === 'string' ? called.name : '',
+    arguments: typeof called.arguments === 'string' ? called.arguments : '',
+  }
+}
+
+/** Calls with one more piece. */
+export function joinCalls(calls: readonly ToolCall[], pieces: readonly CallPiece[]): ToolCall[] {
+  const joined = [...calls]
+  for (const { index, id, name, arguments: more } of pieces) {
+    const before = joined[index]
+    if (before === undefined) joined.push({ id: id || `call_${String(joined.length)}`, name, arguments: more })
+    else joined[index] = { id: before.id, name: before.name || name, arguments: before.arguments + more }
+  }
+  return joined
+}
+
 /** What one event brings; the text counts, and tokens describe it where they spell the same. */
 export function readEvent(data: string): Piece {
   const event: unknown = JSON.parse(data)
   if (isRecord(event) && event.error !== undefined) throw readError(503, event)
   const choices: unknown[] = isRecord(event) && Array.isArray(event.choices) ? event.choices : []
   const choice = choices[0]
-  if (!isRecord(choice)) return { tokens: [], ending: null }
+  if (!isRecord(choice)) return { tokens: [], calls: [], ending: null }
   const ending = typeof choice.finish_reason === 'string' ? choice.finish_reason : null
+  const called: unknown[] = isRecord(choice.delta) && Array.isArray(choice.delta.tool_calls) ? choice.delta.tool_calls : []
+  const calls = called.map(readCall).filter((call) => call !== null)
   const text = isRecord(choice.delta) && typeof choice.delta.content === 'string' ? choice.delta.content : ''
   const told: unknown[] = isRecord(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : []
   const tokens = told.map(readToken).filter((token) => token !== null)
-  if (tokens.map((token) => token.text).join('') === text) return { tokens, ending }
+  if (tokens.map((token) => token.text).join('') === text) return { tokens, calls, ending }
   // Half of a character, or a special token that is not shown: one token stands for what was written.
-  return { tokens: text === '' ? [] : [{ text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }], ending }
+  return { tokens: text === '' ? [] : [{ text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }], calls, ending }
 }
 
 /** The data of the events in a body, as they come. */
@@ -75,7 +122,7 @@ export async function* askModel(model: string, messages: readonly Message[], set
       method: 'POST',
       credentials: 'same-origin',
       headers: { ...CLIENT_HEADERS, 'content-type': 'application/json' },
-      body: JSON.stringify({ model, messages, temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), stream: true, logprobs: true, top_logprobs: ALTERNATIVES }),
+      body: JSON.stringify({ model, messages, temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), ...partsOf(settings), stream: true, logprobs: true, top_logprobs: ALTERNATIVES }),
       signal,
     })
   } catch (cause) {

@@ -15,17 +15,37 @@ export interface Token {
 
 export type AnswerState = 'loading' | 'writing' | 'done' | 'stopped' | 'failed'
 
-/** What a model said to one prompt. */
+/** A function that the model wants to be called; arguments are JSON, as far as the model wrote JSON. */
+export interface ToolCall {
+  id: string
+  name: string
+  arguments: string
+}
+
+/** What a model said, to a prompt or to the results of its calls. */
 export interface Answer {
   state: AnswerState
   tokens: Token[]
+  /** What stands there instead since it was edited by hand; null: what the model wrote. */
+  edited: string | null
+  /** JSON was asked for: shown as it is. */
+  isJson: boolean
+  calls: ToolCall[]
+  /** What the calls returned, one each, typed by hand; null until that was sent. */
+  results: string[] | null
   /** Why it failed, in the API's words; null while it has not. */
   problem: string | null
+  /** The API's word for that. */
+  problemCode: string | null
   /** "stop", "length" ...: why it ended. */
   ending: string | null
   /** From the request to the last token. */
   seconds: number | null
 }
+
+export const FORMATS = ['text', 'json', 'schema'] as const
+/** What an answer is to be: any text, any JSON object, or JSON by a schema. */
+export type Format = (typeof FORMATS)[number]
 
 export interface Settings {
   system: string
@@ -34,10 +54,24 @@ export interface Settings {
   maxTokens: number
   /** Null: another answer each time. */
   seed: number | null
+  format: Format
+  /** Of the format `schema`, as typed. */
+  schema: string
+  /** Functions that models may call, as typed; empty: none. */
+  tools: string
 }
 
-export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1 }
+export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1, format: 'text', schema: '', tools: '' }
 
-export function textOf(answer: Answer): string {
-  return answer.tokens.map(({ text }) => text).join('')
+export function newAnswer(isJson: boolean): Answer {
+  return { state: 'loading', tokens: [], edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }
+}
+
+export function textOf({ edited, tokens }: Pick<Answer, 'edited' | 'tokens'>): string {
+  return edited ?? tokens.map(({ text }) => text).join('')
+}
+
+/** Whether the model waits for what its calls return. */
+export function isWaiting({ state, calls, results }: Answer): boolean {
+  return state === 'done' && calls.length > 0 && results === null
 }

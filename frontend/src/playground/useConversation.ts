@@ -1,10 +1,10 @@
 /** What one column's model answered to the prompts that all columns share. */
-import { onScopeDispose, type Ref, reactive, watch } from 'vue'
+import { computed, onScopeDispose, type Ref, reactive, watch } from 'vue'
 
 import { type ApiError, asApiError } from '@/api/errors'
 
-import { askModel, type Message } from './stream'
-import { type Answer, type Endpoint, type Settings, textOf } from './types'
+import { askModel, joinCalls, type Message, type TextMessage } from './stream'
+import { type Answer, type Endpoint, isWaiting, newAnswer, type Settings, textOf } from './types'
 
 /** The API's word for a model that is still being loaded: it is asked again. */
 const STARTING = 'endpoint_starting'
@@ -15,23 +15,39 @@ interface Context {
   prompts: Ref<readonly string[]>
   settings: Ref<Settings>
   /** Turns before the first prompt. */
-  context: Ref<readonly Message[]>
+  context: Ref<readonly TextMessage[]>
   endpoint: Ref<Endpoint | undefined>
   start: (name: string) => Promise<void>
   explain: (error: ApiError) => string
 }
 
+/** An answer as requests name it, with the results of its calls. */
+function messagesOf(answer: Answer): Message[] {
+  const content = textOf(answer)
+  if (answer.calls.length === 0) return [{ role: 'assistant', content }]
+  const calls = answer.calls.map(({ id, name, arguments: given }) => ({ id, type: 'function' as const, function: { name, arguments: given } }))
+  const results = answer.calls.map(({ id }, at) => ({ role: 'tool' as const, tool_call_id: id, content: answer.results?.[at] ?? '' }))
+  return [{ role: 'assistant', content, tool_calls: calls }, ...results]
+}
+
+function isText(message: Message): message is TextMessage {
+  return message.role !== 'tool' && !('tool_calls' in message)
+}
+
 export function useConversation({ model, prompts, settings, context, endpoint, start, explain }: Context) {
-  const answers = reactive<Answer[]>([])
+  /** To each prompt an answer, or several: one after each time that calls of tools returned something. */
+  const turns = reactive<Answer[][]>([])
   let running: AbortController | null = null
 
-  function messagesUpTo(index: number): Message[] {
+  const isWriting = computed(() => turns.some((steps) => steps.some(({ state }) => state === 'loading' || state === 'writing')))
+  const isWaitingForResults = computed(() => turns.slice(0, prompts.value.length).some((steps) => steps.some(isWaiting)))
+
+  /** What the `step`th answer to a prompt is given. */
+  function messagesBefore(index: number, step: number): Message[] {
     const { system } = settings.value
-    const earlier = prompts.value.slice(0, index).flatMap((content, at): Message[] => {
-      const answer = answers[at]
-      return [{ role: 'user', content }, ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: textOf(answer) }])]
-    })
-    return [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...context.value, ...earlier, { role: 'user', content: prompts.value[index] ?? '' }]
+    const earlier = prompts.value.slice(0, index).flatMap((content, at): Message[] => [{ role: 'user', content }, ...(turns[at] ?? []).flatMap(messagesOf)])
+    const said = (turns[index] ?? []).slice(0, step).flatMap(messagesOf)
+    return [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...context.value, ...earlier, { role: 'user', content: prompts.value[index] ?? '' }, ...said]
   }
 
   /** Resolves when the model answers; the column shows meanwhile what its endpoint does. */
@@ -53,13 +69,14 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     })
   }
 
-  async function write(answer: Answer, index: number, signal: AbortSignal): Promise<void> {
+  async function write(answer: Answer, messages: readonly Message[], signal: AbortSignal): Promise<void> {
     await untilReady(signal)
     for (;;) {
       try {
-        for await (const piece of askModel(model.value, messagesUpTo(index), settings.value, signal)) {
+        for await (const piece of askModel(model.value, messages, settings.value, signal)) {
           answer.state = 'writing'
           answer.tokens.push(...piece.tokens)
+          if (piece.calls.length > 0) answer.calls = joinCalls(answer.calls, piece.calls)
           answer.ending = piece.ending ?? answer.ending
         }
         return
@@ -70,30 +87,74 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     }
   }
 
-  /** Answer a prompt; what was said to it and after it before is forgotten. */
-  async function answerTo(index: number): Promise<void> {
-    running?.abort()
-    const mine = new AbortController()
-    running = mine
-    answers.splice(index)
-    answers.push({ state: 'loading', tokens: [], problem: null, ending: null, seconds: null })
-    const answer = answers[index]
-    if (answer === undefined) return
+  /** Ask for one answer more to a prompt; whether it is whole and waits for nothing. */
+  async function step(index: number, mine: AbortController): Promise<boolean> {
+    const steps = turns[index] ?? []
+    const messages = messagesBefore(index, steps.length)
+    steps.push(newAnswer(settings.value.format !== 'text'))
+    const answer = steps.at(-1)
+    if (answer === undefined) return false
     const began = performance.now()
     try {
-      await write(answer, index, mine.signal)
+      await write(answer, messages, mine.signal)
       answer.state = 'done'
     } catch (cause) {
       if (cause instanceof DOMException && cause.name === 'AbortError') {
         answer.state = 'stopped'
       } else {
-        answer.problem = explain(asApiError(cause))
+        const error = asApiError(cause)
+        answer.problem = explain(error)
+        answer.problemCode = error.code
         answer.state = 'failed'
       }
     } finally {
       answer.seconds = (performance.now() - began) / 1000
-      if (running === mine) running = null
     }
+    return answer.state === 'done' && !isWaiting(answer)
+  }
+
+  /** Ask on from the `at`th answer to a prompt; what was said from there on before is forgotten. */
+  async function askFrom(index: number, at: number): Promise<void> {
+    running?.abort()
+    const mine = new AbortController()
+    running = mine
+    turns.splice(index + 1)
+    if (turns[index] === undefined) turns.push([])
+    turns[index]?.splice(at)
+    for (let now = index; now < prompts.value.length; now += 1) {
+      if (turns[now] === undefined) turns.push([])
+      if (!(await step(now, mine)) || mine.signal.aborted) break
+    }
+    if (running === mine) running = null
+  }
+
+  /** Answer a prompt, and those before it that have no answer yet. */
+  function answerTo(index: number): Promise<void> {
+    return askFrom(Math.min(index, turns.length), 0)
+  }
+
+  /** Ask once more for an answer that failed. */
+  function retry(index: number, at: number): Promise<void> {
+    return askFrom(index, at)
+  }
+
+  /** Tell what the calls of an answer returned; the model goes on from there. */
+  async function giveResults(index: number, at: number, results: readonly string[]): Promise<void> {
+    const answer = turns[index]?.[at]
+    if (answer === undefined) return
+    answer.results = [...results]
+    await askFrom(index, at + 1)
+  }
+
+  /** Put another text in the place of an answer; prompts after it are asked again. */
+  async function rewrite(index: number, at: number, text: string): Promise<void> {
+    const answer = turns[index]?.[at]
+    if (answer === undefined) return
+    halt()
+    Object.assign(answer, { edited: text, calls: [], results: null, state: 'done', problem: null, problemCode: null, ending: null })
+    turns[index]?.splice(at + 1)
+    turns.splice(index + 1)
+    if (index + 1 < prompts.value.length) await askFrom(index + 1, 0)
   }
 
   function halt(): void {
@@ -102,17 +163,27 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
 
   function clear(): void {
     halt()
-    answers.splice(0)
+    turns.splice(0)
   }
 
   watch(model, clear)
   onScopeDispose(halt)
-  /** The newest answer with what it was given; null while there is none that is whole. */
-  function newest(): { text: string; messages: Message[] } | null {
-    const index = prompts.value.length - 1
-    const answer = answers[index]
-    return answer?.state === 'done' ? { text: textOf(answer), messages: messagesUpTo(index) } : null
+
+  /** All that was said up to an answer, which is the last message. */
+  function saidUntil(index: number, at: number): Message[] {
+    const answer = turns[index]?.[at]
+    return answer === undefined ? [] : [...messagesBefore(index, at), ...messagesOf(answer).slice(0, 1)]
   }
 
-  return { answers, answerTo, halt, clear, newest }
+  /** The newest answer with what it was given; null while there is none that is whole, or tools had a part in it. */
+  function newest(): { text: string; messages: TextMessage[]; isEdited: boolean } | null {
+    const index = prompts.value.length - 1
+    const at = (turns[index]?.length ?? 0) - 1
+    const answer = turns[index]?.[at]
+    if (answer?.state !== 'done' || answer.calls.length > 0) return null
+    const messages = messagesBefore(index, at)
+    return messages.every(isText) ? { text: textOf(answer), messages, isEdited: answer.edited !== null } : null
+  }
+
+  return { turns, isWriting, isWaitingForResults, answerTo, retry, giveResults, rewrite, halt, clear, saidUntil, newest }
 }

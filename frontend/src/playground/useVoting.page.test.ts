@@ -61,4 +61,17 @@ describe('voting', () => {
     expect(voting.isComparable.value).toBe(false)
     end()
   })
+
+  it('is on what models wrote, not on what a person made of it', async () => {
+    const asked = vi.fn(() => answer(201, { id: 'vot_1' }))
+    answering('POST', asked)
+    const corrected = { ...part('sft', 1, '2'), voted: () => ({ ...part('sft', 1, '2').voted(), isEdited: true }) }
+    const { voting, end } = startVoting({ parts: shallowRef([part('base', 0, '3'), corrected]), prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(false) })
+
+    await voting.vote('b')
+
+    expect([voting.isComparable.value, voting.isEdited.value]).toEqual([true, true])
+    expect(asked).not.toHaveBeenCalled()
+    end()
+  })
 })

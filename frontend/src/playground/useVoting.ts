@@ -36,8 +36,10 @@ export function useVoting({ parts, prompts, settings, isBlind }: Context) {
   })
   const isComparable = computed(() => sides.value !== null && areComparable(...sides.value))
 
+  const isEdited = computed(() => sides.value?.some((side) => side.isEdited === true) ?? false)
+
   async function vote(verdict: Verdict): Promise<void> {
-    if (sides.value === null || !isComparable.value || given.value !== null || isBusy.value) return
+    if (sides.value === null || !isComparable.value || isEdited.value || given.value !== null || isBusy.value) return
     const [a, b] = sides.value
     await attempt(async () => {
       await sendVote({ a, b, verdict, isBlind: isBlind.value, settings: settings.value })
@@ -48,5 +50,5 @@ export function useVoting({ parts, prompts, settings, isBlind }: Context) {
 
   // Each answer is voted on once.
   watch(() => (sides.value === null ? null : JSON.stringify(sides.value)), () => (given.value = null))
-  return { sides, isComparable, isBusy, given, version, vote }
+  return { sides, isComparable, isEdited, isBusy, given, version, vote }
 }

@@ -2,7 +2,7 @@
 import { api, unwrap } from '@/api/client'
 import type { components } from '@/api/schema'
 
-import type { Message } from './stream'
+import type { TextMessage } from './stream'
 import type { Settings } from './types'
 
 export type Verdict = components['schemas']['VoteVerdict']
@@ -13,7 +13,9 @@ export type Vote = components['schemas']['VoteRead']
 export interface Voted {
   model: string
   text: string
-  messages: readonly Message[]
+  messages: readonly TextMessage[]
+  /** A person changed it: it says nothing of the model any more. */
+  isEdited?: boolean
 }
 
 export async function sendVote({ a, b, verdict, isBlind, settings }: { a: Voted; b: Voted; verdict: Verdict; isBlind: boolean; settings: Settings }): Promise<Vote> {

@@ -1,0 +1,154 @@
+import { NMessageProvider } from 'naive-ui'
+import { createPinia } from 'pinia'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { h, nextTick, reactive, ref } from 'vue'
+
+import { mount } from '@/testing/withSetup'
+
+import ModelColumn from './ModelColumn.vue'
+import { DEFAULTS, type Endpoint, type Settings } from './types'
+
+const READY = { id: 'ep_1', name: 'sft', state: 'ready', state_since: '2026-01-01T00:00:00Z', idle_timeout_s: 600, max_model_len: 512, failure: null, can_stop: true, sharing_refusal: null } as unknown as Endpoint
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
+
+interface Said {
+  content?: string
+  tool_calls?: unknown[]
+}
+
+/** Answers of the engine, one after the other; what was asked is kept. */
+function answeringChats(...deltas: (Said | { error: { message: string; code: string } })[]) {
+  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown }[] = []
+  vi.stubGlobal('fetch', (_: string, { body }: { body: string }) => {
+    asked.push(JSON.parse(body) as (typeof asked)[number])
+    const delta = deltas[asked.length - 1] ?? { content: 'more' }
+    if ('error' in delta) return Promise.resolve(new Response(JSON.stringify(delta), { status: 400 }))
+    const event = { choices: [{ delta, finish_reason: 'stop' }] }
+    return Promise.resolve(new Response(`data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`))
+  })
+  return asked
+}
+
+/** A column with its model loaded. */
+function show(prompts: string[], settings: Partial<Settings> = {}) {
+  const part = ref<InstanceType<typeof ModelColumn> | null>(null)
+  const saved: unknown[] = []
+  const props = reactive({ prompts, isColoured: false })
+  const done = (): Promise<void> => Promise.resolve()
+  const column = { setup: () => () => h(ModelColumn, {
+    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done,
+    onSave: (messages: unknown) => saved.push(messages),
+  }) }
+  const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))
+  const find = (name: string) => mounted.root.querySelector<HTMLElement>(`[data-test=${name}]`)
+  return { ...mounted, part, props, saved, find }
+}
+
+function type(field: HTMLElement | null | undefined, text: string): void {
+  const area = field instanceof HTMLTextAreaElement ? field : field?.querySelector('textarea')
+  if (area == null) throw new Error('there is no field')
+  area.value = text
+  area.dispatchEvent(new Event('input'))
+}
+
+async function until(check: () => boolean): Promise<void> {
+  await vi.waitFor(() => {
+    expect(check()).toBe(true)
+  })
+}
+
+const CALL = { content: '', tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }] }
+const TOOLS = [{ type: 'function', function: { name: 'weather' } }]
+
+describe('a column', () => {
+  it('shows calls of tools, sends what was typed as their results, and goes on', async () => {
+    const asked = answeringChats(CALL, { content: 'It is **cold**.' })
+    const { part, find, root, end } = show(['Weather in Oslo?'], { tools: JSON.stringify(TOOLS), format: 'json' })
+
+    await part.value?.answerTo(0)
+    await nextTick()
+    expect(asked[0]).toMatchObject({ tools: TOOLS, response_format: { type: 'json_object' } })
+    expect([find('call-name')?.textContent, find('call-arguments')?.textContent]).toEqual(['weather', '{\n  "city": "Oslo"\n}'])
+    expect([part.value?.isWaitingForResults, part.value?.isWriting]).toEqual([true, false])
+    type(find('result'), '-4 °C')
+    root.querySelector('form[data-test=calls]')?.dispatchEvent(new Event('submit'))
+    await until(() => find('answer') !== null)
+
+    expect(asked[1]?.messages).toEqual([
+      { role: 'user', content: 'Weather in Oslo?' },
+      { role: 'assistant', content: '', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }] },
+      { role: 'tool', tool_call_id: 'call_1', content: '-4 °C' },
+    ])
+    expect(part.value?.isWaitingForResults).toBe(false)
+    // A vote has plain texts only.
+    expect(part.value?.voted()).toBeNull()
+    end()
+  })
+
+  it('says what to do where a model has no tools', async () => {
+    answeringChats({ error: { message: "The chat template of 'sft' doesn't include tools.", code: 'tools_unsupported' } })
+    const { part, root, end } = show(['Hi'], { tools: JSON.stringify(TOOLS) })
+
+    await part.value?.answerTo(0)
+    await nextTick()
+
+    const said = root.querySelector('[role=alert]')?.textContent ?? ''
+    expect(said).toContain("doesn't include tools")
+    expect(said).toContain('clear the tools in the settings')
+    end()
+  })
+
+  it('draws answers as Markdown, JSON as it is, and tokens where they are coloured', async () => {
+    answeringChats({ content: 'It is **cold**.' }, { content: '{"a": "*b*"}' })
+    const first = show(['Hi'])
+    await first.part.value?.answerTo(0)
+    await until(() => first.find('answer')?.querySelector('strong')?.textContent === 'cold')
+    first.props.isColoured = true
+    await nextTick()
+    expect(first.find('answer')?.querySelector('strong')).toBeNull()
+    expect(first.find('answer')?.textContent).toBe('It is **cold**.')
+    first.end()
+
+    const json = show(['Hi'], { format: 'json' })
+    await json.part.value?.answerTo(0)
+    await until(() => json.find('answer')?.textContent === '{"a": "*b*"}')
+    json.end()
+  })
+
+  it('goes on from an answer that was edited, and asks later prompts again', async () => {
+    const asked = answeringChats({ content: '3' }, { content: 'Yes.' }, { content: 'Sure.' })
+    const { part, props, find, root, saved, end } = show(['1+1='])
+    await part.value?.answerTo(0)
+    props.prompts = ['1+1=', 'Sure?']
+    await nextTick()
+    await part.value?.answerTo(1)
+    await nextTick()
+
+    find('edit-answer')?.click()
+    await nextTick()
+    type(find('answer-draft'), '2')
+    root.querySelector('form')?.dispatchEvent(new Event('submit'))
+    await until(() => asked.length === 3 && part.value?.isWriting === false)
+
+    expect(asked[2]?.messages).toEqual([{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: 'Sure?' }])
+    await nextTick()
+    expect(root.textContent).toContain('Edited.')
+    root.querySelectorAll<HTMLElement>('[data-test=save-row]')[1]?.click()
+    expect(saved).toEqual([[{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: 'Sure?' }, { role: 'assistant', content: 'Sure.' }]])
+    end()
+  })
+
+  it('that was added in the middle of a conversation is asked from its beginning', async () => {
+    const asked = answeringChats({ content: '2' }, { content: 'Yes.' })
+    const { part, end } = show(['1+1=', 'Sure?'])
+
+    await part.value?.answerTo(1)
+
+    expect(asked.map(({ messages }) => messages.length)).toEqual([1, 3])
+    expect([part.value?.hasAnswer, part.value?.isWriting]).toEqual([true, false])
+    end()
+  })
+})

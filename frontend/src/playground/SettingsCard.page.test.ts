@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { h, nextTick, ref } from 'vue'
+
+import { mount } from '@/testing/withSetup'
+
+import SettingsCard from './SettingsCard.vue'
+import { DEFAULTS, type Settings } from './types'
+
+function show(changes: Partial<Settings>) {
+  const settings = ref<Settings>({ ...DEFAULTS, ...changes })
+  const page = { setup: () => () => h(SettingsCard, { modelValue: settings.value, 'onUpdate:modelValue': (changed: Settings) => (settings.value = changed) }) }
+  return { settings, ...mount(page) }
+}
+
+describe('the settings of the playground', () => {
+  it('say beside the field what is wrong with a schema', async () => {
+    const { settings, root, end } = show({ format: 'schema' })
+    const field = root.querySelector('[data-test=schema]')
+    const area = field?.querySelector('textarea')
+    expect(field?.querySelector('[data-test=problem]')?.textContent).toBe('Enter a JSON schema.')
+
+    if (area != null) area.value = '{"type": "object"}'
+    area?.dispatchEvent(new Event('input'))
+    await nextTick()
+
+    expect(settings.value.schema).toBe('{"type": "object"}')
+    expect(field?.querySelector('[data-test=problem]')?.textContent).toBe('')
+    expect(area?.getAttribute('aria-invalid')).toBe('false')
+    end()
+  })
+
+  it('name the tool that is wrong', () => {
+    const { root, end } = show({ tools: '[{"type": "function", "function": {"name": "the weather"}}]' })
+    const field = root.querySelector('[data-test=tools]')
+
+    expect(field?.querySelector('[data-test=problem]')?.textContent).toContain('The name of tool 1 must be')
+    expect(field?.querySelector('textarea')?.getAttribute('aria-invalid')).toBe('true')
+    expect(root.querySelector('[data-test=schema]')).toBeNull()
+    end()
+  })
+})

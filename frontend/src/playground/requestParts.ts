@@ -1,0 +1,76 @@
+/** Parts of a request that are typed as JSON: a schema of answers, and tools. They are read before anything is sent. */
+import { isRecord } from '@/api/json'
+
+import type { Settings } from './types'
+
+/** What is wrong with what was typed: a key below `playground.problem`, and what its text names. */
+export interface Problem {
+  key: 'notJson' | 'noSchema' | 'notAnObject' | 'notAList' | 'noTool' | 'toolType' | 'toolFunction' | 'toolName' | 'toolParameters' | 'toolTwice'
+  named: Record<string, string | number>
+}
+
+export type Read<T> = { value: T; problem: null } | { value: null; problem: Problem }
+
+/** As the API takes names of functions. */
+const NAME = /^[A-Za-z0-9_.-]{1,64}$/
+/** OpenAI's API asks for a name; nothing here depends on it. */
+const SCHEMA_NAME = 'answer'
+
+function fail(key: Problem['key'], named: Problem['named'] = {}): { value: null; problem: Problem } {
+  return { value: null, problem: { key, named } }
+}
+
+function readJson(text: string): Read<unknown> {
+  try {
+    return { value: JSON.parse(text) as unknown, problem: null }
+  } catch (cause) {
+    return fail('notJson', { reason: cause instanceof Error ? cause.message : String(cause) })
+  }
+}
+
+/** `response_format` of a request; null for plain text. */
+export function readFormat({ format, schema }: Pick<Settings, 'format' | 'schema'>): Read<object | null> {
+  if (format === 'text') return { value: null, problem: null }
+  if (format === 'json') return { value: { type: 'json_object' }, problem: null }
+  if (schema.trim() === '') return fail('noSchema')
+  const read = readJson(schema)
+  if (read.problem !== null) return read
+  if (!isRecord(read.value)) return fail('notAnObject')
+  return { value: { type: 'json_schema', json_schema: { name: SCHEMA_NAME, schema: read.value } }, problem: null }
+}
+
+/** What is wrong with one tool, the `n`th of the list. */
+function checkTool(tool: unknown, n: number): ReturnType<typeof fail> | null {
+  if (!isRecord(tool)) return fail('noTool', { n })
+  if (tool.type !== 'function') return fail('toolType', { n })
+  if (!isRecord(tool.function)) return fail('toolFunction', { n })
+  const { name, parameters } = tool.function
+  if (typeof name !== 'string' || !NAME.test(name)) return fail('toolName', { n })
+  if (parameters !== undefined && !isRecord(parameters)) return fail('toolParameters', { n, name })
+  return null
+}
+
+function nameOf(tool: unknown): string {
+  return isRecord(tool) && isRecord(tool.function) ? String(tool.function.name) : ''
+}
+
+/** `tools` of a request; null where none were typed. */
+export function readTools(text: string): Read<unknown[] | null> {
+  if (text.trim() === '') return { value: null, problem: null }
+  const read = readJson(text)
+  if (read.problem !== null) return read
+  if (!Array.isArray(read.value)) return fail('notAList')
+  const tools: unknown[] = read.value
+  for (const [index, tool] of tools.entries()) {
+    const problem = checkTool(tool, index + 1)
+    if (problem !== null) return problem
+    if (tools.slice(0, index).some((other) => nameOf(other) === nameOf(tool))) return fail('toolTwice', { n: index + 1, name: nameOf(tool) })
+  }
+  return { value: tools.length === 0 ? null : tools, problem: null }
+}
+
+/** The fields of a request that come of the settings' JSON; what cannot be read is not sent. */
+export function partsOf(settings: Settings): { response_format?: object; tools?: unknown[] } {
+  const [format, tools] = [readFormat(settings).value, readTools(settings.tools).value]
+  return { ...(format === null ? {} : { response_format: format }), ...(tools === null ? {} : { tools }) }
+}

@@ -32,7 +32,7 @@ from trellis_data.atomic_files import write_atomically
 from trellis_data.hashing import hash_file
 from trellis_recipes.environments import check_parameters
 
-from trellis_train.agents.half_characters import find_half_character
+from trellis_train.agents.surrogates import find_surrogate
 from trellis_train.sandbox.output import as_text
 
 #: By kind, the module that makes it. They load without torch.
@@ -121,7 +121,7 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
     started = time.monotonic()
     answer = _module(manifest.kind).call(folder, schema, arguments)
     return CallAnswer(
-        result=_without_half_characters(answer.result),
+        result=_without_surrogates(answer.result),
         result_count=answer.result_count,
         error=answer.error,
         duration_s=time.monotonic() - started,
@@ -129,10 +129,10 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
     )
 
 
-def _without_half_characters(result: Any) -> Any:
+def _without_surrogates(result: Any) -> Any:
     """The result without lone surrogates, which JSON can bring and no file can keep."""
     text = json.dumps(result, ensure_ascii=False)
-    return result if find_half_character(text) is None else json.loads(as_text(text))
+    return result if find_surrogate(text) is None else json.loads(as_text(text))
 
 
 def read_manifest(folder: Path) -> EnvironmentManifest:

@@ -9,7 +9,7 @@ from trellis_contracts.agents import ToolSchema
 
 from trellis_train.agents.argument_check import BadSchema, check_schema
 from trellis_train.agents.environments import BadRequest
-from trellis_train.agents.half_characters import find_half_character
+from trellis_train.agents.surrogates import find_surrogate
 
 MAX_TOOLS = 200
 INVALID = "tools_invalid"
@@ -67,7 +67,7 @@ def read_schema(entry: Any) -> ToolSchema:
     except BadSchema as error:
         raise BadRequest(f"{name}: its parameters are not a usable JSON Schema: {error}.") from error
     description = str(function.get("description") or "")
-    if fault := find_half_character([description, parameters]):
+    if fault := find_surrogate([description, parameters]):
         raise BadRequest(f"{name}: {fault}.")
     return ToolSchema(
         name=name,

@@ -14,7 +14,7 @@ from trellis_data.json_objects import BadLine, read_objects
 
 from trellis_train.agents.argument_check import find_argument_fault, plain_numbers
 from trellis_train.agents.environments import Answer, BadRequest
-from trellis_train.agents.half_characters import find_half_character
+from trellis_train.agents.surrogates import find_surrogate
 
 INVALID = "simulator_invalid"
 NOT_SIMULATED = "NOT_SIMULATED"
@@ -67,7 +67,7 @@ def join_faults(faults: list[str]) -> str:
 
 def _find_fault(row: Mapping[str, Any], tools: Mapping[str, ToolSchema]) -> str | None:
     tool, arguments = row.get("tool"), row.get("arguments")
-    if half := find_half_character(row):
+    if half := find_surrogate(row):
         return half
     if not isinstance(tool, str) or tool not in tools:
         return f"unknown tool {str(tool)[:80]!r}"

@@ -19,8 +19,8 @@ from trellis_recipes.data.tool_calls import BadCalls, offer_tools, read_call
 
 from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import BadRequest
-from trellis_train.agents.half_characters import find_half_character
 from trellis_train.agents.own_tools.simulator import join_faults
+from trellis_train.agents.surrogates import find_surrogate
 from trellis_train.agents.tooluse.formatting.formatter import format_dialog, task_type_of
 from trellis_train.agents.tooluse.formatting.hermes import as_function
 from trellis_train.agents.tooluse.formatting.task_types import BadDialog
@@ -74,7 +74,7 @@ class OwnRows:
         made: dict[str, list[Row]] = {}
         faults = []
         for place, (row, split) in enumerate(zip(given, splits, strict=True)):
-            if half := find_half_character(row):
+            if half := find_surrogate(row):
                 faults.append(f"row {place + 1}: {half}")
                 continue
             try:

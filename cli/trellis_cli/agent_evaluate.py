@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trellis_cli.agent_sources import TOOLS_FILE, find_data, find_model
+from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.local_job import platform_of_machine
 from trellis_cli.output import Json, err, out, print_json, print_table
@@ -30,7 +30,10 @@ METRIC_NAMES = {
 }
 
 Model = Annotated[
-    str, typer.Option("--model", "--base-model", help="Folder of the model, or of the run that produced it.")
+    str,
+    typer.Option(
+        "--model", "--base-model", help="Folder of the model or the run that produced it, or a Hub model."
+    ),
 ]
 Data = Annotated[
     str,
@@ -59,13 +62,16 @@ def evaluate(
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
     seed: Seed = 0,
+    split: Annotated[
+        str | None, typer.Option(help="Split of a folder or of agent_benchmark; default: test.")
+    ] = None,
     platform: Platform = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate tool use: selection, planning, steps, timing and results."""
     with tempfile.TemporaryDirectory() as scratch:
         given = find_data(data)
-        rows = locate_rows(given.path, given.split or "test", Path(scratch) / "rows")
+        rows = locate_rows(given.path, _choose_split(data, given, split), Path(scratch) / "rows")
         weights = find_model(model, scratch=Path(scratch) / "model")
         options = _options(weights, rows, limit=limit, max_tokens=max_tokens, seed=seed, platform=platform)
         options += ["--metrics", _metrics(metrics)] if metrics else []
@@ -116,6 +122,19 @@ def pairs(
         (found["pairs"], found["prompts"], found["same"], found["close"], f"{found['mean_margin']:.3f}")
     ])  # fmt: skip
     out.print(f"in {found['output']}", markup=False, highlight=False)
+
+
+def _choose_split(data: str, given: NamedData, split: str | None) -> str:
+    """The split that is measured; ``Problem`` where the data have another one or none."""
+    if split is not None and given.path.is_file():
+        raise Problem(
+            f"{data} is a file, which has no split {split}",
+            hint="leave out --split, or name a folder or agent_benchmark",
+            exit_code=ExitCode.USAGE,
+        )
+    if split is not None and given.split not in (None, split):
+        raise Problem(f"{data} names another split than {split}", exit_code=ExitCode.USAGE)
+    return split or given.split or "test"
 
 
 def _metrics(text: str) -> str:

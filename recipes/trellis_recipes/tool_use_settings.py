@@ -5,13 +5,13 @@ A YAML file holds any part of ``ToolUseSettings``; what it does not name stays a
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
 from trellis_contracts.recipe import Strict
 
-from trellis_recipes.quantized_keys import read_bits, refuse_bits
+from trellis_recipes.quantized_keys import BITS, read_bits, refuse_bits
 
 TaskName = Literal["tool_selection", "multi_step_planning", "timing_decision", "tool_retrieval"]
 Algorithm = Literal["dpo", "ppo", "grpo"]
@@ -246,8 +246,15 @@ class ToolUseSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``warmup``."""
-        return _rename(given, {"warmup": "warm_up"}) if isinstance(given, dict) else given
+        """``warmup``; what belongs into a part is an error that names the part."""
+        if not isinstance(given, dict):
+            return given
+        found = _rename(given, {"warmup": "warm_up"})
+        unknown = [key for key in found if key not in cls.model_fields]
+        told = {key: _explain_place(key) for key in unknown}
+        if any(told.values()):
+            raise ValueError("; ".join(told[key] or f"{key} is unknown" for key in unknown))
+        return found
 
     def base_model(self, preset: str | None = None) -> str:
         """The weights to begin with: those that were set, else the preset's, else the default."""
@@ -268,7 +275,8 @@ def load_settings(path: Path) -> ToolUseSettings:
         raise BadSettings(f"{path} is not YAML: {error}") from error
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(str(part) for part in each['loc']) or 'the file'}: {each['msg']}"
+            f"{'.'.join(str(part) for part in each['loc']) or 'the file'}: "
+            f"{each['msg'].removeprefix('Value error, ')}"
             for each in error.errors()
         )
         raise BadSettings(f"{path}: {wrong}") from error
@@ -296,6 +304,23 @@ def read_weights(text: str) -> dict[TaskName, float]:
         known = ", ".join(_default_weights())
         reason = error.errors()[0]["msg"]
         raise BadSettings(f"task weights: {reason} (kinds of tasks: {known})") from error
+
+
+def _explain_place(key: object) -> str | None:
+    """Where a key belongs that stands beside the parts; None for one that is in none of them."""
+    if not isinstance(key, str):
+        return None
+    if key in get_args(PresetName):
+        return (
+            f"{key} is a preset, chosen with 'preset: {key}'; settings that differ from it go into 'sft:', "
+            f"such as 'sft: {{base_model: {PRESET_MODELS[key]}, lora_r: 16}}'"
+        )
+    if key in {*SFTSettings.model_fields, *_SFT_NAMES, *BITS} or key.startswith(_LORA_PREFIX):
+        return f"{key} belongs into 'sft:', as 'sft: {{{_SFT_NAMES.get(key, key)}: ...}}'"
+    rl = key.removesuffix("_config")
+    if rl in RLSettings.model_fields:
+        return f"{key} belongs into 'rl:', as 'rl: {{{rl}: ...}}'"
+    return None
 
 
 def _rename(given: dict[Any, Any], names: dict[str, str]) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps, loads
@@ -35,6 +36,11 @@ class _Trainer:
 
     output_dir: Path
 
+    @property
+    def model(self) -> str:
+        """What was trained, for ``AgentTrainingEvaluator`` and other trainers: the folder of the run."""
+        return str(self.output_dir)
+
     def save_model(self, folder: Path | str) -> Path:
         """Write what was trained as whole weights into an empty folder; ``AgentTrainingFailed``."""
         _run(["export", str(self.output_dir), "--output", str(folder)])
@@ -66,6 +72,14 @@ class AgentSFTTrainer(_Trainer):
         ]
         options += ["--dev-data", str(dev_data)] if dev_data is not None else []
         return _train("sft", self.output_dir, options, parameters, sft=self.config)
+
+    def prepare_datasets(self) -> None:
+        """Do nothing but say so: ``train`` formats, selects and replays the rows."""
+        warnings.warn(
+            "prepare_datasets does nothing: train() selects and replays rows as the configuration says "
+            "(use_coreset_selection, use_online_continual)",
+            stacklevel=2,
+        )
 
 
 #: The trainer by its other name: an adapter is what it trains, unless ``lora_r`` is 0.
@@ -117,7 +131,7 @@ class AgentRLTrainer(_Trainer):
 
     def generate_preference_pairs(
         self,
-        prompts: Path | str = "agent_benchmark:train",
+        prompts: Path | str | Sequence[Mapping[str, Any]] = "agent_benchmark:train",
         num_samples: int = 4,
         *,
         output: Path | str | None = None,
@@ -126,12 +140,16 @@ class AgentRLTrainer(_Trainer):
     ) -> list[dict[str, Any]]:
         """Sample responses of the model to prompts with references, and pair the best with the worst.
 
+        ``prompts`` is a file, generated data, a name such as ``agent_benchmark:train``, or a list of rows;
+        ``ValueError`` for a list of texts, which have no reference to score by.
+
         Gives ``{prompt, chosen, rejected, chosen_score, rejected_score, margin, sample_id}``, and writes
         them to ``output``, which ``train`` takes. ``AgentTrainingFailed``.
         """
         with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
             target = Path(output) if output is not None else Path(folder) / "pairs.jsonl"
-            options = ["--model", self._require_model(), "--data", str(prompts), "--output", str(target)]
+            data = _place_rows(prompts, Path(folder) / "prompts.jsonl")
+            options = ["--model", self._require_model(), "--data", data, "--output", str(target)]
             options += ["--num-samples", str(num_samples), "--seed", str(seed)]
             options += ["--limit", str(limit)] if limit is not None else []
             if self.reward_model is not None:
@@ -148,6 +166,20 @@ class AgentRLTrainer(_Trainer):
         return self.sft_model
 
 
+def _place_rows(prompts: Path | str | Sequence[Mapping[str, Any]], target: Path) -> str:
+    """What ``--data`` names: what was given, or the file into which a list of rows was written."""
+    if isinstance(prompts, str | Path):
+        return str(prompts)
+    if not prompts or not all(isinstance(row, Mapping) and row.get("reward_model") for row in prompts):
+        raise ValueError(
+            "prompts: a text alone has no reference to score responses by; give rows of "
+            "{'prompt': [{'role': 'user', 'content': ...}], 'reward_model': {'ground_truth': ...}}, "
+            "a file of them, or 'agent_benchmark:train'"
+        )
+    target.write_text("".join(f"{dumps(dict(row))}\n" for row in prompts), encoding="utf-8")
+    return str(target)
+
+
 def _as_term(model: AgentRewardModel) -> dict[str, Any]:
     """The reward as a recipe's ``rewards`` hold it."""
     options = {f"weight_{name}": value for name, value in model.weights.items()}
@@ -156,27 +188,57 @@ def _as_term(model: AgentRewardModel) -> dict[str, Any]:
 
 
 class AgentTrainingEvaluator:
-    """Measures how well a model uses tools."""
+    """Measures how well a model uses tools.
 
-    def __init__(self, model: Path | str) -> None:
-        """``model`` is a folder of weights, or that of a run."""
-        self.model = str(model)
+    ``AgentTrainingEvaluator(model).evaluate(benchmark)``, or the other way round:
+    ``AgentTrainingEvaluator(benchmark).evaluate(model=model, split="test")``.
+    """
+
+    def __init__(self, model_or_benchmark: Path | str) -> None:
+        """A model is a folder of weights, that of a run, or one of the hub; a benchmark is a place or a name.
+
+        Which it is, ``evaluate`` tells. ``TypeError`` for an object that loads a benchmark.
+        """
+        if not isinstance(model_or_benchmark, str | Path):
+            raise TypeError(
+                "a benchmark is named, not loaded: 'agent_benchmark', a folder or a file, not an object of the "
+                f"type {type(model_or_benchmark).__name__}"
+            )
+        self._given = str(model_or_benchmark)
 
     def evaluate(
         self,
-        benchmark: Path | str = "agent_benchmark:test",
+        benchmark: Path | str | None = None,
         metrics: Sequence[str] | None = None,
         *,
+        model: Path | str | None = None,
+        split: str | None = None,
         limit: int | None = None,
         max_tokens: int = 512,
         seed: int = 0,
         output: Path | str | None = None,
     ) -> dict[str, dict[str, float]]:
-        """``{metric: {mean, std, count}}``; ``AgentTrainingFailed`` for a model or rows of no use."""
-        options = ["--model", self.model, "--data", str(benchmark)]
+        """``{metric: {mean, std, count}}``; ``AgentTrainingFailed`` for a model or rows of no use.
+
+        With ``model``, the evaluator was made for a benchmark. ``split`` is of a folder or of
+        ``agent_benchmark``; "test" unless the name has one.
+        """
+        measured, data = self._given, str(benchmark or "agent_benchmark:test")
+        if model is not None:
+            if benchmark is not None:
+                raise ValueError("benchmark is given twice: to AgentTrainingEvaluator and to evaluate")
+            if not isinstance(model, str | Path):
+                raise TypeError(
+                    f"model is a folder or a name, such as a trainer's .model, not of the type {type(model).__name__}"
+                )
+            measured, data = str(model), self._given
+        elif benchmark is None and split is not None:
+            data = "agent_benchmark"
+        options = ["--model", measured, "--data", data]
         options += ["--max-tokens", str(max_tokens), "--seed", str(seed)]
         for name, value in (
             ("--metrics", ",".join(metrics or ()) or None), ("--limit", limit), ("--output", output),
+            ("--split", split),
         ):  # fmt: skip
             options += [name, str(value)] if value is not None else []
         found: dict[str, dict[str, float]] = _run(["evaluate", *options])

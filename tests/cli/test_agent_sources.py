@@ -135,6 +135,34 @@ def test_a_file_of_settings_may_use_the_names_of_the_design(tmp_path: Path) -> N
         load_settings(file)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("development: {lora_r: 16}", "development is a preset, chosen with 'preset: development'"),
+        ("production: {base_model: x}", "such as 'sft: {base_model: Qwen/Qwen2.5-7B-Instruct, lora_r: 16}'"),
+        ("base_model: x", "base_model belongs into 'sft:', as 'sft: {base_model: ...}'"),
+        (
+            "num_epochs: 3\nlora_r: 8",
+            "num_epochs belongs into 'sft:', as 'sft: {epochs: ...}'; lora_r belongs",
+        ),
+        ("load_in_4bit: true", "load_in_4bit belongs into 'sft:'"),
+        ("dpo_config: {beta: 0.2}", "dpo_config belongs into 'rl:', as 'rl: {dpo: ...}'"),
+        ("algorithm: ppo", "algorithm belongs into 'rl:', as 'rl: {algorithm: ...}'"),
+        ("num_epochs: 3\ncooking: 1", "'sft: {epochs: ...}'; cooking is unknown"),
+        ("cooking: 1", "cooking: Extra inputs are not permitted"),
+    ],
+)
+def test_a_key_at_the_wrong_place_is_told_with_its_place(content: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(content)
+
+    with pytest.raises(BadSettings) as caught:
+        load_settings(file)
+
+    assert told in str(caught.value)
+    assert "Value error" not in str(caught.value)
+
+
 def test_a_warm_up_may_use_the_names_of_the_design(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(
@@ -240,3 +268,38 @@ def test_models_are_sampled_on_what_the_machine_has(
 
     (given,) = asked
     assert given[given.index("--platform") + 1] == machine
+
+
+@pytest.mark.parametrize(
+    ("data", "split", "found", "said"),
+    [
+        ("folder", None, "test", None),
+        ("folder", "dev", "dev", None),
+        ("rows.jsonl", None, "rows", None),
+        ("rows.jsonl", "dev", None, "is a file, which has no split dev"),
+        ("agent_benchmark:dev", "dev", "dev", None),
+        ("agent_benchmark:dev", "test", None, "names another split than test"),
+    ],
+)
+def test_the_split_that_is_measured_is_the_one_that_is_named(
+    data: str, split: str | None, found: str | None, said: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    model, measured = write_model(tmp_path / "model"), []
+    for place in ("folder/rl/dev.jsonl", "folder/rl/test.jsonl", "rows.jsonl"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(json.dumps(RL) + "\n")
+    (tmp_path / "folder" / "agent_tools.jsonl").touch()
+    monkeypatch.setenv("TRELLIS_AGENT_DATA", str(tmp_path / "folder"))
+    monkeypatch.setattr(agent_evaluate, "TOOLS_FILE", "none")
+    monkeypatch.setattr(agent_evaluate, "run_module", lambda _module, options: measured.append(options) or {})
+    given = data if ":" in data else str(tmp_path / data)
+    command = ["agent", "evaluate", "--model", str(model), "--data", given, "--json"]
+
+    done = RUNNER.invoke(app, [*command, *(["--split", split] if split else [])])
+
+    if said is not None:
+        assert said in str(done.exception)
+        return
+    assert done.exit_code == 0, done.exception
+    assert Path(measured[0][measured[0].index("--data") + 1]).stem == found

@@ -181,6 +181,53 @@ def test_reinforcement_needs_a_model_to_begin_with(commands: list[list[str]]) ->
     assert commands == []
 
 
+def test_an_evaluator_of_a_benchmark_is_given_the_model(commands: list[list[str]]) -> None:
+    evaluator = trellis.AgentTrainingEvaluator("agent_benchmark")
+    trainer = trellis.AgentRLTrainer(sft_model="out", output_dir="better")
+
+    found = evaluator.evaluate(model=trainer.model, split="dev")
+    trellis.AgentTrainingEvaluator("better").evaluate(split="dev")
+
+    assert found["overall"]["count"] == 3
+    for command in commands:
+        assert command[:5] == ["evaluate", "--model", "better", "--data", "agent_benchmark"]
+        assert command[-2:] == ["--split", "dev"]
+    with pytest.raises(ValueError, match="given twice"):
+        evaluator.evaluate("rows.jsonl", model="better")
+    with pytest.raises(TypeError, match=r"such as a trainer's \.model, not of the type object"):
+        evaluator.evaluate(model=object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a benchmark is named, not loaded"):
+        trellis.AgentTrainingEvaluator(object())  # type: ignore[arg-type]
+
+
+def test_pairs_of_rows_at_hand_and_why_texts_alone_make_none(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    run = trellis.agent_trainers._run
+    monkeypatch.setattr(
+        "trellis.agent_trainers._run",
+        lambda command: (
+            written.append(Path(command[command.index("--data") + 1]).read_text()) or run(command)
+        ),
+    )
+    trainer = trellis.AgentRLTrainer(sft_model="out")
+    prompt = [{"role": "user", "content": "To Oslo!"}]
+    rows = [{"prompt": prompt, "reward_model": {"ground_truth": "{}"}}] * 2
+
+    assert trainer.generate_preference_pairs(rows) == [PAIR]
+    assert [json.loads(line) for line in written[0].splitlines()] == rows
+    for texts in (["To Oslo!"], [{"prompt": prompt}], []):
+        with pytest.raises(ValueError, match="no reference to score responses by"):
+            trainer.generate_preference_pairs(texts)  # type: ignore[arg-type]
+
+
+def test_preparing_datasets_says_that_training_does_it(commands: list[list[str]]) -> None:
+    with pytest.warns(UserWarning, match=r"train\(\) selects and replays rows"):
+        trellis.AgentSFTTrainer(trellis.AgentSFTConfig(use_coreset_selection=True)).prepare_datasets()
+    assert commands == []
+
+
 @pytest.mark.slow
 def test_what_the_command_refuses_is_raised_in_its_words(tmp_path: Path) -> None:
     trainer = trellis.AgentSFTTrainer(trellis.AgentSFTConfig(base_model="base"), tmp_path / "out")

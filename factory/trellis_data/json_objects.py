@@ -6,9 +6,9 @@
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 
 class BadLine(ValueError):
@@ -28,7 +28,7 @@ def read_objects(path: Path) -> Iterator[dict[str, Any]]:
                 yield _read_line(line, f"line {number} of {path.name}")
 
 
-def _read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+def _read_lines(file: Iterable[bytes], name: str) -> Iterator[bytes]:
     try:
         yield from file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

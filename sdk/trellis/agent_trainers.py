@@ -201,8 +201,8 @@ class AgentTrainingEvaluator:
         """
         if not isinstance(model_or_benchmark, str | Path):
             raise TypeError(
-                "a benchmark is named, not loaded: 'agent_benchmark', a folder or a file, not an object of the "
-                f"type {type(model_or_benchmark).__name__}"
+                "a benchmark is named, not loaded: 'agent_benchmark', a folder or a file, not an object "
+                f"of the type {type(model_or_benchmark).__name__}"
             )
         self._given = str(model_or_benchmark)
 
@@ -229,7 +229,8 @@ class AgentTrainingEvaluator:
                 raise ValueError("benchmark is given twice: to AgentTrainingEvaluator and to evaluate")
             if not isinstance(model, str | Path):
                 raise TypeError(
-                    f"model is a folder or a name, such as a trainer's .model, not of the type {type(model).__name__}"
+                    "model is a folder or a name, such as a trainer's .model, "
+                    f"not of the type {type(model).__name__}"
                 )
             measured, data = str(model), self._given
         elif benchmark is None and split is not None:

@@ -1161,6 +1161,7 @@ class JobRead(TypedDict):
     recipe: str
     resources: trellis_api__jobs__schemas__ResourcesRead
     resume_step: int | None
+    resumes: list[Resume]
     seed: int
     started_at: str | None
     state: JobState
@@ -1812,6 +1813,13 @@ class Resources(TypedDict):
     """Resources of a job while it runs."""
 
     gpus: int
+
+
+class Resume(TypedDict):
+    """Where the curves of a job change over to another attempt."""
+
+    attempt: int
+    step: int
 
 
 class RewardFileRead(TypedDict):

@@ -34,6 +34,7 @@ from trellis_api.jobs.schemas import (
     NamedReference,
     Progress,
     ResourcesRead,
+    Resume,
 )
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
 from trellis_api.jobs.sorting import JobOrder, JobSort, decode_position, list_sorted
@@ -138,6 +139,7 @@ def present_all(
             sweep=names.sweep(job),
             group=job.group,
             resume_step=job.resume_step,
+            resumes=list_resumes(session, job=job) if has_detail else [],
             created_at=job.created_at,
             queued_at=job.queued_at,
             launched_at=job.launched_at,
@@ -169,6 +171,24 @@ def present_all(
         )
         for job in jobs
     ]
+
+
+def list_resumes(session: Session, *, job: Job) -> list[Resume]:
+    """Where attempts took over, oldest first; without those whose steps a later attempt did anew."""
+    if job.attempt < 2:
+        return []
+    steps = {row.path: row.step for row in repository.list_checkpoints(session, job_id=job.id)}
+    starts = {row.number: row.resume_from for row in repository.list_attempts(session, job_id=job.id)}
+    starts[job.attempt] = job.resume_from
+    kept: list[Resume] = []
+    for number, path in sorted(starts.items(), reverse=True):
+        # One that began anew replaced everything before it.
+        if number == 1 or path is None:
+            break
+        step = steps.get(path, job.resume_step if number == job.attempt else None)
+        if step is not None and (not kept or step < kept[-1].step):
+            kept.append(Resume(attempt=number, step=step))
+    return kept[::-1]
 
 
 def _cost(job: Job, *, earlier_s: float, price: SlotPrice | None) -> Cost | None:

@@ -301,6 +301,13 @@ class HeadlineMetric(BaseModel):
     best_step: int | None
 
 
+class Resume(BaseModel):
+    """Where the curves of a job change over to another attempt."""
+
+    attempt: int
+    step: int = Field(description="Step of the checkpoint that it continued from.")
+
+
 class JobRead(BaseModel):
     """A job."""
 
@@ -342,6 +349,10 @@ class JobRead(BaseModel):
     sweep: NamedReference | None = Field(description="The sweep that it belongs to.")
     group: str | None = Field(description="Group of related runs, such as the seeds of one trial.")
     resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
+    resumes: list[Resume] = Field(
+        description="All attempts that continued from a checkpoint and whose steps still stand, oldest first "
+        "(only when reading one job)."
+    )
     created_at: datetime
     queued_at: datetime
     launched_at: datetime | None

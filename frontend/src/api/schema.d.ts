@@ -8880,6 +8880,11 @@ export interface components {
              * @description Step of the checkpoint that this attempt continued from.
              */
             resume_step: number | null;
+            /**
+             * Resumes
+             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job).
+             */
+            resumes: components["schemas"]["Resume"][];
             /** Seed */
             seed: number;
             /** Started At */
@@ -11992,6 +11997,19 @@ export interface components {
              * @enum {string}
              */
             type: "json_schema";
+        };
+        /**
+         * Resume
+         * @description Where the curves of a job change over to another attempt.
+         */
+        Resume: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Step
+             * @description Step of the checkpoint that it continued from.
+             */
+            step: number;
         };
         /**
          * RewardFileCreate

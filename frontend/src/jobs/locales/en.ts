@@ -308,7 +308,7 @@ export default {
   },
   charts: {
     pattern: 'Filter metrics by regex, e.g. ^val/',
-    attempt: 'Attempt {number} resumes here',
+    attempt: 'Attempt {number}',
     smoothing: 'Smoothing',
     axis: 'X axis',
     step: 'Step',

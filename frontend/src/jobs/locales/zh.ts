@@ -307,7 +307,7 @@ export default {
   },
   charts: {
     pattern: '按模式查找指标，如 ^val/',
-    attempt: '第 {number} 次尝试由此继续',
+    attempt: '第 {number} 次尝试',
     smoothing: '平滑',
     axis: '横轴',
     step: '步',

@@ -892,10 +892,12 @@ class Failure(TypedDict):
     """Why a job did not succeed."""
 
     cause: str | None
+    changes: list[ParameterChange]
     exit_code: int | None
     hint: Text | None
     last_lines: list[str]
     reason: str
+    resume_helps: bool
 
 
 class FetchProgress(TypedDict):
@@ -1585,6 +1587,15 @@ class Parameter(TypedDict):
     title: Text
     type: Literal["int", "float", "bool", "str", "choice", "rewards", "environment", "workflow"]
     unit: NotRequired[str | None]
+
+
+class ParameterChange(TypedDict):
+    """A parameter's value in a job, and the one to try instead."""
+
+    current: int | float | bool | str | None
+    parameter: str
+    suggested: int | float | bool | str
+    title: Text
 
 
 class ParameterImportance(TypedDict):

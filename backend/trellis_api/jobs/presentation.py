@@ -21,6 +21,7 @@ from trellis_api.jobs.field_schemas import FieldValue
 from trellis_api.jobs.fields import JobField, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
+from trellis_api.jobs.remedies import helps_to_resume, suggest_changes
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import (
@@ -287,6 +288,8 @@ def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
         cause=job.cause,
         exit_code=job.exit_code,
         hint=find_hint(job.cause),
+        changes=suggest_changes(job),
+        resume_helps=helps_to_resume(job),
         last_lines=list(lines),
     )
 

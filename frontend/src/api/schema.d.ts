@@ -7270,6 +7270,11 @@ export interface components {
              * @description Code of a known cause, e.g. out_of_memory.
              */
             cause: string | null;
+            /**
+             * Changes
+             * @description Changes known to help, for a clone of the job.
+             */
+            changes: components["schemas"]["ParameterChange"][];
             /** Exit Code */
             exit_code: number | null;
             /** @description What to try, for a known cause. */
@@ -7281,6 +7286,11 @@ export interface components {
             last_lines: string[];
             /** Reason */
             reason: string;
+            /**
+             * Resume Helps
+             * @description Another attempt with the same settings may get further.
+             */
+            resume_helps: boolean;
         };
         /**
          * FetchProgress
@@ -10758,6 +10768,22 @@ export interface components {
             type: "int" | "float" | "bool" | "str" | "choice" | "rewards" | "environment" | "workflow";
             /** Unit */
             unit?: string | null;
+        };
+        /**
+         * ParameterChange
+         * @description A parameter's value in a job, and the one to try instead.
+         */
+        ParameterChange: {
+            /**
+             * Current
+             * @description Null where the platform chose it.
+             */
+            current: number | boolean | string | null;
+            /** Parameter */
+            parameter: string;
+            /** Suggested */
+            suggested: number | boolean | string;
+            title: components["schemas"]["Text"];
         };
         /**
          * ParameterField

@@ -3,7 +3,7 @@ import { nextTick } from 'vue'
 
 import { mount } from '@/testing/withSetup'
 
-const { get } = vi.hoisted(() => ({ get: vi.fn((_path: string, _options: { params: { query: { step?: number } } }) => ({ data: { items: [], total: 0, steps: {} } })) }))
+const { get } = vi.hoisted(() => ({ get: vi.fn<(path: string, options: { params: { query: { step?: number } } }) => unknown>(() => ({ data: { items: [], total: 0, steps: {} } })) }))
 vi.mock('@/api/client', () => ({ api: { GET: get }, unwrap: (answer: { data: unknown }) => Promise.resolve(answer.data) }))
 
 describe('the answers of compared runs', () => {

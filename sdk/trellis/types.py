@@ -893,10 +893,12 @@ class Failure(TypedDict):
     """Why a job did not succeed."""
 
     cause: str | None
+    changes: list[ParameterChange]
     exit_code: int | None
     hint: Text | None
     last_lines: list[str]
     reason: str
+    resume_helps: bool
 
 
 class FetchProgress(TypedDict):
@@ -1162,6 +1164,7 @@ class JobRead(TypedDict):
     recipe: str
     resources: trellis_api__jobs__schemas__ResourcesRead
     resume_step: int | None
+    resumes: list[Resume]
     seed: int
     started_at: str | None
     state: JobState
@@ -1587,6 +1590,15 @@ class Parameter(TypedDict):
     unit: NotRequired[str | None]
 
 
+class ParameterChange(TypedDict):
+    """A parameter's value in a job, and the one to try instead."""
+
+    current: int | float | bool | str | None
+    parameter: str
+    suggested: int | float | bool | str
+    title: Text
+
+
 class ParameterImportance(TypedDict):
     """Importance of a parameter for the objective."""
 
@@ -1813,6 +1825,13 @@ class Resources(TypedDict):
     """Resources of a job while it runs."""
 
     gpus: int
+
+
+class Resume(TypedDict):
+    """Where the curves of a job change over to another attempt."""
+
+    attempt: int
+    step: int
 
 
 class RewardFileRead(TypedDict):

@@ -22,9 +22,10 @@ _AT_LEAST = 2
 def check_disk(composition: Composition, request: ComposeRequest, settings: Settings) -> None:
     """Add to the composition what is wrong with the room for its checkpoints.
 
-    What stands in the way of an estimate is said with the memory's.
+    Other errors do not keep it from being said, as long as there is a configuration to
+    reckon with. What stands in the way of an estimate is said with the memory's.
     """
-    if composition.errors or not composition.config or request.architecture is None:
+    if not composition.config or request.architecture is None:
         return
     try:
         use = estimate_use(composition, request, request.architecture)

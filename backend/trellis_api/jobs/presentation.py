@@ -21,6 +21,7 @@ from trellis_api.jobs.field_schemas import FieldValue
 from trellis_api.jobs.fields import JobField, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
+from trellis_api.jobs.remedies import helps_to_resume, suggest_changes
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import (
@@ -34,6 +35,7 @@ from trellis_api.jobs.schemas import (
     NamedReference,
     Progress,
     ResourcesRead,
+    Resume,
 )
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
 from trellis_api.jobs.sorting import JobOrder, JobSort, decode_position, list_sorted
@@ -138,6 +140,7 @@ def present_all(
             sweep=names.sweep(job),
             group=job.group,
             resume_step=job.resume_step,
+            resumes=list_resumes(session, job=job) if has_detail else [],
             created_at=job.created_at,
             queued_at=job.queued_at,
             launched_at=job.launched_at,
@@ -169,6 +172,24 @@ def present_all(
         )
         for job in jobs
     ]
+
+
+def list_resumes(session: Session, *, job: Job) -> list[Resume]:
+    """Where attempts took over, oldest first; without those whose steps a later attempt did anew."""
+    if job.attempt < 2:
+        return []
+    steps = {row.path: row.step for row in repository.list_checkpoints(session, job_id=job.id)}
+    starts = {row.number: row.resume_from for row in repository.list_attempts(session, job_id=job.id)}
+    starts[job.attempt] = job.resume_from
+    kept: list[Resume] = []
+    for number, path in sorted(starts.items(), reverse=True):
+        # One that began anew replaced everything before it.
+        if number == 1 or path is None:
+            break
+        step = steps.get(path, job.resume_step if number == job.attempt else None)
+        if step is not None and (not kept or step < kept[-1].step):
+            kept.append(Resume(attempt=number, step=step))
+    return kept[::-1]
 
 
 def _cost(job: Job, *, earlier_s: float, price: SlotPrice | None) -> Cost | None:
@@ -267,6 +288,8 @@ def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
         cause=job.cause,
         exit_code=job.exit_code,
         hint=find_hint(job.cause),
+        changes=suggest_changes(job),
+        resume_helps=helps_to_resume(job),
         last_lines=list(lines),
     )
 

@@ -273,6 +273,15 @@ class Progress(BaseModel):
     fraction: float | None = Field(description="0 to 1; null while the number of steps is not known.")
 
 
+class ParameterChange(BaseModel):
+    """A parameter's value in a job, and the one to try instead."""
+
+    parameter: str
+    title: Text
+    current: int | float | bool | str | None = Field(description="Null where the platform chose it.")
+    suggested: int | float | bool | str
+
+
 class Failure(BaseModel):
     """Why a job did not succeed."""
 
@@ -280,6 +289,8 @@ class Failure(BaseModel):
     cause: str | None = Field(description="Code of a known cause, e.g. out_of_memory.")
     exit_code: int | None
     hint: Text | None = Field(description="What to try, for a known cause.")
+    changes: list[ParameterChange] = Field(description="Changes known to help, for a clone of the job.")
+    resume_helps: bool = Field(description="Another attempt with the same settings may get further.")
     last_lines: list[str] = Field(description="The last lines of output (only when reading one job).")
 
 
@@ -299,6 +310,13 @@ class HeadlineMetric(BaseModel):
     last_step: int
     best: float | None
     best_step: int | None
+
+
+class Resume(BaseModel):
+    """Where the curves of a job change over to another attempt."""
+
+    attempt: int
+    step: int = Field(description="Step of the checkpoint that it continued from.")
 
 
 class JobRead(BaseModel):
@@ -342,6 +360,10 @@ class JobRead(BaseModel):
     sweep: NamedReference | None = Field(description="The sweep that it belongs to.")
     group: str | None = Field(description="Group of related runs, such as the seeds of one trial.")
     resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
+    resumes: list[Resume] = Field(
+        description="All attempts that continued from a checkpoint and whose steps still stand, oldest first "
+        "(only when reading one job)."
+    )
     created_at: datetime
     queued_at: datetime
     launched_at: datetime | None

@@ -7314,6 +7314,11 @@ export interface components {
              * @description Code of a known cause, e.g. out_of_memory.
              */
             cause: string | null;
+            /**
+             * Changes
+             * @description Changes known to help, for a clone of the job.
+             */
+            changes: components["schemas"]["ParameterChange"][];
             /** Exit Code */
             exit_code: number | null;
             /** @description What to try, for a known cause. */
@@ -7325,6 +7330,11 @@ export interface components {
             last_lines: string[];
             /** Reason */
             reason: string;
+            /**
+             * Resume Helps
+             * @description Another attempt with the same settings may get further.
+             */
+            resume_helps: boolean;
         };
         /**
          * FetchProgress
@@ -8924,6 +8934,11 @@ export interface components {
              * @description Step of the checkpoint that this attempt continued from.
              */
             resume_step: number | null;
+            /**
+             * Resumes
+             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job).
+             */
+            resumes: components["schemas"]["Resume"][];
             /** Seed */
             seed: number;
             /** Started At */
@@ -10811,6 +10826,22 @@ export interface components {
             unit?: string | null;
         };
         /**
+         * ParameterChange
+         * @description A parameter's value in a job, and the one to try instead.
+         */
+        ParameterChange: {
+            /**
+             * Current
+             * @description Null where the platform chose it.
+             */
+            current: number | boolean | string | null;
+            /** Parameter */
+            parameter: string;
+            /** Suggested */
+            suggested: number | boolean | string;
+            title: components["schemas"]["Text"];
+        };
+        /**
          * ParameterField
          * @description A parameter, for `fields=parameters.NAME`.
          */
@@ -12048,6 +12079,19 @@ export interface components {
              * @enum {string}
              */
             type: "json_schema";
+        };
+        /**
+         * Resume
+         * @description Where the curves of a job change over to another attempt.
+         */
+        Resume: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Step
+             * @description Step of the checkpoint that it continued from.
+             */
+            step: number;
         };
         /**
          * RewardFileCreate

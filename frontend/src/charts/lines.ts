@@ -31,6 +31,17 @@ export interface ChartMark {
   isPlain?: boolean
 }
 
+/** Marks of one place share a line and a label, the gravest first: labels on each other could not be read. */
+export function joinMarks<Mark extends ChartMark & { x: number }>(marks: readonly Mark[]): Mark[] {
+  const weight = (mark: ChartMark) => (mark.isCritical ? 0 : mark.isPlain === true ? 2 : 1)
+  const places = new Map<number, Mark>()
+  for (const mark of [...marks].sort((a, b) => weight(a) - weight(b))) {
+    const first = places.get(mark.x)
+    places.set(mark.x, first === undefined ? mark : { ...first, label: `${first.label} · ${mark.label}` })
+  }
+  return [...places.values()]
+}
+
 /** Steps; training time since the start; tokens so far; the time of day. */
 export type XAxis = 'step' | 'time' | 'tokens' | 'wall'
 
@@ -40,6 +51,8 @@ export type Dot = [number, number | null]
 export interface DrawnLine {
   id: string
   label: string
+  /** The step of each point, where its place on the axis is not its step. */
+  steps: readonly number[] | null
   /** Every point as reported. */
   raw: Dot[]
   /** The same points smoothed, or null when smoothing is off. */
@@ -93,6 +106,7 @@ export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog:
   return {
     id: line.id,
     label: line.label,
+    steps: axis === 'step' || line.clock == null ? null : line.curve.steps,
     raw,
     smoothed,
     lonely: lonelyDots(smoothed ?? raw),

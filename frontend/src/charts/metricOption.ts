@@ -3,7 +3,7 @@ import type { Palette } from '@/theme/palettes'
 
 import type { ChartOption, SeriesOption } from './echarts'
 import { formatElapsedTick, formatMoment, formatStepTick, formatTick, type TimeUnit } from './format'
-import type { ChartMark, DrawnLine, XAxis } from './lines'
+import { type ChartMark, type DrawnLine, joinMarks, type XAxis } from './lines'
 
 export interface MetricOptionInput {
   lines: readonly DrawnLine[]
@@ -17,6 +17,8 @@ export interface MetricOptionInput {
   yRange?: readonly [number | null, number | null]
   /** Named at the top of the y axis. */
   unit: string | null
+  /** What the x axis counts, and in which unit. */
+  xTitle: string
   palette: Palette
   /** With their place on the x axis. */
   marks: readonly (ChartMark & { x: number })[]
@@ -83,10 +85,11 @@ function markSeries({ marks, palette }: MetricOptionInput): SeriesOption[] {
         symbolSize: 7,
         silent: true,
         animation: false,
-        label: { show: false },
-        data: marks.map((mark) => {
+        data: joinMarks(marks).map((mark) => {
           const color = mark.isPlain === true ? palette.inkFaint : mark.isCritical ? palette.failed : palette.stopping
-          return { name: mark.label, xAxis: mark.x, itemStyle: { color }, lineStyle: { color, width: 1.25, type: 'dashed' } }
+          // Along its line and beneath the edge: beside it, a label would cover the curve, and above it the unit.
+          const label = { show: true, formatter: () => mark.label, position: 'insideEndTop', color, fontSize: 10, distance: 3, width: 110, overflow: 'truncate' } as const
+          return { name: mark.label, xAxis: mark.x, itemStyle: { color }, lineStyle: { color, width: 1.25, type: 'dashed' }, label }
         }),
       },
     },
@@ -132,6 +135,10 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       axisTick: { show: false },
       splitLine: { show: false },
       splitNumber: 5,
+      name: input.xTitle,
+      nameLocation: 'middle',
+      nameGap: 22,
+      nameTextStyle: { color: palette.inkFaint, fontSize: 11 },
     },
     yAxis: [
       {

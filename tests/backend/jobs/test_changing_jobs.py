@@ -236,3 +236,27 @@ def test_a_failed_job_says_why(
     assert failure["hint"]["en"]
     assert failure["hint"]["zh"]
     assert failure["last_lines"] == lines[-20:]
+
+
+def test_a_job_says_where_its_attempts_took_over(
+    client: TestClient, database: Database, settings: Settings, make_launched: Callable[..., Any]
+) -> None:
+    job_id = make_launched().job_id
+    for step in (4, 8, 12):
+        add_checkpoint(database, settings, job_id, step)
+    starts = []
+    for number, step in enumerate((4, 12, 8), start=2):
+        with database.write() as session:
+            assert service.settle(session, job_id=job_id, attempt=number - 1, state=JobState.CRASHED)
+        resumed = client.post(f"/api/v1/jobs/{job_id}/resume", json={"checkpoint_step": step})
+        assert resumed.json()["resume_step"] == step
+        with database.write() as session:
+            assert service.claim_for_launch(session, job_id=job_id) is not None
+        starts.append(client.get(f"/api/v1/jobs/{job_id}").json()["resumes"])
+
+    # The fourth attempt went back behind the beginning of the third, whose steps are gone.
+    assert starts == [
+        [{"attempt": 2, "step": 4}],
+        [{"attempt": 2, "step": 4}, {"attempt": 3, "step": 12}],
+        [{"attempt": 2, "step": 4}, {"attempt": 4, "step": 8}],
+    ]

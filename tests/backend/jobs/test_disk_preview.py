@@ -94,3 +94,18 @@ def test_the_job_of_a_submission_has_the_preset_that_it_was_checked_with(
 
     assert answer.status_code == 201, answer.text
     assert answer.json()["preset"] == "cpu-tiny"
+
+
+def test_a_disk_that_is_too_small_is_told_beside_other_errors(
+    client: TestClient, model: Model, dataset: Dataset, leave: Callable[[int], None]
+) -> None:
+    request = request_for(model, dataset)
+    leave(checkpoint_bytes(client, request) - 1)
+
+    preview = client.post(
+        "/api/v1/jobs/preview", json=request_for(model, dataset, no_such_parameter=1)
+    ).json()
+
+    codes = [each["code"] for each in preview["errors"]]
+    assert "disk_too_small" in codes
+    assert len(codes) == 2

@@ -26,5 +26,10 @@ export default {
   radarSummary: '{run}: {scores}.',
   score: '{name} {value}',
   historySummary: '{run}: {count} scores; first {first} ({start}), last {last} ({end}).',
+  axis: { step: 'Step', time: 'Training time ({unit})', tokens: 'Tokens', wall: 'Time (local)' },
+  seconds: 's',
+  minutes: 'min',
+  hours: 'h',
+  markAt: '{label}, {place}.',
   mark: '{label}, at step {step}.',
 }

@@ -2,7 +2,7 @@
 import { isTerm } from '@/rewards/terms/terms'
 import type { RewardTerm } from '@/rewards/types'
 
-import type { DataFormat, Issue, Job, JobCreate, Parameter, Preset, Recipe } from '../types'
+import type { DataFormat, Issue, Job, JobCreate, Parameter, ParameterChange, Preset, Recipe } from '../types'
 import { emptyEvaluate, type EvaluateDraft, evaluateOfJob, toEvaluate } from './evaluating/draft'
 
 /** A list of rewards is the one value that is not plain. */
@@ -129,6 +129,11 @@ export function draftOfJob(job: Job, name: string): Draft {
     tags: [...job.tags],
     priority: job.priority,
   }
+}
+
+/** The same with what is suggested against a failure. */
+export function withChanges(draft: Draft, changes: readonly ParameterChange[]): Draft {
+  return { ...draft, params: { ...draft.params, ...Object.fromEntries(changes.map((change) => [change.parameter, change.suggested])) } }
 }
 
 /** The value of an override as typed: JSON where it is JSON, else text. */

@@ -10,10 +10,10 @@ import { readColumns } from '@/rewards/dryrun/address'
 import { readTerms } from '@/rewards/terms/terms'
 
 import { useRecipes } from '../shared/useRecipes'
-import type { Job, Recipe } from '../types'
+import type { Job, ParameterChange, Recipe } from '../types'
 import { carryOver, emptyParked } from './carry'
 import { copyOf } from './copyName'
-import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf } from './draft'
+import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf, withChanges } from './draft'
 import { setReading } from './fit/reading'
 import { readKept } from './kept'
 import { recipeForFormat } from './recipes/forData'
@@ -35,6 +35,8 @@ export function useLaunchDraft() {
   const kept = isAsked ? null : readKept()
   const draft = reactive<Draft>(kept?.draft ?? emptyDraft())
   const source = shallowRef<Job | null>(null)
+  /** What is suggested against the failure of the job that is copied. */
+  const changes = shallowRef<readonly ParameterChange[]>([])
   const sourceError = shallowRef<ApiError | null>(null)
   const isPrefilling = ref(false)
   const hasChosenPreset = ref(kept?.draft.preset != null)
@@ -50,7 +52,9 @@ export function useLaunchDraft() {
       const job = await unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: jobId } } }))
       source.value = job
       hasChosenPreset.value = job.preset !== null
-      Object.assign(draft, draftOfJob(job, t('jobs.launch.cloneName', copyOf(job.name), copyOf(job.name).number)))
+      changes.value = route.query.fix === '1' ? (job.failure?.changes ?? []) : []
+      const asked = draftOfJob(job, t('jobs.launch.cloneName', copyOf(job.name), copyOf(job.name).number))
+      Object.assign(draft, withChanges(asked, changes.value))
     } catch (cause) {
       sourceError.value = asApiError(cause)
     } finally {
@@ -183,5 +187,5 @@ export function useLaunchDraft() {
     return [draft.recipe === '' ? t('jobs.launch.job') : draft.recipe, dataset?.label].filter((part) => part !== undefined).join(' · ').slice(0, 200)
   })
 
-  return { draft, kept, recipe, catalogue, choices, slots, source, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
+  return { draft, kept, recipe, catalogue, choices, slots, source, changes, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
 }

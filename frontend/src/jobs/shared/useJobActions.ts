@@ -75,8 +75,9 @@ export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: 
   }
 
   /** Opens the form filled in like the job, so that something can be changed before the launch. */
-  function clone(job: Job): void {
-    void router.push({ name: 'launch', query: { clone: job.id } })
+  /** With `hasChanges`, the form holds what is suggested against the job's failure. */
+  function clone(job: Job, hasChanges = false): void {
+    void router.push({ name: 'launch', query: { clone: job.id, ...(hasChanges ? { fix: '1' } : {}) } })
   }
 
   return { busyId, stop, resume, remove, clone, edit }

@@ -160,6 +160,8 @@ export default {
     noPairsText: 'Evaluate checkpoints or exported models of both jobs on the same benchmark.',
     split: 'Prompts',
     splits: { validation: 'Validation', train: 'Training' },
+    atStep: 'At step',
+    newestStep: 'Newest step',
     noRollouts: 'No prompts in common',
     noRolloutsText: 'Only RL jobs have responses, and only prompts that every job answered at its latest step are shown.',
     score: 'Score {score}',

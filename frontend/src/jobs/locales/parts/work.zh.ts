@@ -160,6 +160,8 @@ export default {
     noPairsText: '请在同一基准上评测两个任务的检查点或导出的模型。',
     split: '哪些提示',
     splits: { validation: '验证', train: '训练' },
+    atStep: '步数',
+    newestStep: '最新一步',
     noRollouts: '没有共同的提示',
     noRolloutsText: '只有会采样回答的任务才有回答；仅显示所有任务在各自最新一步都回答过的提示。',
     score: '得分 {score}',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { isLearningRate, matchKeys, parseAxis, parseSmoothing } from './smoothing'
+import { isLearningRate, matchKeys, MAX_PATTERN, parseAxis, parseSmoothing } from './smoothing'
 
 describe('the settings of charts', () => {
   it('smooth by what was chosen last, and not at all where nothing was', () => {
@@ -14,11 +14,23 @@ describe('the settings of charts', () => {
     expect(['train/lr', 'actor/lr', 'learning_rate', 'lr'].every(isLearningRate)).toBe(true)
     expect(['train/loss', 'lrx', 'color'].some(isLearningRate)).toBe(false)
   })
-  it('find metrics by pattern, and by text where the pattern is no expression', () => {
+  it('find metrics by text with wildcards and anchors', () => {
     const keys = ['train/loss', 'val/loss', 'train/lr']
     expect(matchKeys(keys, '^train/')).toEqual(['train/loss', 'train/lr'])
     expect(matchKeys(keys, 'LOSS$')).toEqual(['train/loss', 'val/loss'])
     expect(matchKeys(['a(b', 'ab'], 'a(')).toEqual(['a(b'])
     expect(matchKeys(keys, ' ')).toEqual([])
+    expect(matchKeys(keys, '^*/loss$')).toEqual(['train/loss', 'val/loss'])
+    expect(matchKeys(keys, 'tr*l*r')).toEqual(['train/lr'])
+    expect(matchKeys(keys, '^loss')).toEqual([])
+    expect(matchKeys(['a/b/a/b', 'ab'], '^a*b$')).toEqual(['a/b/a/b', 'ab'])
+    expect(matchKeys(['aba'], 'ab*ba$')).toEqual([])
+  })
+  it('take no time over a pattern that a regular expression would take for ever for', () => {
+    const key = 'a'.repeat(40)
+    const startedAt = performance.now()
+    expect(matchKeys([key], '^(a+)+b$')).toEqual([])
+    expect(matchKeys([key], 'a'.repeat(MAX_PATTERN + 1))).toEqual([])
+    expect(performance.now() - startedAt).toBeLessThan(100)
   })
 })

@@ -26,17 +26,36 @@ export function isLearningRate(key: string): boolean {
   return LEARNING_RATE.test(key)
 }
 
-/** Metrics that a pattern finds: a regular expression where it is one, else a part of the key. */
-export function matchKeys(keys: readonly string[], pattern: string): string[] {
-  const wanted = pattern.trim()
-  if (wanted === '') return []
-  try {
-    const expression = new RegExp(wanted, 'i')
-    return keys.filter((key) => expression.test(key))
-  } catch (cause) {
-    if (!(cause instanceof SyntaxError)) throw cause
-    return keys.filter((key) => key.toLowerCase().includes(wanted.toLowerCase()))
+/** Longer than any metric's name. */
+export const MAX_PATTERN = 100
+
+/** Whether the parts between the stars stand in the key one after another: takes time in the key's length only. */
+function holdsInOrder(key: string, parts: readonly string[], isEndAnchored: boolean): boolean {
+  let from = 0
+  for (const [index, part] of parts.entries()) {
+    if (index === parts.length - 1 && isEndAnchored) return key.length - part.length >= from && key.endsWith(part)
+    const at = key.indexOf(part, from)
+    if (at < 0) return false
+    from = at + part.length
   }
+  return true
+}
+
+/**
+ * Metrics that a pattern finds: a part of the key, in which `*` stands for any text, `^` at its beginning for that of
+ * the key and `$` at its end for the key's. No regular expression: one from an address could keep the page busy for ever.
+ */
+export function matchKeys(keys: readonly string[], pattern: string): string[] {
+  const wanted = pattern.trim().toLowerCase()
+  if (wanted === '' || wanted.length > MAX_PATTERN) return []
+  const isStart = wanted.startsWith('^')
+  const isEnd = wanted.endsWith('$')
+  const parts = wanted.slice(isStart ? 1 : 0, isEnd ? -1 : undefined).split('*')
+  return keys.filter((key) => {
+    const lower = key.toLowerCase()
+    const first = parts[0] ?? ''
+    return (!isStart || lower.startsWith(first)) && holdsInOrder(lower, parts, isEnd)
+  })
 }
 
 function inAddress<T extends string | number>(name: string, key: string, parse: (text: string | null) => T): WritableComputedRef<T> {

@@ -1,4 +1,4 @@
-"""The pages of the data factory on a phone: nothing is wider than the screen."""
+"""Pages of the data factory, the registry and the playground on a phone: nothing is wider than the screen."""
 
 import json
 from collections.abc import Iterator
@@ -84,6 +84,20 @@ def test_no_page_of_the_data_factory_is_wider_than_a_phone(
         f"/pipelines/new?dataset={dataset['id']}&steps={steps}",
         f"/pipelines/runs/{run}",
         "/pipelines?tab=runs",
+    ]
+
+    too_wide = {path: found for path in paths if (found := _beyond(logged_in, dashboard.url + path))}
+
+    assert too_wide == {}
+
+
+def test_the_registry_and_the_playground_are_no_wider_than_a_phone(logged_in: Page, dashboard: Any) -> None:
+    logged_in.set_viewport_size(PHONE)
+    tools = json.dumps([{"type": "function", "function": {"name": LONG_WORD}}])
+    paths = [
+        "/registry",
+        "/playground",
+        f"/playground?m={LONG_WORD}&m=base&format=schema&schema={LONG_WORD}&tools={tools}&prompt={LONG_WORD}",
     ]
 
     too_wide = {path: found for path in paths if (found := _beyond(logged_in, dashboard.url + path))}

@@ -1,4 +1,4 @@
-"""Two models are compared without their names, the better answer is chosen, and votes become rows."""
+"""Two models are compared blindly, the better answer is chosen; votes and conversations become rows."""
 
 import json
 import struct
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
+from trellis_testing.accessibility import check
 
 pytestmark = pytest.mark.browser
 ANSWERS = {"base": "3", "trained": "2"}
@@ -113,3 +114,55 @@ def test_votes_become_a_dataset_of_pairs_whose_prompts_are_asked_again(
     page.reload()
     page.get_by_role("button", name="Ask in the playground").first.click()
     expect(page.get_by_label("Prompt for all columns")).to_have_value("1+1=")
+
+
+CALL = {"index": 0, "id": "call_1", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+TOOLS = json.dumps([{"type": "function", "function": {"name": "weather"}}])
+
+
+def _answer_with_tools(route: Route) -> None:
+    """A call first, and an answer once its result is there."""
+    messages = json.loads(route.request.post_data or "{}")["messages"]
+    answered = {"content": f"# Oslo\n\n- it is **{messages[-1]['content']}** cold"}
+    delta = answered if messages[-1]["role"] == "tool" else {"tool_calls": [CALL]}
+    event = {"choices": [{"delta": delta, "finish_reason": "stop"}]}
+    body = f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n"
+    route.fulfill(status=200, content_type="text/event-stream", body=body)
+
+
+def test_a_conversation_with_tools_is_corrected_and_becomes_a_row(
+    page_with_engines: Page, dashboard, call_api
+) -> None:
+    page = page_with_engines
+    page.route("**/v1/chat/completions", _answer_with_tools)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{dashboard.url}/playground?m=base&tools={TOOLS}")
+    page.get_by_label("Prompt for all columns").fill("Weather in Oslo?")
+    page.get_by_label("Prompt for all columns").press("Control+Enter")
+
+    page.get_by_label("Result of weather", exact=True).fill("-4")
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    page.get_by_label("Result of weather", exact=True).press("Control+Enter")
+    expect(page.get_by_role("heading", name="Oslo", exact=True)).to_be_visible()
+    assert check(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_role("button", name="Edit answer").last.click()
+    page.get_by_label("Answer", exact=True).fill("Very cold.")
+    page.get_by_label("Answer", exact=True).press("Control+Enter")
+    expect(page.get_by_text("Edited.")).to_be_visible()
+    page.get_by_role("button", name="Save as row…").last.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("typed in the playground")
+    assert check(page) == []
+    dialog.get_by_role("button", name="Save", exact=True).click()
+
+    expect(page.get_by_text("Saved to typed in the playground.")).to_be_visible()
+    (dataset,) = call_api("GET", "/datasets?text=typed%20in%20the%20playground")["items"]
+    while dataset["state"] == "creating":
+        page.wait_for_timeout(200)
+        dataset = call_api("GET", f"/datasets/{dataset['id']}")
+    (row,) = call_api("GET", f"/datasets/{dataset['id']}/rows")["rows"]
+    assert dataset["format"] == "messages"
+    said = [(each["role"], each["content"]) for each in row["messages"]]
+    assert said[2:] == [("tool", "-4"), ("assistant", "Very cold.")]
+    assert json.loads(row["tools"]) == json.loads(TOOLS)

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 VIEWS = (
     *("", "jobs/compare", "sweeps", "job-pipelines", "datasets", "pipelines", "pipelines?tab=runs"),
     *("models", "rewards", "rewards?tab=files", "environments", "workflows", "reports", "nowhere"),
+    *("registry", "playground", "playground?format=schema&tools=[&m=base&m=trained"),
     *(
         "evaluations",
         "evaluations/benchmarks",

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 import ray
-from trellis_train.hooks.engine_loads import Sample, cut_loads, describe_loads, measure_loads, take_loads
+from trellis_train.hooks.engine_loads import (
+    Sample,
+    cut_loads,
+    describe_loads,
+    end_loads,
+    measure_loads,
+    take_loads,
+)
 
 #: It validates before the step that begins at 100, then runs 4 requests, queues 2 more, and is done at 110.
 SAMPLES: list[Sample] = [
@@ -38,6 +45,13 @@ def test_metrics_are_means_over_the_time_in_which_engines_work() -> None:
         "rollout_engine/queued_fraction": 0.5,
         "rollout_engine/kv_cache_use/max": 0.5,
     }
+
+
+def test_the_time_of_an_engine_that_still_works_ends_with_the_cut() -> None:
+    (ended,) = end_loads([SAMPLES], 108.0)
+
+    assert ended == [*SAMPLES[:4], (108.0, 4, 2, 0.5)]
+    assert end_loads([[], SAMPLES[2:]], 101.0) == [[], []]
 
 
 @pytest.mark.parametrize("loads", [[], [[]], [[(1.0, 0, 0, 0.0), (5.0, 0, 0, 0.0)]]])

@@ -1,6 +1,7 @@
 """A trainer with our hooks: what it reports, and how it leaves when asked."""
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,6 +125,29 @@ def test_a_step_tells_what_its_time_went_into_and_how_long_responses_took(
     assert [span["phase"] for span in event["lanes"][0]["spans"]] == ["gen"]
     assert event["responses"][0]["tokens"] == 5
     assert trainer.metrics[0]["response_time_s/max"] == pytest.approx(0.3, abs=1e-4)
+
+
+def test_the_validation_after_a_step_is_in_its_timeline_and_not_in_its_engine_metrics(
+    attempt_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Validates(FakeTrainer):
+        def on_step_end(self) -> None:
+            self.timing_raw = {}
+            begun = self._timings.started_at = time.time() - 10
+            self._timings.spans = [("gen", begun, begun + 4), ("testing", begun + 6, begun + 10)]
+            taken = [(1, 2, 0, 0.25), (3, 0, 0, 0.0), (7, 8, 8, 1.0), (9, 0, 0, 0.0)]
+            loads = [(begun + after, *sample) for after, *sample in taken]
+            monkeypatch.setattr(hooks, "take_loads", lambda _: [loads])
+
+    trainer = make_trainer(attempt_dir, Validates)
+    trainer.run(total=1)
+
+    (event,) = read_events(attempt_dir, "timeline")
+    assert [span["phase"] for span in event["lanes"][0]["spans"]] == ["gen", "testing"]
+    assert event["engines"][0]["running"] == [2, 0, 8, 0]
+    assert trainer.metrics[0]["rollout_engine/running/mean"] == 2.0
+    assert trainer.metrics[0]["rollout_engine/waiting/mean"] == 0.0
+    assert trainer.metrics[0]["rollout_engine/kv_cache_use/max"] == 0.25
 
 
 @pytest.mark.parametrize("name", ["collect_signals", "measure_groups", "measure_hacking"])

@@ -36,6 +36,12 @@ def cut_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[list[Samp
     return cut
 
 
+def end_loads(loads: Sequence[Sequence[Sample]], end: float) -> list[list[Sample]]:
+    """The samples until ``end``, with what each engine was at then; after it, it validates."""
+    kept = [[sample for sample in samples if sample[0] < end] for samples in loads]
+    return [[*samples, (end, *samples[-1][1:])] if samples else [] for samples in kept]
+
+
 def describe_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[EngineLoad]:
     """The samples of each engine for the timeline of the step that began at ``begin``."""
     found = []

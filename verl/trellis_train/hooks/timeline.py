@@ -31,6 +31,8 @@ RANK_LANE = "rank"
 PREFIX = "timing_s/"
 #: Holds all other phases.
 STEP = "step"
+#: The validation after a step, as verl names it.
+TESTING = "testing"
 #: Between two phases: data are loaded, metrics are written.
 BETWEEN = "between"
 #: (phase, start, end), in seconds since 1970.

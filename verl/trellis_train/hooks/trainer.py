@@ -12,7 +12,7 @@ from trellis_contracts.events import Phase, ProgressEvent, Split
 from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.engine_loads import Sample, cut_loads, measure_loads, take_loads
+from trellis_train.hooks.engine_loads import Sample, cut_loads, end_loads, measure_loads, take_loads
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.group_metrics import measure_groups
 from trellis_train.hooks.hacking_signals import measure_hacking
@@ -22,7 +22,7 @@ from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, Signals, collect_signals
 from trellis_train.hooks.step_responses import StepResponses, read_step
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.hooks.timeline import Timings, describe_step, is_due, measure_responses
+from trellis_train.hooks.timeline import TESTING, Timings, describe_step, is_due, measure_responses
 from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
@@ -125,7 +125,11 @@ class _ReportingTrainer:
             )
             if event is not None:
                 self.spool.write(event)
-        return measure_responses([(start, end) for _, start, end, _ in measured]) | measure_loads(loads)
+        # verl validates before it computes the metrics of the step.
+        spans = [] if timings is None else timings.spans
+        validated_at = [start for phase, start, _ in spans if phase == TESTING]
+        trained = end_loads(loads, validated_at[0]) if validated_at else loads
+        return measure_responses([(start, end) for _, start, end, _ in measured]) | measure_loads(trained)
 
     # -- where verl calls ------------------------------------------------------------------
 

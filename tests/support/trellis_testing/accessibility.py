@@ -8,6 +8,9 @@ from playwright.sync_api import Page, expect
 
 _AXE = Path(__file__).parents[3] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 THEMES = ("light", "dark")
+#: Whatever ends has ended; what turns for ever may turn.
+_RESTS = """() => document.getAnimations().every((each) =>
+  each.playState !== 'running' || each.effect?.getComputedTiming().iterations === Infinity)"""
 _RUN = "() => axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations)"
 
 
@@ -30,6 +33,8 @@ def find_violations(page: Page, addresses: Iterable[str]) -> dict[str, list[str]
 
 def check(page: Page) -> list[str]:
     """The broken rules of the view as it stands, each with its first places."""
+    # Colours in the middle of a transition are nobody's.
+    page.wait_for_function(_RESTS)
     page.evaluate(_AXE.read_text(encoding="utf-8"))  # beside the page's own rules for scripts
     return [_describe(violation) for violation in page.evaluate(_RUN)]
 

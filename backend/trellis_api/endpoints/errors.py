@@ -58,6 +58,13 @@ class EndpointFailed(DomainError):
     code = "endpoint_failed"
 
 
+class EndpointStopped(DomainError):
+    """Somebody stopped the endpoint while a request waited for its model."""
+
+    status = 503
+    code = "endpoint_stopped"
+
+
 class EngineLost(DomainError):
     """The engine went away while it worked on the request."""
 

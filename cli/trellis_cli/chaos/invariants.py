@@ -19,7 +19,9 @@ FROZEN_SETTLED_WITHIN_S = 120.0
 ENDPOINT_SETTLED_WITHIN_S = 60.0
 ENDPOINT_ANSWERS_WITHIN_S = 240.0
 #: Errors that say how an endpoint stands.
-CLEAR_ERRORS = frozenset({"endpoint_starting", "endpoint_failed", "engine_lost", "engine_silent"})
+CLEAR_ERRORS = frozenset(
+    {"endpoint_starting", "endpoint_stopped", "endpoint_failed", "engine_lost", "engine_silent"}
+)
 _SHOWN = 3
 
 

@@ -508,7 +508,7 @@ def test_a_stop_while_the_model_is_loading_is_not_undone_by_a_request_that_waits
         life.end(endpoint, JobState.STOPPED)
         answer = asked.result()
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_starting")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "endpoint_stopped")
     assert "stopped while it was loading" in answer.json()["error"]["message"]
     assert client.get(f"/api/v1/endpoints/{endpoint['id']}").json()["state"] == "stopped"
 

@@ -23,6 +23,7 @@ from trellis_api.endpoints import repository, service
 from trellis_api.endpoints.errors import (
     EndpointFailed,
     EndpointNotReady,
+    EndpointStopped,
     EndpointStopping,
     TooManyRequests,
 )
@@ -122,8 +123,8 @@ class Engines:
         """The engine of a model or checkpoint, started where needed.
 
         Raises ``ModelUnknown``, ``WrongModelKind`` for an encoder that shall write or a writer that shall
-        embed, what stands against serving it, ``EndpointFailed`` with the cause, or, after
-        ``TRELLIS_ENDPOINT_WAIT_S``, ``EndpointNotReady``.
+        embed, what stands against serving it, ``EndpointFailed`` with the cause, ``EndpointStopped``, or,
+        after ``TRELLIS_ENDPOINT_WAIT_S``, ``EndpointNotReady``.
         """
         deadline = time.monotonic() + self._settings.endpoint_wait_s
         asked_attempt: int | None = None
@@ -179,7 +180,7 @@ class Engines:
             if state is EndpointState.FAILED:
                 _refuse_restart(engine or pair[0], pair[1], name=name, asked_attempt=asked_attempt)
             if state is EndpointState.STOPPED and pair[1].attempt == asked_attempt:
-                raise EndpointNotReady(f"The endpoint for '{name}' was stopped while it was loading.")
+                raise EndpointStopped(f"The endpoint for '{name}' was stopped while it was loading.")
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
         with self._database.write() as session:

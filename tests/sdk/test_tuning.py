@@ -53,7 +53,7 @@ def test_without_the_engine_the_command_that_installs_it_is_named(
         return None if name == "vllm" else importlib.util.find_spec(name)
 
     monkeypatch.setattr(tuning, "find_spec", hide)
-    with pytest.raises(ImportError, match=r'pip install "trellis-platform\[train\]"'):
+    with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
         trellis.tune("no function", config)  # type: ignore[arg-type]
 
 

@@ -80,7 +80,7 @@ def test_a_row_of_no_use_is_named_with_its_field(tmp_path, order, rows, message)
         ("test.jsonl", b'{"question": 1\n', "line 1 of test.jsonl is not JSON"),
         ("test.jsonl", b"[1]\n", "line 1 of test.jsonl is not an object"),
         ("test.jsonl", b"\xff\xfe\n", "line 1 of test.jsonl is not JSON"),
-        ("test.jsonl.gz", b"not compressed", "test.jsonl.gz cannot be read"),
+        ("test.jsonl.gz", b"not compressed", "test.jsonl.gz is damaged or incomplete"),
         ("test.parquet", b"PAR1 no", "test.parquet cannot be read"),
         ("test.csv", b"a,b", "test.csv is neither"),
     ],

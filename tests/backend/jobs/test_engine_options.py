@@ -99,6 +99,8 @@ def test_every_free_form_object_of_a_request_is_known(client: TestClient) -> Non
         "FunctionTool.parameters",
         "JsonSchema.schema",
         "ResponseSchema.schema",
+        # Written into a row of a dataset, as text.
+        "ConversationRow.tools",
         # Told by a run about itself.
         "ManifestEvent.manifest",
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from trellis_api.core.columns import utc_now
-from trellis_api.evaluations import ranking
+from trellis_api.evaluations import history
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations.models import Evaluation
 from trellis_api.evaluations.orders import EvaluationRequest
@@ -204,7 +204,7 @@ def test_what_nobody_foresaw_fails_one_report(
 ) -> None:
     platform = install()
     report_id = ask(platform, add_evaluation(platform, 0, (1.0,)))
-    monkeypatch.setattr(ranking, "read_history", lambda *_args, **_rest: 1 / 0)
+    monkeypatch.setattr(history, "read_history", lambda *_args, **_rest: 1 / 0)
 
     write_reports()
 

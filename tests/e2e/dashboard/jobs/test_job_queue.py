@@ -15,7 +15,7 @@ def test_queued_jobs_are_moved_by_mouse_and_keyboard(logged_in: Page, dashboard,
 
     logged_in.get_by_role("button", name="Move third to the top").click()
     expect(names).to_have_text(["third", "first", "second"])
-    expect(logged_in.get_by_role("status").filter(has_text="third is now #1 in queue")).to_have_count(1)
+    expect(logged_in.get_by_role("status").filter(has_text="third is now #1 in the queue")).to_have_count(1)
 
     names.nth(1).focus()
     logged_in.keyboard.press("Alt+ArrowDown")

@@ -174,11 +174,11 @@ class Engines:
             target = find_target(session, name)
             require_kind(session, target, name, is_embedding=is_embedding)
             pair = service.find_of_target(session, target)
-            engine = None if pair is None else repository.find_by_job(session, job_id=pair[1].id)
+            if pair is not None and service.state_of(*pair) is EndpointState.FAILED:
+                engine = repository.find_by_job(session, job_id=pair[1].id) or pair[0]
+                _refuse_restart(engine, pair[1], name=name, asked_attempt=asked_attempt)
         if pair is not None:
             state = service.state_of(*pair)
-            if state is EndpointState.FAILED:
-                _refuse_restart(engine or pair[0], pair[1], name=name, asked_attempt=asked_attempt)
             if state is EndpointState.STOPPED and pair[1].attempt == asked_attempt:
                 raise EndpointStopped(f"The endpoint for '{name}' was stopped while it was loading.")
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:

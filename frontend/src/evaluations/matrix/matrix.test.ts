@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { type Matrix, type MatrixRow, meanRank, shadeOf, sortRows } from './matrix'
+import { type Matrix, type MatrixRow, meanRank, shadesOf, sortRows } from './matrix'
 
 function row(name: string, ...ranked: ([number, number] | null)[]): MatrixRow {
   return {
@@ -41,11 +41,11 @@ describe('the colour of a cell', () => {
   })
 
   it('is strongest for the best value of the column', () => {
-    expect([0.3, 0.8].map((value) => shadeOf(matrix('max'), 0, value))).toEqual([0, 1])
-    expect([0.3, 0.8].map((value) => shadeOf(matrix('min'), 0, value))).toEqual([1, 0])
+    expect([0.3, 0.8].map(shadesOf(matrix('max'), 0))).toEqual([0, 1])
+    expect([0.3, 0.8].map(shadesOf(matrix('min'), 0))).toEqual([1, 0])
   })
 
   it('tells nothing where all values are equal', () => {
-    expect(shadeOf({ ...matrix('max'), rows: [row('a', [1, 0.5]), row('b', [1, 0.5])] }, 0, 0.5)).toBe(0)
+    expect(shadesOf({ ...matrix('max'), rows: [row('a', [1, 0.5]), row('b', [1, 0.5])] }, 0)(0.5)).toBe(0)
   })
 })

@@ -28,11 +28,11 @@ export function sortRows(rows: readonly MatrixRow[], column: number, isBestFirst
   })
 }
 
-/** From 0 for the worst value of a column to 1 for its best; 0 where all are equal. */
-export function shadeOf(matrix: Matrix, column: number, value: number): number {
+/** For the values of a column: from 0 for the worst to 1 for the best; 0 where all are equal. */
+export function shadesOf(matrix: Matrix, column: number): (value: number) => number {
   const values = matrix.rows.flatMap((row) => (row.cells[column] == null ? [] : [row.cells[column].score.value]))
   const [low, high] = [Math.min(...values), Math.max(...values)]
-  if (high <= low) return 0
-  const share = (value - low) / (high - low)
-  return matrix.columns[column]?.mode === 'min' ? 1 - share : share
+  if (high <= low) return () => 0
+  const isFewBest = matrix.columns[column]?.mode === 'min'
+  return (value) => (isFewBest ? high - value : value - low) / (high - low)
 }

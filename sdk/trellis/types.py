@@ -663,6 +663,21 @@ class EarlyStopped(TypedDict):
     reason: Text
 
 
+class EndpointLoad(TypedDict):
+    """An engine's load, over the last `window_s` seconds where it is over a time."""
+
+    first_token_mean_s: float | None
+    first_token_p95_s: float | None
+    generated_tokens_per_s: float
+    kv_use: float
+    measured_at: str
+    prompt_tokens_per_s: float
+    requests: int
+    running: int
+    waiting: int
+    window_s: float
+
+
 class EndpointRead(TypedDict):
     """An endpoint and its state."""
 
@@ -676,7 +691,7 @@ class EndpointRead(TypedDict):
     job: NamedReference | None
     kind: Literal["model", "checkpoint"]
     last_used_at: str | None
-    load: trellis_api__endpoints__schemas__EngineLoad | None
+    load: EndpointLoad | None
     max_model_len: int | None
     model: NamedReference | None
     name: str
@@ -2684,21 +2699,6 @@ class WorkflowRead(TypedDict):
     sha256: str
     size_bytes: int
     state: WorkflowState
-
-
-class trellis_api__endpoints__schemas__EngineLoad(TypedDict):
-    """An engine's load, over the last `window_s` seconds where it is over a time."""
-
-    first_token_mean_s: float | None
-    first_token_p95_s: float | None
-    generated_tokens_per_s: float
-    kv_use: float
-    measured_at: str
-    prompt_tokens_per_s: float
-    requests: int
-    running: int
-    waiting: int
-    window_s: float
 
 
 class trellis_api__jobs__schemas__ResourcesRead(TypedDict):

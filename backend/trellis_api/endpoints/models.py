@@ -60,7 +60,7 @@ class Endpoint(SQLModel, table=True):
     #: Why requests with tools are refused; None: they are not.
     tool_problem: str | None = Field(default=None, max_length=32)
     ready_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    #: What the engine last said that it is at (``schemas.EngineLoad``); None until it has.
+    #: What the engine last said that it is at (``schemas.EndpointLoad``); None until it has.
     load: dict[str, Any] | None = Field(default=None, sa_type=JSON)
     #: Last sign of a request, also while one is under way.
     last_used_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

@@ -50,7 +50,7 @@ class SharingRefusal(BaseModel):
     )
 
 
-class EngineLoad(BaseModel):
+class EndpointLoad(BaseModel):
     """An engine's load, over the last `window_s` seconds where it is over a time."""
 
     measured_at: datetime = Field(description="Not measured again while nothing happens.")
@@ -95,7 +95,7 @@ class EndpointRead(BaseModel):
         description="When it stops if idle; null unless ready, and while adapters use its engine."
     )
     last_used_at: datetime | None
-    load: EngineLoad | None = Field(
+    load: EndpointLoad | None = Field(
         description="Null unless ready, until first measured, and for adapters in their base model's engine."
     )
     stopped_by: Literal["idle", "request"] | None = Field(description="Why it stopped, if it did.")

@@ -24,7 +24,7 @@ from trellis_api.endpoints.adapters import Adapter, choose_max_rank, find_adapte
 from trellis_api.endpoints.errors import EndpointNotFound, EndpointStopping, EndpointWindowTooLong
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job, slots_for
-from trellis_api.endpoints.schemas import EndpointStart, EndpointState, EngineLoad
+from trellis_api.endpoints.schemas import EndpointLoad, EndpointStart, EndpointState
 from trellis_api.evaluations.schemas import ModelTarget, Target
 from trellis_api.evaluations.targets import FoundTarget, find_target
 from trellis_api.jobs import service
@@ -194,18 +194,18 @@ def note_load(session: Session, *, job: Job, attempt: int, event: ServingLoadEve
     """Remember what the engine of a ready endpoint is at."""
     row = repository.find_by_job(session, job_id=job.id)
     if row is not None and row.ready_attempt == attempt:
-        load = EngineLoad(measured_at=event.time, **event.model_dump(exclude={"kind", "time"}))
+        load = EndpointLoad(measured_at=event.time, **event.model_dump(exclude={"kind", "time"}))
         row.load = load.model_dump(mode="json")
         session.add(row)
 
 
-def read_load(row: Endpoint, job: Job) -> EngineLoad | None:
+def read_load(row: Endpoint, job: Job) -> EndpointLoad | None:
     """What a ready endpoint's own engine is at; None before it has said so."""
     is_ready = state_of(row, job) == EndpointState.READY
-    return EngineLoad.model_validate(row.load) if is_ready and row.load is not None else None
+    return EndpointLoad.model_validate(row.load) if is_ready and row.load is not None else None
 
 
-def map_loads(session: Session) -> dict[str, EngineLoad]:
+def map_loads(session: Session) -> dict[str, EndpointLoad]:
     """The load of each ready endpoint with an engine of its own, by its id."""
     loads = {row.id: read_load(row, job) for row, job in repository.list_states(session)}
     return {endpoint_id: load for endpoint_id, load in loads.items() if load is not None}

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trellis_contracts.states import JobState
 
-from trellis_api.endpoints.schemas import EngineLoad
+from trellis_api.endpoints.schemas import EndpointLoad
 from trellis_api.monitoring.probes import Probes
 from trellis_api.monitoring.schemas import ComponentHealth
 
@@ -42,7 +42,7 @@ class StateCollector(Collector):
         count_jobs: Callable[[], dict[JobState, int]],
         count_alarms: Callable[[], dict[tuple[str, str], int]],
         count_endpoints: Callable[[], dict[str, int]],
-        map_loads: Callable[[], Mapping[str, EngineLoad]],
+        map_loads: Callable[[], Mapping[str, EndpointLoad]],
         probes: Probes,
     ) -> None:
         self._count_jobs = count_jobs
@@ -88,7 +88,7 @@ class StateCollector(Collector):
         return [jobs, alarms, endpoints, *_describe_loads(self._map_loads()), up, age, restarts, lost]
 
 
-def _describe_loads(loads: Mapping[str, EngineLoad]) -> list[Metric]:
+def _describe_loads(loads: Mapping[str, EndpointLoad]) -> list[Metric]:
     """Requests, tokens and times to first token of engines, by the ids of their endpoints: no names here."""
     label = ["endpoint"]
     running = GaugeMetricFamily("trellis_endpoint_requests_running", "Requests in progress.", labels=label)

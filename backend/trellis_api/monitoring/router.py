@@ -11,7 +11,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.texts import NO_NUL
 from trellis_api.endpoints import service as endpoints
-from trellis_api.endpoints.schemas import EngineLoad
+from trellis_api.endpoints.schemas import EndpointLoad
 from trellis_api.monitoring import history, prometheus, service
 from trellis_api.monitoring.dependencies import ProbesDep
 from trellis_api.monitoring.schemas import DashboardRead, MachineHistory, ProcessHistory
@@ -87,7 +87,7 @@ def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
         with database.read() as session:
             return endpoints.count_by_state(session)
 
-    def map_loads() -> dict[str, EngineLoad]:
+    def map_loads() -> dict[str, EndpointLoad]:
         with database.read() as session:
             return endpoints.map_loads(session)
 

@@ -6459,6 +6459,54 @@ export interface components {
             user?: string | null;
         };
         /**
+         * EndpointLoad
+         * @description An engine's load, over the last `window_s` seconds where it is over a time.
+         */
+        EndpointLoad: {
+            /**
+             * First Token Mean S
+             * @description Mean time to first token; null without any.
+             */
+            first_token_mean_s: number | null;
+            /**
+             * First Token P95 S
+             * @description 95th percentile of the time to first token, interpolated in the engine's histogram.
+             */
+            first_token_p95_s: number | null;
+            /** Generated Tokens Per S */
+            generated_tokens_per_s: number;
+            /**
+             * Kv Use
+             * @description Share of the KV cache in use, 0 to 1.
+             */
+            kv_use: number;
+            /**
+             * Measured At
+             * Format: date-time
+             * @description Not measured again while nothing happens.
+             */
+            measured_at: string;
+            /** Prompt Tokens Per S */
+            prompt_tokens_per_s: number;
+            /**
+             * Requests
+             * @description Requests answered in the window.
+             */
+            requests: number;
+            /**
+             * Running
+             * @description Requests being answered.
+             */
+            running: number;
+            /**
+             * Waiting
+             * @description Requests in the engine's queue.
+             */
+            waiting: number;
+            /** Window S */
+            window_s: number;
+        };
+        /**
          * EndpointRead
          * @description An endpoint and its state.
          */
@@ -6489,7 +6537,7 @@ export interface components {
             /** Last Used At */
             last_used_at: string | null;
             /** @description Null unless ready, until first measured, and for adapters in their base model's engine. */
-            load: components["schemas"]["trellis_api__endpoints__schemas__EngineLoad"] | null;
+            load: components["schemas"]["EndpointLoad"] | null;
             /**
              * Max Model Len
              * @description Max prompt plus answer tokens; set once it is ready.
@@ -14430,7 +14478,7 @@ export interface components {
              * Engines
              * @description Requests and KV cache of rollout engines; empty where not measured.
              */
-            engines?: components["schemas"]["trellis_contracts__events__EngineLoad"][];
+            engines?: components["schemas"]["EngineLoad"][];
             /**
              * Lanes
              * @description One for each process that runs the loop.
@@ -15847,54 +15895,6 @@ export interface components {
             type: "input_text" | "output_text";
         };
         /**
-         * EngineLoad
-         * @description An engine's load, over the last `window_s` seconds where it is over a time.
-         */
-        trellis_api__endpoints__schemas__EngineLoad: {
-            /**
-             * First Token Mean S
-             * @description Mean time to first token; null without any.
-             */
-            first_token_mean_s: number | null;
-            /**
-             * First Token P95 S
-             * @description 95th percentile of the time to first token, interpolated in the engine's histogram.
-             */
-            first_token_p95_s: number | null;
-            /** Generated Tokens Per S */
-            generated_tokens_per_s: number;
-            /**
-             * Kv Use
-             * @description Share of the KV cache in use, 0 to 1.
-             */
-            kv_use: number;
-            /**
-             * Measured At
-             * Format: date-time
-             * @description Not measured again while nothing happens.
-             */
-            measured_at: string;
-            /** Prompt Tokens Per S */
-            prompt_tokens_per_s: number;
-            /**
-             * Requests
-             * @description Requests answered in the window.
-             */
-            requests: number;
-            /**
-             * Running
-             * @description Requests being answered.
-             */
-            running: number;
-            /**
-             * Waiting
-             * @description Requests in the engine's queue.
-             */
-            waiting: number;
-            /** Window S */
-            window_s: number;
-        };
-        /**
          * InputText
          * @description A part of a message.
          */
@@ -16034,22 +16034,6 @@ export interface components {
             path: string;
             /** Step */
             step: number;
-        };
-        /**
-         * EngineLoad
-         * @description How busy one rollout engine was during a step, in columns: a sample holds until the next one.
-         */
-        trellis_contracts__events__EngineLoad: {
-            /** At S */
-            at_s: number[];
-            /** Kv Use */
-            kv_use: number[];
-            /** Name */
-            name: string;
-            /** Running */
-            running: number[];
-            /** Waiting */
-            waiting: number[];
         };
     };
     responses: never;

@@ -67,6 +67,16 @@ def list_endpoints(client: TestClient) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in client.get("/api/v1/endpoints").json()["items"]}
 
 
+def bring_up(
+    client: TestClient, model: Model, life: Life, engine: EngineServer
+) -> tuple[dict[str, Any], str]:
+    """The endpoint of the base model, whose engine answers, and the token of its run."""
+    host = list_endpoints(client)[model.name]
+    token = life.launch(host)
+    life.report_ready(client, host, token, engine.port)
+    return host, token
+
+
 def beat(client: TestClient, endpoint: dict[str, Any], token: str) -> list[dict[str, Any]]:
     """The adapters that the engine is told to serve."""
     answer = client.post(
@@ -150,9 +160,7 @@ def test_a_request_keeps_the_engine_that_it_shares_from_idling(
 ) -> None:
     job_id = make_checkpoint(3)
     one = serve(client, job_id, 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
 
     client.post(
@@ -169,9 +177,7 @@ def test_stopping_an_adapter_leaves_the_engine_running(
 ) -> None:
     job_id = make_checkpoint(3)
     one = serve(client, job_id, 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
 
     stopped = client.delete(f"/api/v1/endpoints/{one['id']}").json()
@@ -188,9 +194,7 @@ def test_an_answer_to_an_earlier_request_does_not_settle_a_later_one(
 ) -> None:
     job_id = make_checkpoint(3)
     one = serve(client, job_id, 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
     (first,) = beat(client, host, token)
     client.delete(f"/api/v1/endpoints/{one['id']}")
     serve(client, job_id, 3)
@@ -211,9 +215,7 @@ def test_what_an_engine_cached_for_an_adapter_is_not_used_for_its_next_weights(
 ) -> None:
     job_id = make_checkpoint(3)
     one = serve(client, job_id, 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    _host, token = bring_up(client, model, life, engine)
     body = {"model": one["name"], "messages": [{"role": "user", "content": "1+1="}]}
 
     report(client, one, token, 2)
@@ -240,9 +242,7 @@ def test_an_adapter_that_is_alone_again_knows_nothing_of_the_engine_before(
     make_checkpoint: MakeCheckpoint,
 ) -> None:
     one = serve(client, make_checkpoint(3), 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    _host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
     client.delete(f"/api/v1/endpoints/{one['id']}")
     with database.write() as session:
@@ -308,9 +308,7 @@ def test_an_adapter_is_unloaded_after_its_own_time_and_its_engine_stays_until_th
                 service.stop_if_idle(session, endpoint_id=list_endpoints(client)[name]["id"], default_s=60)
 
     one = serve(client, make_checkpoint(3), 3, idle_timeout_s=120)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
     assert list_endpoints(client)[one["name"]]["stops_at"] is not None
     assert list_endpoints(client)[model.name]["stops_at"] is None
@@ -353,9 +351,7 @@ def test_a_request_in_flight_is_answered_while_its_adapter_is_unloaded(
     client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
 ) -> None:
     one = serve(client, make_checkpoint(3), 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    _host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
     engine.may_go_on.clear()
     body = {"model": one["name"], "messages": [{"role": "user", "content": "1+1="}]}
@@ -394,9 +390,7 @@ def test_an_adapter_that_the_engine_refuses_gets_an_engine_of_its_own(
     client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
 ) -> None:
     one = serve(client, make_checkpoint(3), 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
 
     report(client, one, token, 2, reason="unsupported target modules")
 
@@ -416,9 +410,7 @@ def test_an_adapter_goes_on_where_its_checkpoint_is_removed(
 ) -> None:
     job_id = make_checkpoint(3)
     one = serve(client, job_id, 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    _host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
 
     shutil.rmtree(settings.checkpoint_dir(job_id) / "global_step_3")
@@ -432,9 +424,7 @@ def test_an_engine_that_ran_for_a_minute_is_restarted_for_an_adapter_that_was_ju
     client: TestClient, model: Model, life: Life, engine: EngineServer, make_checkpoint: MakeCheckpoint
 ) -> None:
     one = serve(client, make_checkpoint(3), 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
     life.age(host, 61)
     report(client, one, token, 2)
     life.end(host, JobState.CRASHED, reason="It died.", cause="engine_died")
@@ -456,9 +446,7 @@ def refused(
 ) -> dict[str, Any]:
     """An adapter that the engine of its base, which is up, has refused; its own engine has stopped."""
     one = serve(client, make_checkpoint(3), 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    _host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2, reason="unsupported target modules")
     own = list_endpoints(client)[one["name"]]
     life.launch(own)
@@ -590,9 +578,7 @@ def test_the_newest_checkpoint_is_served_without_its_step(
 ) -> None:
     job_id = make_checkpoint(3)
     one = serve(client, job_id, 3)
-    host = list_endpoints(client)[model.name]
-    token = life.launch(host)
-    life.report_ready(client, host, token, engine.port)
+    host, token = bring_up(client, model, life, engine)
     report(client, one, token, 2)
     make_checkpoint(9, job_id=job_id)
     body = {"model": f"{job_id}:latest", "messages": [{"role": "user", "content": "1+1="}]}

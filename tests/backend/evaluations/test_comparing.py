@@ -20,21 +20,6 @@ from trellis_api.models.models import Model
 BETTER, WORSE = (1.0, 1.0, 1.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
-@pytest.fixture
-def measure(ask: Callable[..., Any], finish: Callable[..., None], install: Callable[..., None]) -> Any:
-    """Ask for an evaluation and let it end with these scores; its id."""
-    install("gsm8k", rows=4)
-
-    def measure(scores: tuple[float, ...], *orders: dict[str, Any], **changes: Any) -> str:
-        response = ask(*orders, **changes)
-        assert response.status_code == 201, response.text
-        evaluation_id: str = response.json()["items"][0]["id"]
-        finish(evaluation_id, scores=scores)
-        return evaluation_id
-
-    return measure
-
-
 def read(client: TestClient, path: str, **query: Any) -> Any:
     return client.get(f"/api/v1/evaluations/{path}", params=query)
 

@@ -1,10 +1,8 @@
 """Models and checkpoints by benchmarks."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import insert
 from sqlmodel import select
@@ -15,21 +13,6 @@ from trellis_api.models.models import Model
 
 GOOD, POOR = (1.0, 1.0, 1.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 GSM8K, MATH = {"benchmark": "gsm8k"}, {"benchmark": "math500"}
-
-
-@pytest.fixture
-def measure(ask: Callable[..., Any], finish: Callable[..., None], install: Callable[..., None]) -> Any:
-    """Ask for an evaluation and let it end with these scores; its id."""
-    install("gsm8k", rows=4)
-
-    def measure(scores: tuple[float, ...], *orders: dict[str, Any], **changes: Any) -> str:
-        response = ask(*orders, **changes)
-        assert response.status_code == 201, response.text
-        evaluation_id: str = response.json()["items"][0]["id"]
-        finish(evaluation_id, scores=scores)
-        return evaluation_id
-
-    return measure
 
 
 def read(client: TestClient, **query: Any) -> Any:

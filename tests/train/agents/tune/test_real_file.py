@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from trellis_recipes.compose import ComposeRequest, compose
+from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_train.agents.tune import mapping
 from trellis_train.agents.tune.mapping import EVAL_TOP_P, MappedJob, map_config
 from trellis_train.agents.tune.settings import load_config, read_config
@@ -35,9 +35,9 @@ def map_real(changes: dict[str, Any] | None = None, platform: str = "cuda") -> M
     return map_config(*read_config(written), platform=platform)
 
 
-def test_the_file_is_read_as_it_is_and_composes_to_a_run_of_verl() -> None:
-    job = map_config(*load_config(REAL_FILE), platform="cuda")
-    composition = compose(
+def compose_job(job: MappedJob, **more: Any) -> Composition:
+    """The run that the platform makes of the job."""
+    return compose(
         ComposeRequest(
             recipe=job.recipe,
             params={**job.params, "workflow": "wfl_1"},
@@ -48,8 +48,14 @@ def test_the_file_is_read_as_it_is_and_composes_to_a_run_of_verl() -> None:
             train_path="/prepared/train.parquet",
             checkpoint_dir="/checkpoints",
             seed=job.seed,
+            **more,
         )
     )
+
+
+def test_the_file_is_read_as_it_is_and_composes_to_a_run_of_verl() -> None:
+    job = map_config(*load_config(REAL_FILE), platform="cuda")
+    composition = compose_job(job)
 
     assert composition.errors == []
     config = compose_schema(CONFIG_NAME, composition.engine_overrides)
@@ -104,20 +110,7 @@ def with_evaluation(**chosen: Any) -> dict[str, Any]:
 def test_top_p_of_an_evaluation_reaches_verl() -> None:
     job = map_real(with_evaluation(rollout_args={"temperature": 0.7, "top_p": 0.8}))
     assert (job.params["validation_temperature"], job.overrides[EVAL_TOP_P]) == (0.7, 0.8)
-    composed = compose(
-        ComposeRequest(
-            recipe=job.recipe,
-            params={**job.params, "workflow": "wfl_1"},
-            overrides=job.overrides,
-            platform="cuda",
-            gpus=job.gpus,
-            model_path=job.model,
-            train_path="/prepared/train.parquet",
-            validation_path="/prepared/validation.parquet",
-            checkpoint_dir="/checkpoints",
-            seed=job.seed,
-        )
-    )
+    composed = compose_job(job, validation_path="/prepared/validation.parquet")
     assert composed.errors == []
     config = compose_schema(CONFIG_NAME, composed.engine_overrides)
     assert config.actor_rollout_ref.rollout.val_kwargs.top_p == 0.8

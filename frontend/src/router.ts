@@ -8,6 +8,7 @@ import { hadSession, useSessionStore } from '@/auth/store'
 import { datasetRoutes } from '@/datasets/routes'
 import { environmentRoutes } from '@/environments/routes'
 import { evaluationRoutes } from '@/evaluations/routes'
+import { loadAllTexts } from '@/i18n'
 import { jobPipelineRoutes } from '@/jobPipelines/routes'
 import { jobRoutes } from '@/jobs/routes'
 import { modelRoutes } from '@/models/routes'
@@ -24,6 +25,8 @@ declare module 'vue-router' {
     title?: string
     /** Reachable without a session. */
     isPublic?: boolean
+    /** Begins with the texts of `i18n/texts/en.ts` alone; other pages wait for those of all domains. */
+    hasOwnTexts?: boolean
   }
 }
 
@@ -75,8 +78,14 @@ export const router = createRouter({
   },
 })
 
-/** Fetches the code of a page while the API says who is logged in. */
+/** The texts that a page begins with. */
+async function loadTextsOf(to: RouteLocation): Promise<void> {
+  if (to.meta.isPublic !== true && to.meta.hasOwnTexts !== true) await loadAllTexts()
+}
+
+/** Fetches code and texts of a page while the API says who is logged in. */
 function fetchAhead(to: RouteLocation): void {
+  loadTextsOf(to).catch(() => undefined)
   for (const load of to.matched.flatMap((record) => Object.values(record.components ?? {}))) {
     // What fails here is asked for again by the router, which reports it.
     if (typeof load === 'function') (load as () => Promise<unknown>)().catch(() => undefined)
@@ -98,6 +107,8 @@ router.beforeEach(async (to, from) => {
   if (session.isLoggedIn) return true
   return { name: 'login', query: to.fullPath === '/' ? {} : { next: to.fullPath } }
 })
+
+router.beforeResolve(loadTextsOf)
 
 // A new page begins at its heading, for those who hear it and for those who scroll.
 router.afterEach((to, from, failure) => {

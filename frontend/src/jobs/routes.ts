@@ -31,6 +31,6 @@ export const jobRoutes: RouteRecordRaw[] = [
     name: 'job',
     component: () => import('./page/JobPage.vue'),
     props: true,
-    meta: { title: 'jobs.one' },
+    meta: { title: 'jobs.one', hasOwnTexts: true },
   },
 ]

@@ -1,4 +1,4 @@
 /** Tests have the texts of both languages from the start. */
-import { LOCALES, loadTexts } from '@/i18n'
+import { LOCALES, loadAllTexts } from '@/i18n'
 
-await Promise.all(LOCALES.map(loadTexts))
+await Promise.all(LOCALES.map(loadAllTexts))

@@ -2,6 +2,7 @@
 export default {
   app: { name: 'Trellis' },
   action: {
+    openInPlayground: 'Open in playground',
     cancel: 'Cancel',
     copy: 'Copy',
     copied: 'Copied',

@@ -2,6 +2,7 @@
 export default {
   app: { name: 'Trellis' },
   action: {
+    openInPlayground: '在试用台打开',
     cancel: '取消',
     copy: '复制',
     copied: '已复制',

@@ -2,7 +2,6 @@
 export default {
   title: 'Playground',
   subtitle: 'Compare models and checkpoints side by side. Models are loaded on demand.',
-  open: 'Open in playground',
   try: 'Try',
   model: 'Model or checkpoint',
   choose: 'Choose a model or enter job_…:STEP',

@@ -2,7 +2,6 @@
 export default {
   title: '试用台',
   subtitle: '向多个模型和检查点并排提出同样的问题。尚未加载的模型会先启动。',
-  open: '在试用台打开',
   try: '试用',
   model: '模型或检查点',
   choose: '选择模型，或输入 job_…:步数',

@@ -113,6 +113,7 @@ def test_a_job_shows_its_first_curve_soon_on_a_slow_line(
     took_s = page.evaluate("window.firstCurveMs") / 1000
 
     wire.print(f"job page to the first curve, {took_s:.2f} s on slow 4G")
+    assert not any(path.startswith(("/assets/library-zh-", "/assets/enRest-")) for path in wire.bytes_by_path)
     assert wire.total <= FIRST_CURVE_BYTES
     assert took_s <= FIRST_CURVE_S * PATIENCE
 

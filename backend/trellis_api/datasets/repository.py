@@ -62,6 +62,17 @@ def count_datasets(session: Session) -> int:
     return session.exec(select(func.count()).select_from(Dataset)).one()
 
 
+def map_samples(session: Session) -> dict[str, str]:
+    """Datasets of samples by the sample's name, the newest of each; not those that could not be imported."""
+    source = col(Dataset.source)
+    query = (
+        select(source["name"].as_string(), Dataset.id)
+        .where(source["kind"].as_string() == "sample", col(Dataset.state) != DatasetState.FAILED)
+        .order_by(col(Dataset.created_at), col(Dataset.id))
+    )
+    return dict(session.exec(query).all())
+
+
 def list_ids_being_made(session: Session) -> set[str]:
     """Datasets that wait for their first rows."""
     is_being_made = col(Dataset.state) == DatasetState.CREATING

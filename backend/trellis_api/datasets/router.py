@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Depends, Query
+from fastapi import APIRouter, BackgroundTasks, Depends, Query, Response
 from fastapi.responses import FileResponse, StreamingResponse
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
@@ -19,6 +19,7 @@ from trellis_api.datasets import (
     imports,
     lineage,
     quarantine,
+    samples,
     service,
     statistics,
     version_pages,
@@ -35,6 +36,7 @@ from trellis_api.datasets.schemas import (
     RowsAdd,
     RowsCreate,
     RowSearch,
+    SampleDatasetList,
     StatisticsCreate,
     StatisticsRead,
     TokensCreate,
@@ -121,6 +123,40 @@ def create_dataset_of_rows(
     with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
         wanted = ImportCreate(name=request.name, description=request.description, source=source)
         dataset, task = imports.import_new(session, wanted, origin)
+        found = service.present(session, dataset)
+    tasks.send_later(background, message_for(task))
+    return found
+
+
+@router.get("/samples")
+def list_samples(session: ReadSession) -> SampleDatasetList:
+    """Sample data: small tasks to try the platform with."""
+    return samples.list_all(session)
+
+
+@router.post(
+    "/samples/{sample_name}",
+    status_code=201,
+    responses={200: {"model": DatasetRead, "description": "Already added; this is its dataset"}},
+)
+def add_sample(
+    sample_name: str,
+    response: Response,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    tasks: TasksDep,
+    background: BackgroundTasks,
+) -> DatasetRead:
+    """Add a sample dataset, once; a worker reads its rows."""
+    sample = samples.get_sample(sample_name)
+    with database.read() as session:
+        if (added := samples.find_added(session, sample)) is not None:
+            response.status_code = 200
+            return service.present(session, added)
+    upload = samples.write(settings, sample)
+    with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
+        wanted = ImportCreate(description=sample.description.en, source=source)
+        dataset, task = samples.add(session, sample, wanted, origin)
         found = service.present(session, dataset)
     tasks.send_later(background, message_for(task))
     return found

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from trellis_contracts.data_tasks import ImportSource, Mixed
-from trellis_contracts.recipe import DataFormat
+from trellis_contracts.recipe import DataFormat, Text
 from trellis_data.statistics.model import Statistics
 from trellis_data.versions.differences import Counts
 from trellis_data.versions.version_rows import Condition
@@ -48,13 +48,31 @@ class DatasetWarning(BaseModel):
 class DatasetOrigin(BaseModel):
     """Where the rows of the first version came from."""
 
-    kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation"]
-    name: str = Field(description="File name, path, Hub id, URL, or the name of the source dataset.")
+    kind: Literal["upload", "path", "hub", "s3", "pipeline", "generation", "sample"]
+    name: str = Field(
+        description="File name, path, Hub id, URL, name of the sample or of the source dataset."
+    )
     revision: str | None = Field(default=None, description="The commit on a hub.")
     size_bytes: int | None = None
     sha256: str | None = Field(default=None, description="Of an uploaded file.")
     dataset: str | None = Field(default=None, description="The dataset that a pipeline or generation read.")
     version: str | None = None
+
+
+class SampleDataset(BaseModel):
+    """A sample dataset."""
+
+    name: str
+    title: Text
+    description: Text
+    format: DataFormat
+    dataset_id: str | None = Field(description="Its dataset on this platform; null until it is added.")
+
+
+class SampleDatasetList(BaseModel):
+    """All sample datasets."""
+
+    items: list[SampleDataset]
 
 
 class DatasetRead(BaseModel):

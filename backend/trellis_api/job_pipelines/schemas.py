@@ -211,6 +211,8 @@ class TemplateStage(BaseModel):
     exports: bool = True
     dataset_split: str | None = None
     dataset: Text | None = Field(default=None, description="The rows that it needs.")
+    sample: str | None = Field(default=None, description="Sample dataset with such rows.")
+    validation_sample: str | None = Field(default=None, description="Sample dataset to validate on.")
     benchmarks: list[dict[str, Any]] = Field(
         default_factory=list, description="Orders of an evaluation; dataset ids are left to choose."
     )
@@ -223,6 +225,7 @@ class JobPipelineTemplate(BaseModel):
     id: str
     title: Text
     description: Text
+    model: str | None = Field(default=None, description="Catalogue model that it was made for.")
     stages: list[TemplateStage]
     missing_recipes: list[str] = Field(
         default_factory=list, description="Missing on this platform, so the template cannot be used."

@@ -37,6 +37,15 @@ class HubOrigin(BaseModel):
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] = Field(description="Commit.")
 
 
+class GeneratedOrigin(BaseModel):
+    """Written on this machine, with random weights: nothing is downloaded."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["generated"]
+    seed: int = Field(ge=0, description="The same seed gives the same weights.")
+
+
 class CatalogueEntry(BaseModel):
     """A model that can be downloaded by name."""
 
@@ -48,9 +57,9 @@ class CatalogueEntry(BaseModel):
     licence: str = Field(description="SPDX identifier.")
     parameters: int
     context_length: int = Field(description="Longest sequence, in tokens.")
-    size_bytes: int = Field(description="Of the download.")
+    size_bytes: int = Field(description="Of the download; of a generated model, of its files.")
     good_for: Text
-    origin: PackageOrigin | HubOrigin = Field(discriminator="kind")
+    origin: PackageOrigin | HubOrigin | GeneratedOrigin = Field(discriminator="kind")
 
 
 class Catalogue(BaseModel):

@@ -118,6 +118,7 @@ class FetchStage(StrEnum):
 
     DOWNLOADING = "downloading"
     CONVERTING = "converting"
+    GENERATING = "generating"
     INSPECTING = "inspecting"
 
 

@@ -272,6 +272,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/datasets/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Samples
+         * @description Sample data: small tasks to try the platform with.
+         */
+        get: operations["list_samples_api_v1_datasets_samples_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/samples/{sample_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Sample
+         * @description Add a sample dataset, once; a worker reads its rows.
+         */
+        post: operations["add_sample_api_v1_datasets_samples__sample_name__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/datasets/{dataset_id}": {
         parameters: {
             query?: never;
@@ -4489,14 +4529,14 @@ export interface components {
             /** Name */
             name: string;
             /** Origin */
-            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"];
+            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"] | components["schemas"]["GeneratedOrigin"];
             /** Parameters */
             parameters: number;
             /** Publisher */
             publisher: string;
             /**
              * Size Bytes
-             * @description Of the download.
+             * @description Of the download; of a generated model, of its files.
              */
             size_bytes: number;
             /** Title */
@@ -5828,10 +5868,10 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
+            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation" | "sample";
             /**
              * Name
-             * @description File name, path, Hub id, URL, or the name of the source dataset.
+             * @description File name, path, Hub id, URL, name of the sample or of the source dataset.
              */
             name: string;
             /**
@@ -7406,7 +7446,7 @@ export interface components {
          * @description Phase of a model download.
          * @enum {string}
          */
-        FetchStage: "downloading" | "converting" | "inspecting";
+        FetchStage: "downloading" | "converting" | "generating" | "inspecting";
         /**
          * FileDeleted
          * @description A deleted file.
@@ -7699,6 +7739,22 @@ export interface components {
              * @description Score of the promoted version.
              */
             value: number;
+        };
+        /**
+         * GeneratedOrigin
+         * @description Written on this machine, with random weights: nothing is downloaded.
+         */
+        GeneratedOrigin: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "generated";
+            /**
+             * Seed
+             * @description The same seed gives the same weights.
+             */
+            seed: number;
         };
         /**
          * GenerationCreate
@@ -8733,6 +8789,11 @@ export interface components {
              * @description Missing on this platform, so the template cannot be used.
              */
             missing_recipes?: string[];
+            /**
+             * Model
+             * @description Catalogue model that it was made for.
+             */
+            model?: string | null;
             /** Stages */
             stages: components["schemas"]["TemplateStage"][];
             title: components["schemas"]["Text"];
@@ -13050,6 +13111,30 @@ export interface components {
             worse: number;
         };
         /**
+         * SampleDataset
+         * @description A sample dataset.
+         */
+        SampleDataset: {
+            /**
+             * Dataset Id
+             * @description Its dataset on this platform; null until it is added.
+             */
+            dataset_id: string | null;
+            description: components["schemas"]["Text"];
+            format: components["schemas"]["DataFormat"];
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * SampleDatasetList
+         * @description All sample datasets.
+         */
+        SampleDatasetList: {
+            /** Items */
+            items: components["schemas"]["SampleDataset"][];
+        };
+        /**
          * SamplePage
          * @description Samples of a benchmark, in sampling order of the problems.
          */
@@ -14304,7 +14389,17 @@ export interface components {
             preset?: string | null;
             /** Recipe */
             recipe?: string | null;
+            /**
+             * Sample
+             * @description Sample dataset with such rows.
+             */
+            sample?: string | null;
             title: components["schemas"]["Text"];
+            /**
+             * Validation Sample
+             * @description Sample dataset to validate on.
+             */
+            validation_sample?: string | null;
         };
         /**
          * Text
@@ -16966,6 +17061,147 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_samples_api_v1_datasets_samples_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleDatasetList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_sample_api_v1_datasets_samples__sample_name__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sample_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Already added; this is its dataset */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
             /** @description Successful Response */
             201: {
                 headers: {

@@ -40,6 +40,8 @@ export const zhByCode: Readonly<Record<string, string>> = {
   dataset_not_found: '没有这个数据集，可能已被删除。',
   dataset_not_ready: '数据集还没有数据。',
   dataset_rows_invalid: '没有接收任何行：部分行有误。',
+  // The dashboard's own.
+  demo_part_failed: '“{name}”添加失败：{reason}',
   diff_not_computed: '还没有比较这两个版本。',
   diff_not_possible: '无法这样比较这两个版本。',
   disk_full: '磁盘空间不足，无法写入。',
@@ -146,6 +148,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   rollout_not_found: '没有这条回答，可能已被清除。',
   rows_unfit: '“{dataset}”中的数据行不是 {wanted} 格式。请选择其他数据集，或新建一个。',
   run_not_found: '没有这次运行，可能已被删除。',
+  sample_dataset_not_found: '没有这个示例数据集。',
   sample_not_found: '没有这个样本，或评测中没有这个基准。',
   samples_damaged: '样本文件无法读取。',
   samples_not_ready: '该基准尚未完成，完成后才能查看样本。',

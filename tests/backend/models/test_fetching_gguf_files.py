@@ -15,7 +15,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.models import catalogue, repository, service
-from trellis_api.models.catalogue import CatalogueEntry
+from trellis_api.models.catalogue import CatalogueEntry, find_entry
 from trellis_api.models.models import Model
 from trellis_testing.gguf_files import write_gguf
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
@@ -226,3 +226,18 @@ def read(database: Database, model_id: str) -> Model:
 
 def hash_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.slow  # a child process with torch
+def test_the_starter_is_written_here(settings: Settings, database: Database, add_model: Add) -> None:
+    model_id = add_model({"kind": "catalogue", "name": "starter"})
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    model, entry = read(database, model_id), find_entry("starter")
+    assert entry is not None
+    assert (model.state, model.state_reason, model.revision) == ("ready", None, "seed 0")
+    assert (model.parameter_count, model.has_chat_template) == (entry.parameters, True)
+    weights = service.model_folder(settings, model_id) / "model.safetensors"
+    assert weights.stat().st_size == entry.size_bytes
+    assert not service.staging_folder(settings, model_id).exists()

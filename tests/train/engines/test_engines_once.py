@@ -7,10 +7,10 @@ import pytest
 from trellis_contracts.evaluation import ANY_ORDER, BenchmarkFiles, BenchmarkTask
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import EXIT_SUCCEEDED
+from trellis_data.samples.preferences import write_preferences
 from trellis_testing.engine_runs import Rows, compose_job, run_engine
 from trellis_testing.evaluation_runs import Attempt, Evaluation, run_all
 from trellis_train.starter.model import write_model
-from trellis_train.starter.preferences import write_preferences
 
 pytestmark = [pytest.mark.training, pytest.mark.smoke, pytest.mark.timeout(600)]
 STEPS = 12

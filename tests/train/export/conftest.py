@@ -10,10 +10,10 @@ from unittest.mock import patch
 import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import EXIT_SUCCEEDED
+from trellis_data.samples.preferences import write_preferences
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job, run_engine
 from trellis_testing.exports import Exported, run_export
 from trellis_train.starter.__main__ import main as make_starter
-from trellis_train.starter.preferences import write_preferences
 
 STEPS = 3
 PARAMS = {

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from trellis_train.starter.addition import HEDGE
-from trellis_train.starter.preferences import make_pairs, unpair, write_preferences
+from trellis_data.samples.addition import HEDGE
+from trellis_data.samples.preferences import make_pairs, unpair, write_preferences
 
 
 def answer_of(prompt: str) -> int:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from trellis_data.samples.addition import HEDGE, make_sets, write_sets
 from trellis_train.starter.__main__ import main
-from trellis_train.starter.addition import HEDGE, make_sets, write_sets
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import jsonschema
-from trellis_train.starter.tickets import TEAMS, make_tickets, write_tickets
+from trellis_data.samples.tickets import TEAMS, make_tickets, write_tickets
 
 
 def test_no_message_is_in_two_sets() -> None:

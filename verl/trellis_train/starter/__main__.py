@@ -5,9 +5,9 @@ import json
 import sys
 from pathlib import Path
 
-from trellis_train.starter.addition import write_sets
-from trellis_train.starter.preferences import write_preferences
-from trellis_train.starter.tickets import write_tickets
+from trellis_data.samples.addition import write_sets
+from trellis_data.samples.preferences import write_preferences
+from trellis_data.samples.tickets import write_tickets
 
 
 def main(arguments: list[str]) -> int:

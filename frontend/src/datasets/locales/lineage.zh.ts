@@ -10,7 +10,7 @@ export default {
   from: '来自',
   to: '去向',
   task: { import: '导入', pipeline: '流水线', generate: '生成', statistics: '统计', diff: '比较', tokens: 'Token', preview: '预览' },
-  source: { upload: '上传的文件', path: '平台上的文件', hub: '数据集网站', s3: '对象存储', pipeline: '由流水线产生', generation: '由模型生成' },
+  source: { upload: '上传的文件', path: '平台上的文件', hub: '数据集网站', s3: '对象存储', pipeline: '由流水线产生', generation: '由模型生成', sample: '示例数据' },
   kind: { source: '来源', dataset: '数据集', version: '版本', task: '数据任务', job: '训练任务', model: '模型', evaluation: '评测', report: '报告' },
   kinds: { source: '来源', dataset: '数据集', version: '版本', task: '数据任务', job: '训练任务', model: '模型', evaluation: '评测', report: '报告' },
   role: { imported: '导入', input: '输入', made: '产生', parent: '上一版本', data: '训练数据', validation: '验证数据', model: '模型', benchmark: '评测数据', measured: '被评测', report: '报告' },

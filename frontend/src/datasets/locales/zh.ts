@@ -26,7 +26,14 @@ export default {
     filtered: '没有与“{text}”匹配的内容',
     filteredText: '搜索范围是名称和说明。',
   },
-  origin: { upload: '{name}', path: '平台磁盘上的 {name}', hub: '仓库中的 {name}', s3: '{name}', pipeline: '由 {name} 加工', generation: '由 {name} 生成' },
+  samples: {
+    button: '示例数据',
+    title: '示例数据',
+    lead: '用于试用各种训练方案的小任务；每个人得到的行都相同。',
+    add: '添加',
+    open: '打开',
+  },
+  origin: { upload: '{name}', path: '平台磁盘上的 {name}', hub: '仓库中的 {name}', s3: '{name}', pipeline: '由 {name} 加工', generation: '由 {name} 生成', sample: '示例数据' },
   format: {
     'prompt-answer': '问题与答案',
     messages: '对话',

@@ -94,6 +94,7 @@ export default {
   waiting: 'Waiting for a worker to download the weights.',
   stage: {
     downloading: 'Downloading',
+    generating: 'Writing the model',
     converting: 'Converting to safetensors',
     inspecting: 'Verifying files',
     amount: '{done} of {total}',
@@ -122,6 +123,7 @@ export default {
     kind: 'Source',
     catalogue: 'Catalog',
     fromHub: 'Hugging Face Hub',
+    generatedHere: 'generated here',
     fromIndex: 'Python package index',
     hub: 'Hugging Face Hub',
     local: 'Folder or file',

@@ -94,6 +94,7 @@ export default {
   waiting: '等待工作进程下载权重。',
   stage: {
     downloading: '正在下载。',
+    generating: '正在生成模型。',
     converting: '正在转换为 safetensors。',
     inspecting: '正在检查文件。',
     amount: '{done} / {total}',
@@ -122,6 +123,7 @@ export default {
     kind: '权重在哪里',
     catalogue: '模型目录',
     fromHub: 'Hugging Face Hub',
+    generatedHere: '在本机生成',
     fromIndex: 'Python 包索引',
     hub: 'Hugging Face Hub',
     local: '文件夹或文件',

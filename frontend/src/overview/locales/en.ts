@@ -78,6 +78,10 @@ export default {
     model: { title: 'Add a model', text: 'A local folder, a Hugging Face model or a checkpoint.', done: '{n} model ready | {n} model ready | {n} models ready', action: 'Add a model' },
     dataset: { title: 'Upload a dataset', text: 'JSONL, JSON, CSV or Parquet. Every row is validated and the format is detected.', done: '{n} dataset ready | {n} dataset ready | {n} datasets ready', action: 'Upload a dataset' },
     job: { title: 'Launch a job', text: 'Pick a recipe such as SFT or GRPO. You’ll see the full configuration before anything runs.', action: 'New job' },
-    demo: 'No data yet? The demo builds a small model and dataset and trains it on this machine:',
+    demo: {
+      text: 'No data yet? The demo adds a tiny model and sample data, then runs SFT and GRPO on this machine. It takes a few minutes.',
+      action: 'Run the demo',
+      step: { model: 'Creating the model…', data: 'Adding sample data…', jobs: 'Starting the jobs…' },
+    },
   },
 }

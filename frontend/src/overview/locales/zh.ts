@@ -78,6 +78,10 @@ export default {
     model: { title: '添加模型', text: '本机上的文件夹、Hugging Face 上的模型，或一个检查点。', done: '已有 {n} 个模型 | 已有 {n} 个模型 | 已有 {n} 个模型', action: '添加模型' },
     dataset: { title: '上传数据集', text: 'JSONL、JSON、CSV 或 Parquet。逐行检查，并识别格式。', done: '已有 {n} 个数据集 | 已有 {n} 个数据集 | 已有 {n} 个数据集', action: '上传数据集' },
     job: { title: '启动任务', text: '选择 SFT 或 GRPO 等方案。运行之前，表单会显示完整的配置。', action: '新建任务' },
-    demo: '手边没有数据？演示会构建一个小模型及其数据，并在本机训练：',
+    demo: {
+      text: '手边没有数据？演示会添加一个微型模型和示例数据，并在本机运行 SFT 与 GRPO，只需几分钟。',
+      action: '运行演示',
+      step: { model: '正在创建模型…', data: '正在添加示例数据…', jobs: '正在启动任务…' },
+    },
   },
 }

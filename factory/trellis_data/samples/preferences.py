@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trellis_train.starter.addition import HEDGE, WORDINGS, Problem
+from trellis_data.samples.addition import HEDGE, WORDINGS, Problem
 
 #: Of the 600 prompts; each gives two pairs.
 TRAIN_PROMPTS, VALIDATION_PROMPTS = 480, 120

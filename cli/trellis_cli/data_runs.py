@@ -144,6 +144,9 @@ def preview(
     input_: Input,
     rows: Annotated[int, typer.Option(min=1, max=1000)] = 20,
     random: Annotated[bool, typer.Option(help="Sample rows instead of taking the first ones.")] = False,
+    changed: Annotated[
+        bool, typer.Option(help="Search for rows that a step changes or drops (20,000 rows, 3 s).")
+    ] = False,
     tokenizer: Tokenizer = None,
     resource: Resources = None,
     judge: Judges = None,
@@ -160,7 +163,7 @@ def preview(
         found = find_rows(input_)
         with TemporaryDirectory() as grades:
             shown = preview_pipeline(
-                asked, found.files, rows=rows, at_random=random,
+                asked, found.files, rows=rows, at_random=random, find_changed=changed,
                 layout=find_layout(found, asked, name=data_format, columns=column),
                 context=make_context(asked.tokenizer, tokenizer, resource, judge, grades=Path(grades)),
                 characters=300,
@@ -168,6 +171,8 @@ def preview(
     if as_json:
         print_json(shown.model_dump(mode="json"))
         return
+    if shown.rows_searched is not None:
+        err.print(f"{shown.rows_searched:,} rows searched; {shown.rows_touched} of those shown change")
     for step in shown.steps:
         _show_step(step)
 

@@ -170,6 +170,7 @@ class PreviewTask(Strict):
     split: str
     rows: int = Field(default=20, ge=1, le=200)
     at_random: bool = False
+    find_changed: bool = False
     judges: list[str] = Field(default_factory=list)
     max_judge_cost: float = Field(default=1.0, gt=0)
     resources: dict[str, DatasetVersion] = Field(default_factory=dict)

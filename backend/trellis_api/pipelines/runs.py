@@ -49,6 +49,7 @@ def start_preview(session: Session, settings: Settings, *, request: PreviewCreat
         split=versions.choose_split(version, request.split),
         rows=request.rows,
         at_random=request.at_random,
+        find_changed=request.find_changed,
         judges=judges,
         max_judge_cost=request.max_judge_cost,
         resources=resources,

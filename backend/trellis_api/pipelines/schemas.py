@@ -134,6 +134,11 @@ class PreviewCreate(BaseModel):
     split: SplitName | None = Field(default=None, description="Default train, or the only one.")
     rows: int = Field(default=20, ge=1, le=200)
     at_random: bool = Field(default=False, description="Sample rows randomly instead of taking the first.")
+    find_changed: bool = Field(
+        default=False,
+        description="Search for rows that a step changes or drops, within 20,000 rows and 3 s. Steps that "
+        "compare rows or call models are not searched.",
+    )
     judges: Judges = Field(default_factory=list)
     max_judge_cost: MaxJudgeCost = 1.0
     resources: Resources = Field(default_factory=dict)

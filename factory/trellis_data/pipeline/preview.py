@@ -1,7 +1,8 @@
 """A pipeline on a few rows, here and now: what every step does to each of them."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -10,21 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
-from trellis_contracts.pipeline import Pipeline
+from trellis_contracts.pipeline import Pipeline, Step
 from trellis_contracts.recipe import Strict
 
 from trellis_data.catalogue import find_operator
 from trellis_data.layout import Batch, Layout
-from trellis_data.operator import Context, GlobalOperator, OperatorProblem, RowOperator
+from trellis_data.operator import Context, GlobalOperator, Operator, OperatorProblem, RowOperator
 from trellis_data.outcome import Outcome, StepReport
 from trellis_data.pipeline.check import check
 from trellis_data.pipeline.ledger import Ledger, Limits, shorten
 from trellis_data.pipeline.problem import PipelineProblem
 from trellis_data.pipeline.shards import conform
+from trellis_data.pipeline.touched_rows import SearchLimits, draw, find_touched
 from trellis_data.pipeline.units import schema_of
 
 #: More would no longer be looked at by a person, and would keep them waiting.
 MAX_ROWS = 1000
+_SEARCH_LIMITS = SearchLimits()
 
 
 class PreviewRow(Strict):
@@ -50,6 +53,9 @@ class Preview(Strict):
 
     rows_in: int
     rows_out: int
+    #: Where rows were searched for: how many were looked at, and how many of the sample a step touches.
+    rows_searched: int | None = None
+    rows_touched: int | None = None
     steps: list[PreviewStep]
 
 
@@ -60,11 +66,14 @@ def preview(
     layout: Layout,
     rows: int = 20,
     at_random: bool = False,
+    find_changed: bool = False,
     context: Context | None = None,
     characters: int = 2000,
+    limits: SearchLimits = _SEARCH_LIMITS,
 ) -> Preview:
     """Take the first rows, or ones drawn by the pipeline's seed, through all steps.
 
+    With ``find_changed``, rows come first that a step changes or drops, within the limits of a search.
     Global steps see the sample alone: two duplicates are found only if both are in it.
     """
     context = replace(context or Context(), seed=pipeline.seed)
@@ -72,37 +81,54 @@ def preview(
     if problems := check(pipeline, schema, layout, context):
         lines = [f"{each.field}: {each.message}" for each in problems]
         raise PipelineProblem(problems[0].code, "\n".join(lines), step=problems[0].step)
-    table, origins = sample(inputs, schema, min(rows, MAX_ROWS), pipeline.seed if at_random else None)
+    wanted, seed = min(rows, MAX_ROWS), pipeline.seed if at_random else None
+    names = [step.name or step.operator for step in pipeline.steps]
+    operators = [_make(step, name, context) for step, name in zip(pipeline.steps, names, strict=True)]
+    found = None
+    if find_changed:
+        found = find_touched(operators, inputs, schema, layout, wanted=wanted, seed=seed, limits=limits)
+    places = draw(inputs, wanted, seed) if found is None else found.positions
+    table, origins = take_rows(inputs, schema, places), places
     size = table.num_rows
     steps = []
-    for step in pipeline.steps:
-        name, operator = step.name or step.operator, find_operator(step.operator)
-        params = operator.Params.model_validate(step.params)
+    for name, made in zip(names, operators, strict=True):
         batch = Batch(table, layout)
-        try:
-            made = operator(params, context)
+        with _named_problems(name):
             outcome = _apply(made, batch)
-        except OperatorProblem as problem:
-            raise PipelineProblem(problem.code, f"Step '{name}': {problem.message}", step=name) from problem
         sources = np.flatnonzero(outcome.keep) if outcome.sources is None else outcome.sources
-        ledger = Ledger(name, operator.id, Limits(examples=0))
+        ledger = Ledger(name, made.id, Limits(examples=0))
         ledger.note(batch, outcome, origins, sources, 0.0)
         steps.append(
             PreviewStep(report=ledger.close(), rows=_rows(batch, outcome, origins, sources, characters))
         )
         layout = made.layout_after(layout)
         table, origins = outcome.table, origins[sources]
-    return Preview(rows_in=size, rows_out=table.num_rows, steps=steps)
+    return Preview(
+        rows_in=size,
+        rows_out=table.num_rows,
+        rows_searched=None if found is None else found.searched,
+        rows_touched=None if found is None else found.touched,
+        steps=steps,
+    )
 
 
-def sample(
-    inputs: Sequence[Path], schema: pa.Schema, rows: int, seed: int | None
-) -> tuple[pa.Table, np.ndarray]:
-    """The first rows, or with a seed ones drawn evenly, in the order of the input; and their positions."""
-    total = sum(pq.read_metadata(path).num_rows for path in inputs)
-    wanted = np.arange(min(rows, total))
-    if seed is not None and total > rows:
-        wanted = np.sort(np.random.default_rng(seed).choice(total, rows, replace=False))
+def _make(step: Step, name: str, context: Context) -> Operator:
+    operator = find_operator(step.operator)
+    with _named_problems(name):
+        return operator(operator.Params.model_validate(step.params), context)
+
+
+@contextmanager
+def _named_problems(name: str) -> Iterator[None]:
+    """Problems of a step, with its name."""
+    try:
+        yield
+    except OperatorProblem as problem:
+        raise PipelineProblem(problem.code, f"Step '{name}': {problem.message}", step=name) from problem
+
+
+def take_rows(inputs: Sequence[Path], schema: pa.Schema, wanted: np.ndarray) -> pa.Table:
+    """Rows at some positions, which are in order."""
     tables, start = [schema.empty_table()], 0
     for path in inputs:
         with pq.ParquetFile(path) as file:
@@ -112,7 +138,7 @@ def sample(
                 if len(mine):
                     tables.append(conform(file.read_row_group(group).take(pa.array(mine)), schema))
                 start += size
-    return pa.concat_tables(tables).combine_chunks(), wanted
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def _apply(operator: object, batch: Batch) -> Outcome:

@@ -11232,6 +11232,16 @@ export interface components {
             rows_in: number;
             /** Rows Out */
             rows_out: number;
+            /**
+             * Rows Searched
+             * @default null
+             */
+            rows_searched: number | null;
+            /**
+             * Rows Touched
+             * @default null
+             */
+            rows_touched: number | null;
             /** Steps */
             steps: components["schemas"]["PreviewStep"][];
         };
@@ -11248,6 +11258,12 @@ export interface components {
             at_random: boolean;
             /** Dataset */
             dataset: string;
+            /**
+             * Find Changed
+             * @description Search for rows that a step changes or drops, within 20,000 rows and 3 s. Steps that compare rows or call models are not searched.
+             * @default false
+             */
+            find_changed: boolean;
             /**
              * Judges
              * @description Judges that may be asked; those that steps name are, in any case.

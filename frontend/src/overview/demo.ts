@@ -12,17 +12,15 @@ type Model = components['schemas']['ModelRead']
 export const DEMO = 'demo'
 const POLL_MS = 1000
 
-export type DemoStep = 'model' | 'data' | 'jobs'
+export type DemoStep = 'parts' | 'jobs'
 
 /** Add what is missing and start the jobs; the id of their pipeline. Each part is added once: a second try goes on. */
 export async function startDemo(language: Locale, note: (step: DemoStep) => void): Promise<string> {
   const templates = await unwrap(api.GET('/api/v1/job-pipelines/templates'))
   const template = templates.items.find((one) => one.id === DEMO)
   if (template?.model == null) throw new ApiError({ status: 0, code: 'not_found', message: 'This platform has no demo.' })
-  note('model')
-  const model = await addModel(template.model)
-  note('data')
-  const datasets = await addSamples(template)
+  note('parts')
+  const [model, datasets] = await Promise.all([addModel(template.model), addSamples(template)])
   note('jobs')
   const body = { ...requestOf(template, language, model, datasets), start: true }
   return (await unwrap(api.POST('/api/v1/job-pipelines', { body }))).id

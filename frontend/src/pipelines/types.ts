@@ -48,5 +48,8 @@ export interface PreviewStep {
 export interface Preview {
   rows_in: number
   rows_out: number
+  /** Null where rows were not searched for. */
+  rows_searched?: number | null
+  rows_touched?: number | null
   steps: PreviewStep[]
 }

@@ -9,6 +9,7 @@ from trellis_contracts.pipeline import Pipeline
 from trellis_contracts.recipe import DataFormat
 from trellis_data.layout import Layout
 from trellis_data.pipeline.preview import preview
+from trellis_data.pipeline.touched_rows import SearchLimits
 
 pytestmark = pytest.mark.usefixtures("small_operators")
 TEXT = Layout(DataFormat.TEXT, {"text": "text"})
@@ -66,3 +67,49 @@ def test_a_row_that_becomes_two_shows_both(shards: Shards) -> None:
     shown = preview(pipeline({"operator": "test_twice"}), shards(rows(10)), layout=TEXT, rows=1)
 
     assert [each["id"] for each in shown.steps[0].rows[0].after] == [0, 0]
+
+
+def test_searching_shows_rows_that_a_step_touches_before_the_first_ones(shards: Shards) -> None:
+    given = [{"id": i, "text": "abc" if i in (700, 711, 850) else f"row {i}"} for i in range(900)]
+    asked = pipeline({"operator": "test_drop_short", "params": {"shortest": 4}})
+
+    shown = preview(asked, shards(given), layout=TEXT, rows=5, find_changed=True)
+
+    dropped = [row.position for row in shown.steps[0].rows if row.state == "dropped"]
+    assert dropped == [700, 711, 850]
+    assert [row.position for row in shown.steps[0].rows if row.state == "kept"] == [0, 1]
+    assert (shown.rows_searched, shown.rows_touched, shown.rows_in) == (900, 3, 5)
+
+
+def test_a_search_ends_with_enough_rows_and_at_its_limit(shards: Shards) -> None:
+    files = shards([{"id": i, "text": "abc" if i >= 1000 else "ab"} for i in range(3000)])
+    asked = pipeline({"operator": "test_drop_short", "params": {"shortest": 3}})
+
+    enough = preview(asked, files, layout=TEXT, rows=10, find_changed=True)
+    asked_other = pipeline({"operator": "test_drop_short", "params": {"shortest": 4}})
+    kept_first = preview(
+        pipeline({"operator": "test_drop_short", "params": {"shortest": 1}}),
+        files,
+        layout=TEXT,
+        rows=10,
+        find_changed=True,
+        limits=SearchLimits(rows=1200),
+    )
+
+    assert enough.rows_searched is not None
+    assert enough.rows_searched < 1000
+    assert (kept_first.rows_searched, kept_first.rows_touched) == (1200, 0)
+    drawn = preview(asked_other, files, layout=TEXT, rows=10, find_changed=True, at_random=True)
+    assert drawn.rows_touched == 10
+
+
+def test_steps_that_compare_rows_are_passed_over_in_a_search(shards: Shards) -> None:
+    given = [{"id": i, "text": "abc" if i == 40 else f"row {i % 7}"} for i in range(100)]
+    asked = pipeline(
+        {"operator": "test_drop_seen"}, {"operator": "test_drop_short", "params": {"shortest": 4}}
+    )
+
+    shown = preview(asked, shards(given), layout=TEXT, rows=2, find_changed=True)
+
+    assert shown.rows_touched == 1
+    assert [row.position for row in shown.steps[0].rows] == [0, 40]

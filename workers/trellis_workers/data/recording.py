@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 from trellis_contracts.recipe import DataFormat
 from trellis_data.formats.detection import detect
 from trellis_data.layout import Layout
-from trellis_data.pipeline.preview import sample
+from trellis_data.pipeline.preview import take_rows
+from trellis_data.pipeline.touched_rows import draw
 from trellis_data.pipeline.units import schema_of
 from trellis_data.statistics.collect import Depth, summarise
 from trellis_data.statistics.model import Statistics
@@ -45,7 +46,7 @@ class Content:
 def recognise(splits: Splits) -> tuple[Layout, str]:
     """What the columns of some rows mean, and by what that was recognised."""
     files = [path for paths in splits.values() for path in paths]
-    first, _ = sample(files, schema_of(files), _DETECTED_ROWS, None)
+    first = take_rows(files, schema_of(files), draw(files, _DETECTED_ROWS, None))
     found = detect(first)
     if not found:
         return Layout(DataFormat.UNKNOWN), _NOTHING_FITS

@@ -81,7 +81,7 @@ export default {
     demo: {
       text: 'No data yet? The demo adds a tiny model and sample data, then runs SFT and GRPO on this machine. It takes a few minutes.',
       action: 'Run the demo',
-      step: { model: 'Creating the model…', data: 'Adding sample data…', jobs: 'Starting the jobs…' },
+      step: { parts: 'Creating the model and adding sample data…', jobs: 'Starting the jobs…' },
     },
   },
 }

@@ -81,7 +81,7 @@ export default {
     demo: {
       text: '手边没有数据？演示会添加一个微型模型和示例数据，并在本机运行 SFT 与 GRPO，只需几分钟。',
       action: '运行演示',
-      step: { model: '正在创建模型…', data: '正在添加示例数据…', jobs: '正在启动任务…' },
+      step: { parts: '正在创建模型并添加示例数据…', jobs: '正在启动任务…' },
     },
   },
 }

@@ -9,7 +9,7 @@ import { type PreviewRequest, usePreviewRun } from './usePreviewRun'
 type State = 'queued' | 'succeeded'
 
 function requestOf(rows: number): PreviewRequest {
-  return { pipeline: { name: 'tidy', description: '', seed: 0, steps: [] }, dataset: 'ds_1', version: 'v', split: 'train', rows, at_random: false, max_judge_cost: 0.5, resources: {} }
+  return { pipeline: { name: 'tidy', description: '', seed: 0, steps: [] }, dataset: 'ds_1', version: 'v', split: 'train', rows, at_random: false, find_changed: false, max_judge_cost: 0.5, resources: {} }
 }
 
 /** The platform: tasks get ids in turn, and stay queued until the test says that they are over. */

@@ -82,7 +82,9 @@ export default {
   preview: {
     size: '{n} rows',
     sizeLabel: 'Preview size',
-    random: 'Random sample',
+    pickLabel: 'Which rows',
+    pick: { changed: 'Rows that change', first: 'First rows', random: 'Random sample' },
+    searched: '{touched} changed or dropped, found in {n} rows',
     live: 'Live',
     start: 'Refresh preview',
     costly: 'This pipeline calls a model for every row, which may incur costs, so the preview doesn’t refresh on its own.',

@@ -82,7 +82,9 @@ export default {
   preview: {
     size: '{n} 行',
     sizeLabel: '试运行的行数',
-    random: '随机抽取',
+    pickLabel: '显示哪些行',
+    pick: { changed: '有变化的行', first: '最前面的行', random: '随机抽取' },
+    searched: '在 {n} 行中找到 {touched} 行被修改或剔除',
     live: '实时',
     start: '试运行',
     costly: '该流水线会为每一行调用模型，可能产生费用，因此预览不会自动刷新。',

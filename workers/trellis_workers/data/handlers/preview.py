@@ -32,6 +32,7 @@ def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
         layout=stated_layout(request.pipeline, schema_of(files)) or tree.layout,
         rows=request.rows,
         at_random=request.at_random,
+        find_changed=request.find_changed,
         context=make_context(task.needs, tools.folder),
     )
     return found.model_dump(mode="json")

@@ -2405,6 +2405,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/monitoring/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Latest results and active alarms
+         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
+         */
+        get: operations["read_activity_api_v1_monitoring_activity_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/monitoring/dashboard": {
         parameters: {
             query?: never;
@@ -3997,6 +4017,30 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * ActiveAlarm
+         * @description An alarm of a job that has not ended.
+         */
+        ActiveAlarm: {
+            alarm: components["schemas"]["AlarmRead"];
+            job: components["schemas"]["NamedReference"];
+        };
+        /**
+         * ActivityRead
+         * @description Latest results and what needs attention.
+         */
+        ActivityRead: {
+            /**
+             * Alarms
+             * @description Critical ones first, then the newest; at most 20.
+             */
+            alarms: components["schemas"]["ActiveAlarm"][];
+            /**
+             * Finished
+             * @description Succeeded and stopped trainings, the latest first.
+             */
+            finished: components["schemas"]["FinishedJob"][];
+        };
         /**
          * AdapterEvent
          * @description The engine of an endpoint has loaded an adapter, or can't serve it.
@@ -7551,6 +7595,16 @@ export interface components {
             training_file: string;
             /** Validation File */
             validation_file?: string | null;
+        };
+        /**
+         * FinishedJob
+         * @description A training that has ended, and the job that it is a copy of.
+         */
+        FinishedJob: {
+            /** @description With its headline metric in `metric`. */
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job that is no copy, or of a deleted one. */
+            parent: components["schemas"]["JobRead"] | null;
         };
         /**
          * FoundItem
@@ -25368,6 +25422,56 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_activity_api_v1_monitoring_activity_get: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of finished jobs. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -22,7 +22,7 @@ export const SECTIONS = [
     name: 'build',
     areas: [
       { path: '/datasets', title: 'datasets.title', icon: 'datasets', further: [] },
-      { path: '/pipelines', title: 'pipelines.title', icon: 'pipelines', further: [] },
+      { path: '/pipelines', title: 'pipelines.title', short: 'layout.nav.pipelines', icon: 'pipelines', further: [] },
       { path: '/environments', title: 'environments.title', short: 'environments.nav', icon: 'environments', further: [{ path: '/workflows', title: 'environments.workflows.title' }] },
       { path: '/rewards', title: 'rewards.title', icon: 'rewards', further: [] },
     ],
@@ -43,7 +43,7 @@ export const SECTIONS = [
     name: 'ship',
     areas: [
       {
-        path: '/evaluations', title: 'evaluations.title', icon: 'evaluations', further: [
+        path: '/evaluations', title: 'evaluations.title', short: 'layout.nav.evaluations', icon: 'evaluations', further: [
           { path: '/evaluations/leaderboard', title: 'evaluations.nav.leaderboard' },
           { path: '/reports', title: 'reports.title' },
         ],

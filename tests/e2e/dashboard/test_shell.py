@@ -20,6 +20,9 @@ def test_an_empty_platform_teaches_the_first_job(logged_in: Page) -> None:
 def test_the_overview_says_how_old_each_measurement_is(logged_in: Page) -> None:
     database = logged_in.locator("[data-component=database]")
 
+    expect(database).to_have_count(0)
+    logged_in.get_by_role("button", name="Details").click()
+
     expect(database).to_contain_text("Healthy")
     expect(database).to_contain_text("checked")
 

@@ -5,6 +5,8 @@ export default {
     build: 'Build',
     train: 'Train',
     ship: 'Ship',
+    pipelines: 'Pipelines',
+    evaluations: 'Evals',
   },
   newJob: 'New job',
   find: 'Search',

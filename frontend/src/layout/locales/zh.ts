@@ -5,6 +5,8 @@ export default {
     build: '构建',
     train: '训练',
     ship: '交付',
+    pipelines: '流水线',
+    evaluations: '评测',
   },
   newJob: '新建任务',
   find: '搜索',

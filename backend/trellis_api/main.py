@@ -64,6 +64,7 @@ from trellis_api.registry.router import router as registry_router
 from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.saved_views.router import router as saved_views_router
+from trellis_api.search.router import router as search_router
 from trellis_api.sweeps.router import router as sweeps_router
 from trellis_api.transfers.router import router as transfers_router
 from trellis_api.uploads.router import router as uploads_router
@@ -110,6 +111,7 @@ ROUTERS: list[APIRouter] = [
     evaluations_router,
     reports_router,
     monitoring_router,
+    search_router,
 ]
 
 

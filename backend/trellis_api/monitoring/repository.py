@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Text, cast
 from sqlmodel import Session, col, delete, func, select
 from trellis_contracts.states import JobState
 
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.monitoring.models import MachineSample
 
 #: Samples in memory while a range is read.
@@ -25,6 +25,14 @@ def list_recent_failures(session: Session, *, limit: int) -> Sequence[Job]:
     """Failed and crashed jobs, the latest first."""
     failed = (JobState.FAILED, JobState.CRASHED)
     query = select(Job).where(col(Job.state).in_(failed))
+    return session.exec(query.order_by(col(Job.finished_at).desc(), col(Job.id)).limit(limit)).all()
+
+
+def list_recently_finished(session: Session, *, limit: int) -> Sequence[Job]:
+    """Succeeded and stopped trainings, the latest first."""
+    ended = (JobState.SUCCEEDED, JobState.STOPPED)
+    # One that was stopped before it was launched has nothing to show.
+    query = select(Job).where(Job.kind == TRAIN, col(Job.state).in_(ended), col(Job.started_at).is_not(None))
     return session.exec(query.order_by(col(Job.finished_at).desc(), col(Job.id)).limit(limit)).all()
 
 

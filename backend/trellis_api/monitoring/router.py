@@ -12,9 +12,9 @@ from trellis_api.core.ids import id_pattern
 from trellis_api.core.texts import NO_NUL
 from trellis_api.endpoints import service as endpoints
 from trellis_api.endpoints.schemas import EndpointLoad
-from trellis_api.monitoring import history, prometheus, service
+from trellis_api.monitoring import activity, history, prometheus, service
 from trellis_api.monitoring.dependencies import ProbesDep
-from trellis_api.monitoring.schemas import DashboardRead, MachineHistory, ProcessHistory
+from trellis_api.monitoring.schemas import ActivityRead, DashboardRead, MachineHistory, ProcessHistory
 
 router = APIRouter(prefix="/monitoring", tags=["monitoring"], responses={401: ERROR_RESPONSES[401]})
 #: At the root and without login, like the health checks: it holds counts and no names.
@@ -29,6 +29,15 @@ Until = Annotated[AwareDatetime | None, Query(description="Default: now.")]
 def read_dashboard(session: ReadSession, settings: SettingsDep, probes: ProbesDep) -> DashboardRead:
     """Jobs, queue, slots, failures, and the state of every part of the platform with its age."""
     return service.read_dashboard(session, settings, probes)
+
+
+@router.get("/activity", summary="Latest results and active alarms")
+def read_activity(
+    session: ReadSession,
+    limit: Annotated[int, Query(ge=1, le=50, description="Maximum number of finished jobs.")] = 6,
+) -> ActivityRead:
+    """Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs."""
+    return activity.read_activity(session, limit=limit)
 
 
 @router.get("/machines", summary="Node metrics over time")

@@ -8,8 +8,8 @@ from trellis_contracts.states import JobState
 from trellis_contracts.supervision import SupervisedService
 
 from trellis_api.core.pricing import SlotPriceRead
-from trellis_api.jobs.alarms.schemas import Severity
-from trellis_api.jobs.schemas import JobRead
+from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
+from trellis_api.jobs.schemas import JobRead, NamedReference
 
 
 class ComponentHealth(StrEnum):
@@ -100,6 +100,27 @@ class DashboardRead(BaseModel):
     components: list[ComponentRead]
     resources: ResourcesRead
     versions: dict[str, str] = Field(description="Installed versions of the packages that matter.")
+
+
+class FinishedJob(BaseModel):
+    """A training that has ended, and the job that it is a copy of."""
+
+    job: JobRead = Field(description="With its headline metric in `metric`.")
+    parent: JobRead | None = Field(description="Null for a job that is no copy, or of a deleted one.")
+
+
+class ActiveAlarm(BaseModel):
+    """An alarm of a job that has not ended."""
+
+    job: NamedReference
+    alarm: AlarmRead
+
+
+class ActivityRead(BaseModel):
+    """Latest results and what needs attention."""
+
+    finished: list[FinishedJob] = Field(description="Succeeded and stopped trainings, the latest first.")
+    alarms: list[ActiveAlarm] = Field(description="Critical ones first, then the newest; at most 20.")
 
 
 class NodeSamples(BaseModel):

@@ -2445,6 +2445,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/monitoring/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Latest results and active alarms
+         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
+         */
+        get: operations["read_activity_api_v1_monitoring_activity_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/monitoring/dashboard": {
         parameters: {
             query?: never;
@@ -3179,6 +3199,26 @@ export interface paths {
          * @description Rename a view, or replace what it shows.
          */
         patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
+        trace?: never;
+    };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search by name or id
+         * @description Jobs, datasets, models, evaluations, pipelines and everything else that has a name.
+         */
+        get: operations["search_api_v1_search_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/sweeps": {
@@ -4017,6 +4057,30 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * ActiveAlarm
+         * @description An alarm of a job that has not ended.
+         */
+        ActiveAlarm: {
+            alarm: components["schemas"]["AlarmRead"];
+            job: components["schemas"]["NamedReference"];
+        };
+        /**
+         * ActivityRead
+         * @description Latest results and what needs attention.
+         */
+        ActivityRead: {
+            /**
+             * Alarms
+             * @description Critical ones first, then the newest; at most 20.
+             */
+            alarms: components["schemas"]["ActiveAlarm"][];
+            /**
+             * Finished
+             * @description Succeeded and stopped trainings, the latest first.
+             */
+            finished: components["schemas"]["FinishedJob"][];
+        };
         /**
          * AdapterEvent
          * @description The engine of an endpoint has loaded an adapter, or can't serve it.
@@ -7572,6 +7636,51 @@ export interface components {
             /** Validation File */
             validation_file?: string | null;
         };
+        /**
+         * FinishedJob
+         * @description A training that has ended, and the job that it is a copy of.
+         */
+        FinishedJob: {
+            /** @description With its headline metric in `metric`. */
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job that is no copy, or of a deleted one. */
+            parent: components["schemas"]["JobRead"] | null;
+        };
+        /**
+         * FoundItem
+         * @description Something with a name.
+         */
+        FoundItem: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Detail
+             * @description A job's or sweep's recipe, an evaluation's target, an environment's kind.
+             */
+            detail: string | null;
+            /**
+             * Id
+             * @description For a named model and an endpoint: the name that requests use.
+             */
+            id: string;
+            kind: components["schemas"]["FoundKind"];
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @description As in the lists of its kind; null where the kind has no states.
+             */
+            state: string | null;
+        };
+        /**
+         * FoundKind
+         * @description Kinds of things that can be found, in the order of the results.
+         * @enum {string}
+         */
+        FoundKind: "job" | "sweep" | "dataset" | "model" | "named_model" | "evaluation" | "report" | "endpoint" | "pipeline" | "job_pipeline" | "environment" | "workflow" | "reward_file";
         /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
@@ -13402,6 +13511,14 @@ export interface components {
              * @default 0
              */
             seed: number;
+        };
+        /**
+         * SearchResult
+         * @description Matches by kind; within a kind, names that start with the text first, then the newest.
+         */
+        SearchResult: {
+            /** Items */
+            items: components["schemas"]["FoundItem"][];
         };
         /**
          * SelfInstruct
@@ -25575,6 +25692,56 @@ export interface operations {
             };
         };
     };
+    read_activity_api_v1_monitoring_activity_get: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of finished jobs. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_dashboard_api_v1_monitoring_dashboard_get: {
         parameters: {
             query?: never;
@@ -28693,6 +28860,58 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    search_api_v1_search_get: {
+        parameters: {
+            query?: {
+                /** @description Words that must all be part of the name or the id; empty: the newest. */
+                text?: string;
+                /** @description Maximum matches of each kind. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

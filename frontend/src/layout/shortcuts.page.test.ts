@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { effectScope } from 'vue'
 import type { EffectScope } from 'vue'
 
-import { listenForShortcuts, useShortcut } from './shortcuts'
+import { listenForShortcuts, useHeldShortcut, useShortcut } from './shortcuts'
 
 let scope: EffectScope
 let stop: () => void
@@ -83,5 +83,27 @@ describe('shortcuts', () => {
 
     expect(own).toHaveBeenCalledTimes(1)
     expect(shell).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('shortcuts with a held key', () => {
+  it('work in fields and over dialogs, with that key alone', () => {
+    const find = vi.fn()
+    scope.run(() => {
+      useHeldShortcut('k', 'layout.shortcuts.help', find)
+    })
+    const field = document.createElement('input')
+    document.body.append(field)
+
+    press('k')
+    press('k', field, { ctrlKey: true, shiftKey: true })
+    press('k', field, { metaKey: true })
+    press('j', field, { ctrlKey: true })
+    expect(find).not.toHaveBeenCalled()
+
+    press('k', field, { ctrlKey: true })
+    document.body.insertAdjacentHTML('beforeend', '<div role="dialog" aria-modal="true"></div>')
+    press('K', document.body, { ctrlKey: true })
+    expect(find).toHaveBeenCalledTimes(2)
   })
 })

@@ -242,7 +242,8 @@ def test_answers_of_two_models_stand_side_by_side(logged_in: Page, platform: Pla
 
 
 def test_two_evaluations_are_chosen_from_the_list(logged_in: Page, platform: Platform) -> None:
-    logged_in.get_by_role("link", name="Evaluation", exact=True).click()
+    bar = logged_in.get_by_role("navigation", name="Main navigation")
+    bar.get_by_role("link", name="Evaluations").click()
     rows = logged_in.locator("tr[data-evaluation]")
     row = logged_in.locator(f"[data-evaluation={platform.evaluations['sapling']}]")
     expect(row).to_contain_text(re.compile(r"GSM8K\s*\d+\.\d%"))

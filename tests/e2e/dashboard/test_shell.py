@@ -20,6 +20,9 @@ def test_an_empty_platform_teaches_the_first_job(logged_in: Page) -> None:
 def test_the_overview_says_how_old_each_measurement_is(logged_in: Page) -> None:
     database = logged_in.locator("[data-component=database]")
 
+    expect(database).to_have_count(0)
+    logged_in.get_by_role("button", name="Details").click()
+
     expect(database).to_contain_text("Healthy")
     expect(database).to_contain_text("checked")
 
@@ -45,6 +48,44 @@ def test_keys_lead_to_every_page_and_the_help_lists_them(logged_in: Page) -> Non
     logged_in.keyboard.press("?")
 
     expect(logged_in.get_by_role("dialog")).to_contain_text("Go to datasets")
+
+
+def test_the_palette_leads_to_pages_and_runs_actions(logged_in: Page) -> None:
+    box = logged_in.get_by_role("combobox", name="Find pages, actions")
+    options = logged_in.get_by_role("option")
+
+    logged_in.keyboard.press("Control+k")
+    expect(box).to_be_focused()
+    logged_in.keyboard.type("agent co")
+    expect(options).to_have_count(1)
+    logged_in.keyboard.press("Enter")
+    expect(logged_in.get_by_role("heading", level=1, name="Agent code")).to_be_focused()
+    expect(box).to_be_hidden()
+
+    logged_in.keyboard.press("Control+k")
+    expect(box).to_be_focused()
+    logged_in.keyboard.press("Control+k")
+    expect(box).to_be_hidden()
+
+    logged_in.get_by_role("button", name="Search").click()
+    logged_in.keyboard.type("upload")
+    options.filter(has_text="Upload dataset").click()
+    expect(logged_in.get_by_role("dialog", name="Upload dataset")).to_contain_text("Drop files here")
+
+
+def test_the_side_bar_names_every_page_of_an_area(logged_in: Page) -> None:
+    bar = logged_in.get_by_role("navigation", name="Main navigation")
+
+    for section, page, heading in (
+        ("Build", "Data pipelines", "Data pipelines"),
+        ("Train", "Workflows", "Workflows"),
+        ("Ship", "Playground", "Playground"),
+    ):
+        link = bar.get_by_role("group", name=section).get_by_role("link", name=page)
+        link.click()
+        expect(logged_in.get_by_role("heading", level=1, name=heading)).to_be_visible()
+        expect(link).to_have_attribute("aria-current", "page")
+        expect(bar.locator("[aria-current]")).to_have_count(1)
 
 
 def test_the_first_tab_stop_skips_to_the_content(logged_in: Page) -> None:

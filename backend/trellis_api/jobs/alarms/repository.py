@@ -47,6 +47,14 @@ def select_jobs_with_alarms() -> Select[str]:
     return select(Alarm.job_id).where(col(Alarm.is_active))
 
 
+def list_active_of_unfinished(session: Session, *, limit: int) -> list[tuple[Alarm, str]]:
+    """Active alarms of unfinished jobs with the job's name: critical ones first, then the newest."""
+    query = select(Alarm, Job.name).join(Job, col(Job.id) == col(Alarm.job_id))
+    query = query.where(col(Alarm.is_active), col(Job.state).in_(ACTIVE))
+    order = (col(Alarm.severity), col(Alarm.raised_at).desc(), col(Alarm.job_id), col(Alarm.code))
+    return list(session.exec(query.order_by(*order).limit(limit)).all())
+
+
 def count_active_by_code(session: Session) -> dict[tuple[str, str], int]:
     """Active alarms of jobs that have not ended, by code and severity."""
     rows = session.exec(

@@ -5,10 +5,10 @@ export default {
   subtitle: 'Data, tools and tasks to train and evaluate agents on.',
   nav: 'Agents',
   workflows: {
-    title: 'Agent workflows',
+    title: 'Agent code',
     subtitle: 'Your own agents as async Python functions, for the “Tune a workflow” recipe. They run in a sandbox without network or file access.',
-    add: 'Upload agent workflow',
-    empty: 'No agent workflows yet',
+    add: 'Upload agent code',
+    empty: 'No agent code yet',
     emptyText: 'Train any agent you can write as an async function that calls a model and returns a reward.',
     function: 'Function',
     jobs: 'Jobs',

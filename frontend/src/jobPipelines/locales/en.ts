@@ -1,8 +1,8 @@
 /** Texts of pipelines of jobs. */
 export default {
-  title: 'Job workflows',
+  title: 'Workflows',
   nav: 'Job pages',
-  one: 'Job workflow',
+  one: 'Workflow',
   subtitle: 'Chained jobs. Unchanged stages are skipped.',
   stages: 'Stages',
   graph: 'Stage graph',
@@ -21,7 +21,7 @@ export default {
     skipped: 'Skipped',
     blocked: 'Blocked',
   },
-  empty: { title: 'No job workflows yet', text: 'Start from a template: choose a model and data for each stage, and the platform runs the stages in order.' },
+  empty: { title: 'No workflows yet', text: 'Start from a template: choose a model and data for each stage, and the platform runs the stages in order.' },
   start: 'Start',
   startAgain: 'Restart',
   started: 'Started. Unchanged stages are skipped.',
@@ -50,7 +50,7 @@ export default {
   asked: 'Requested settings',
   new: {
     open: 'New workflow',
-    title: 'New job workflow',
+    title: 'New workflow',
     subtitle: 'Choose a template, a base model and data for each stage.',
     templates: 'Templates',
     missing: 'Not available here: missing recipes {recipes}.',

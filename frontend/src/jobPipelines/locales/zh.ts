@@ -1,8 +1,8 @@
 /** 任务工作流的文字。 */
 export default {
-  title: '任务工作流',
+  title: '工作流',
   nav: '任务的页面',
-  one: '任务工作流',
+  one: '工作流',
   subtitle: '环环相扣的阶段：每个阶段都是一个普通任务；输入没有变化的阶段会被跳过。',
   stages: '阶段',
   graph: '各阶段及其依赖',
@@ -21,7 +21,7 @@ export default {
     skipped: '已跳过',
     blocked: '受阻',
   },
-  empty: { title: '还没有任务工作流', text: '从模板开始：选择模型以及各阶段的数据，平台会依次运行。' },
+  empty: { title: '还没有工作流', text: '从模板开始：选择模型以及各阶段的数据，平台会依次运行。' },
   start: '启动',
   startAgain: '再次启动',
   started: '已启动：输入没有变化的阶段会被跳过。',
@@ -50,7 +50,7 @@ export default {
   asked: '请求内容',
   new: {
     open: '新建工作流',
-    title: '新建任务工作流',
+    title: '新建工作流',
     subtitle: '选择模板、起始模型以及各阶段的数据。',
     templates: '模板',
     missing: '此处无法使用：缺少训练方案 {recipes}。',

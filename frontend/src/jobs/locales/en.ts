@@ -28,7 +28,7 @@ export default {
   one: 'Job',
   subtitle: 'All training runs: queued, running and finished.',
   deleted: 'deleted',
-  filter: { kind: 'Kind', alarms: 'With alarms', starred: 'Starred', text: 'Name, ID or tag', states: 'All states', recipe: 'All recipes', tag: 'Any tag', environment: 'All environments', workflow: 'All agent workflows' },
+  filter: { kind: 'Kind', alarms: 'With alarms', starred: 'Starred', text: 'Name, ID or tag', states: 'All states', recipe: 'All recipes', tag: 'Any tag', environment: 'All environments', workflow: 'All agent code' },
   progress: {
     step: 'step {step}',
     steps: 'step {step} of {total}',
@@ -110,9 +110,9 @@ export default {
     agent: {
       chooseEnvironment: 'Choose an environment',
       makeEnvironment: 'Create an environment',
-      chooseWorkflow: 'Choose an agent workflow',
+      chooseWorkflow: 'Choose agent code',
       upload: 'Upload',
-      uploadTitle: 'Upload an agent workflow',
+      uploadTitle: 'Upload agent code',
       submit: 'Validate and save',
       added: 'Saved: {name}',
       code: 'Python',

@@ -28,7 +28,7 @@ export default {
   one: '任务',
   subtitle: '所有训练任务：排队中、运行中与已结束。',
   deleted: '已删除',
-  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', environment: '全部环境', workflow: '全部智能体工作流' },
+  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', environment: '全部环境', workflow: '全部智能体代码' },
   progress: {
     step: '第 {step} 步',
     steps: '第 {step} / {total} 步',
@@ -109,9 +109,9 @@ export default {
     agent: {
       chooseEnvironment: '选择环境',
       makeEnvironment: '生成环境',
-      chooseWorkflow: '选择智能体工作流',
+      chooseWorkflow: '选择智能体代码',
       upload: '上传',
-      uploadTitle: '上传智能体工作流',
+      uploadTitle: '上传智能体代码',
       submit: '校验并保存',
       added: '已保存：{name}',
       code: 'Python 代码',

@@ -154,6 +154,7 @@ def test_a_person_sees_what_limits_a_run_and_what_its_machines_did(
     expect(page.locator("[data-chart=cpu] canvas")).to_be_visible()
 
     page.goto(dashboard.url)
+    page.get_by_role("button", name="Details").click()
     expect(page.locator(f"[data-test=day] [data-node={NODE}] [data-row=gpu0]")).to_be_visible()
     expect(page.locator("[data-test=growing]")).to_contain_text("/h")
     page.locator("[data-test=growing] a").click()

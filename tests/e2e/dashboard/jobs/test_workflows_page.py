@@ -22,8 +22,8 @@ def test_a_workflow_is_uploaded_filtered_by_and_deleted_when_nothing_uses_it(
     call_api: Callable[..., Any],
 ) -> None:
     logged_in.goto(f"{dashboard.url}/environments")
-    logged_in.get_by_role("link", name="Agent workflows").click()
-    expect(logged_in.get_by_role("heading", level=1)).to_have_text("Agent workflows")
+    logged_in.get_by_role("main").get_by_role("link", name="Agent code").click()
+    expect(logged_in.get_by_role("heading", level=1)).to_have_text("Agent code")
     logged_in.locator("[data-test=add-workflow]").click()
     dialog = logged_in.get_by_role("dialog")
     dialog.get_by_label("Name").fill("react")
@@ -65,7 +65,7 @@ def test_a_workflow_is_uploaded_filtered_by_and_deleted_when_nothing_uses_it(
     call_api("POST", f"/jobs/{job['id']}/stop")
     row.get_by_role("button", name="Delete react").click()
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(logged_in.get_by_text("No agent workflows yet")).to_be_visible()
+    expect(logged_in.get_by_text("No agent code yet")).to_be_visible()
 
 
 def test_a_folder_is_uploaded_as_a_package(

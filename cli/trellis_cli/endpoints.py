@@ -47,12 +47,20 @@ def start(
     context: Annotated[
         int | None, typer.Option("--context", min=16, help="Max context length: prompt plus answer tokens.")
     ] = None,
+    preemptible: Annotated[
+        bool | None,
+        typer.Option(
+            "--preemptible/--keep",
+            help="Whether training jobs that need its slot may stop it; default: unchanged, at first yes.",
+            show_default=False,
+        ),
+    ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until it is ready.")] = True,
     as_json: Json = False,
 ) -> None:
     """Serve a model or a checkpoint."""
     client = connect()
-    body = {"idle_timeout_s": idle, "max_model_len": context}
+    body = {"idle_timeout_s": idle, "max_model_len": context, "preemptible": preemptible}
     endpoint = client.post(f"{path_of(client, model)}/endpoint", body)
     if wait:
         endpoint = wait_until_ready(client, endpoint)
@@ -109,8 +117,9 @@ def wait_until_ready(client: ApiClient, endpoint: dict[str, Any]) -> dict[str, A
         endpoint = client.get(f"/endpoints/{endpoint['id']}")
     if endpoint["state"] == "ready":
         return endpoint
-    failure = endpoint["failure"]
+    failure, training = endpoint["failure"], endpoint["preempted_by"]
+    why = f"it made room for job {training['name'] or training['id']}" if training else "it was stopped"
     raise Problem(
-        f"{endpoint['name']} is {endpoint['state']}: {failure['reason'] if failure else 'it was stopped'}",
+        f"{endpoint['name']} is {endpoint['state']}: {failure['reason'] if failure else why}",
         hint=failure["hint"]["en"] if failure and failure["hint"] else None,
     )

@@ -276,12 +276,17 @@ class Endpoints(Resource[EndpointRead, EndpointRead]):
         step: int | None = None,
         idle_timeout_s: float | None = None,
         max_model_len: int | None = None,
+        preemptible: bool | None = None,
     ) -> EndpointRead:
         """Serve a model by its id, or the checkpoint of a job's step; ``wait`` until it is ready."""
         if (model is None) == (job is None or step is None):
             raise ValueError("name either a model, or a job and a step")
         place = f"/models/{model}" if model is not None else f"/jobs/{job}/checkpoints/{step}"
-        body = {"idle_timeout_s": idle_timeout_s, "max_model_len": max_model_len}
+        body = {
+            "idle_timeout_s": idle_timeout_s,
+            "max_model_len": max_model_len,
+            "preemptible": preemptible,
+        }
         return cast(EndpointRead, self._api.request("POST", f"{place}/endpoint", json=body))
 
     def stop(self, endpoint_id: str) -> EndpointRead:

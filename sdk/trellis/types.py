@@ -696,6 +696,8 @@ class EndpointRead(TypedDict):
     model: NamedReference | None
     name: str
     phase: str | None
+    preempted_by: NamedReference | None
+    preemptible: bool
     queue_position: int | None
     run_id: str
     shares_engine_of: NamedReference | None
@@ -704,7 +706,7 @@ class EndpointRead(TypedDict):
     state: EndpointState
     state_since: str
     step: int | None
-    stopped_by: Literal["idle", "request"] | None
+    stopped_by: Literal["idle", "request", "training"] | None
     stops_at: str | None
 
 

@@ -13,6 +13,8 @@ from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_api.core.pricing import SlotPrice
 
 GIB = 1024**3
+#: Which endpoints trainings may stop: none, those without requests, or any.
+EndpointPreemption = Literal["off", "idle", "any"]
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -83,6 +85,12 @@ class Settings(BaseSettings):
         description="Max concurrent endpoints on CPU, where they take no slot. Each holds a model in memory.",
     )
     endpoint_idle_s: float = Field(600, ge=10, description="Default idle time after which an endpoint stops.")
+    endpoint_preemption: EndpointPreemption = Field(
+        "idle",
+        description="Endpoints stopped to free GPUs for a queued training job. `idle`: those without "
+        "a request for 60 s; `any`: also those in use, unless they have a higher priority; `off`: none. "
+        "Endpoints with `preemptible: false` are always kept.",
+    )
     endpoint_wait_s: float = Field(
         60, ge=0, description="Time a request waits for its endpoint to start before it gets a 503."
     )

@@ -65,6 +65,13 @@ class EndpointStopped(DomainError):
     code = "endpoint_stopped"
 
 
+class EndpointPreempted(DomainError):
+    """A training needed the slot; a new request starts the endpoint again when there is room."""
+
+    status = 503
+    code = "endpoint_preempted"
+
+
 class EngineLost(DomainError):
     """The engine went away while it worked on the request."""
 

@@ -44,7 +44,8 @@ def present_all(
     read = presentation.present_all(session, jobs=[job for _, job in pairs], has_detail=has_detail)
     wanted = {job.model_id for _, job in pairs} | {row.target_model_id for row, _ in pairs} - {None}
     models = map_model_names(session, model_ids=[each for each in wanted if each])
-    names = map_job_names(session, job_ids={row.target_job_id for row, _ in pairs if row.target_job_id})
+    named = {row.target_job_id for row, _ in pairs} | {row.preempted_by for row, _ in pairs} - {None}
+    names = map_job_names(session, job_ids={each for each in named if each})
     kept_up = repository.list_jobs_with_adapters(session, job_ids={job.id for _, job in pairs})
     return [
         _present(settings, row, job, each, models, names, has_adapters=job.id in kept_up)
@@ -89,6 +90,8 @@ def _present(
         stops_at=since + timedelta(seconds=idle_s) if since else None,
         last_used_at=row.last_used_at,
         load=service.read_load(row, job),
+        preemptible=row.is_preemptible,
+        preempted_by=_preempted_by(row, job, state, names),
         stopped_by=_stopped_by(row, job, state),
         failure=None if shares and state != EndpointState.FAILED else read.failure,
         created_at=row.created_at,
@@ -104,12 +107,27 @@ def _present_refusal(row: Endpoint) -> SharingRefusal | None:
     return SharingRefusal(reason=row.refusal, retry_at=until)
 
 
-def _stopped_by(row: Endpoint, job: Job, state: EndpointState) -> Literal["idle", "request"] | None:
+def _preempted_by(
+    row: Endpoint, job: Job, state: EndpointState, names: dict[str, str]
+) -> NamedReference | None:
+    is_over = state in {EndpointState.STOPPING, EndpointState.STOPPED}
+    if not is_over or job.cause != service.PREEMPTED or row.preempted_by is None:
+        return None
+    if row.engine_id is not None and row.asked_attempt != job.attempt:
+        return None  # it was unloaded before its engine made room
+    return NamedReference(id=row.preempted_by, name=names.get(row.preempted_by))
+
+
+def _stopped_by(
+    row: Endpoint, job: Job, state: EndpointState
+) -> Literal["idle", "request", "training"] | None:
     if state != EndpointState.STOPPED:
         return None
     if row.engine_id is not None and row.asked_attempt != job.attempt:
         # Without a word: the engine was started anew since, and the adapter has not been asked for.
         return "idle" if row.unloaded_for == "idle" else "request" if row.unloaded_for else None
+    if job.cause == service.PREEMPTED:
+        return "training"
     return "idle" if job.cause == service.IDLE else "request"
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import exists, or_, update
 from sqlmodel import Session, col, select, tuple_
-from trellis_contracts.states import JobState
+from trellis_contracts.states import HOLDS_SLOTS, JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
@@ -47,6 +47,20 @@ def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[End
     )
     in_order = (col(Endpoint.created_at), col(Endpoint.id))
     return session.exec(select(Endpoint).where(*wanted).order_by(*in_order)).all()
+
+
+def list_sharing_of_jobs(session: Session, *, job_ids: Collection[str]) -> Sequence[Endpoint]:
+    """Adapters that the engines of these jobs serve, or were asked to load, now."""
+    statement = select(Endpoint).join(Job, col(Job.id) == col(Endpoint.job_id))
+    wanted = (col(Endpoint.engine_id).is_not(None), col(Endpoint.asked_attempt) == col(Job.attempt))
+    return session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all()
+
+
+def list_holding_slots(session: Session) -> Sequence[tuple[Endpoint, Job]]:
+    """Endpoints with an engine of their own that holds slots, as they stand now."""
+    statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
+    wanted = (col(Endpoint.engine_id).is_(None), col(Job.state).in_(HOLDS_SLOTS), col(Job.gpus) > 0)
+    return session.exec(statement.where(*wanted), execution_options={"populate_existing": True}).all()
 
 
 def list_endpoints(

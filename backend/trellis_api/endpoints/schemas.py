@@ -38,6 +38,11 @@ class EndpointStart(BaseModel):
         le=2**24,
         description="Max prompt plus answer tokens; null: as many as fit.",
     )
+    preemptible: bool | None = Field(
+        default=None,
+        description="False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); "
+        "null: unchanged, at first true.",
+    )
 
 
 class SharingRefusal(BaseModel):
@@ -98,7 +103,15 @@ class EndpointRead(BaseModel):
     load: EndpointLoad | None = Field(
         description="Null unless ready, until first measured, and for adapters in their base model's engine."
     )
-    stopped_by: Literal["idle", "request"] | None = Field(description="Why it stopped, if it did.")
+    preemptible: bool = Field(
+        description="Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION)."
+    )
+    preempted_by: NamedReference | None = Field(
+        description="The training job that it makes or made room for; null if it stopped for another reason."
+    )
+    stopped_by: Literal["idle", "request", "training"] | None = Field(
+        description="Why it stopped, if it did; `training`: to make room for `preempted_by`."
+    )
     failure: Failure | None
     created_at: datetime
     can_start: bool

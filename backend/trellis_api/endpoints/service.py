@@ -8,6 +8,7 @@ start                                         writes or revives the endpoint's j
 An adapter needs no engine of its own: that of its base model's endpoint loads it.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
@@ -35,6 +36,8 @@ from trellis_api.models.service import get_model
 
 #: Cause of a stop that nobody asked for.
 IDLE = "endpoint_idle"
+#: Cause of a stop that makes room for a training (``preemption.py``).
+PREEMPTED = "endpoint_preempted"
 #: Cause of a stop of an engine that answers nobody.
 ORPHANED = "endpoint_orphaned"
 
@@ -80,7 +83,9 @@ def start(
         if state in {EndpointState.STARTING, EndpointState.READY}:
             if request.idle_timeout_s is not None:
                 row.idle_timeout_s = request.idle_timeout_s
-                session.add(row)
+            if request.preemptible is not None:
+                row.is_preemptible = request.preemptible
+            session.add(row)
             return row, job
     row = existing[0] if existing else _new_row(found, target)
     _apply(row, request)
@@ -205,18 +210,25 @@ def read_load(row: Endpoint, job: Job) -> EndpointLoad | None:
     return EndpointLoad.model_validate(row.load) if is_ready and row.load is not None else None
 
 
-def map_loads(session: Session) -> dict[str, EndpointLoad]:
-    """The load of each ready endpoint with an engine of its own, by its id."""
-    loads = {row.id: read_load(row, job) for row, job in repository.list_states(session)}
-    return {endpoint_id: load for endpoint_id, load in loads.items() if load is not None}
+@dataclass(frozen=True)
+class EndpointCounts:
+    """Endpoints at one moment."""
+
+    #: How many are in each state; 0 where there are none.
+    by_state: dict[str, int]
+    #: The load of each ready endpoint with an engine of its own, by its id.
+    loads: dict[str, EndpointLoad]
 
 
-def count_by_state(session: Session) -> dict[str, int]:
-    """How many endpoints are in each state; 0 where there are none."""
-    counts = dict.fromkeys((state.value for state in EndpointState), 0)
+def count_endpoints(session: Session) -> EndpointCounts:
+    """Count endpoints by state and gather the loads of their engines, with one query."""
+    by_state, loads = dict.fromkeys((state.value for state in EndpointState), 0), {}
     for row, job in repository.list_states(session):
-        counts[state_of(row, job).value] += 1
-    return counts
+        by_state[state_of(row, job).value] += 1
+        load = read_load(row, job)
+        if load is not None:
+            loads[row.id] = load
+    return EndpointCounts(by_state, loads)
 
 
 def _unload(session: Session, *, row: Endpoint, job: Job, why: Literal["idle", "request"]) -> None:
@@ -291,6 +303,8 @@ def _new_row(found: FoundTarget, target: Target) -> Endpoint:
 
 def _apply(row: Endpoint, request: EndpointStart) -> None:
     row.idle_timeout_s, row.max_model_len = request.idle_timeout_s, request.max_model_len
+    if request.preemptible is not None:
+        row.is_preemptible = request.preemptible
 
 
 def _check_window(found: FoundTarget, request: EndpointStart) -> None:

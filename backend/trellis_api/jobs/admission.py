@@ -1,9 +1,10 @@
-"""Whose turn it is: which queued job is launched next, and which evaluations make room for a training.
+"""Whose turn it is: which queued job is launched next, and what makes room for a training.
 
 Exports need no slot and stand in a line of their own. Evaluations stand back behind trainings: on a CPU they
 take no slot and only some run at once; on GPUs they take slots that no training waits for, and give them
 back when one does: they are stopped and queued again, and go on where they were. Endpoints stand in line with
-trainings where they take slots; on a CPU they take none, and only some run at once.
+trainings where they take slots, and make room for one as far as the platform's setting says
+(``endpoints/preemption.py``); on a CPU they take none, and only some run at once.
 """
 
 from collections.abc import Sequence
@@ -12,11 +13,14 @@ from sqlmodel import Session
 from trellis_contracts.states import JobState
 
 from trellis_api.benchmarks.repository import list_installing
+from trellis_api.core.settings import EndpointPreemption
 from trellis_api.datasets.repository import list_ids_being_made
+from trellis_api.endpoints import preemption
+from trellis_api.endpoints.preemption import Outlook, SlotHolder
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations import service as evaluation_service
 from trellis_api.jobs import repository
-from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Job
+from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, TRAIN, Job
 from trellis_api.jobs.service import Claim, claim_for_launch
 
 
@@ -27,6 +31,7 @@ def claim_next(
     max_exports: int,
     max_evaluations: int = 1,
     max_endpoints: int = 1,
+    endpoint_preemption: EndpointPreemption = "idle",
 ) -> Claim | None:
     """Take the next job to launch, or None when nothing is queued or the next one has no room.
 
@@ -53,7 +58,7 @@ def claim_next(
             continue
         if waiting.gpus > free and waiting.gpus:
             if waiting.kind != EVALUATE and free >= 0:
-                _make_room(session, needed=waiting.gpus - free)
+                _make_room(session, job=waiting, needed=waiting.gpus - free, mode=endpoint_preemption)
             free = -1  # whoever comes behind it waits too
             continue
         claim = claim_for_launch(session, job_id=waiting.id)
@@ -72,14 +77,52 @@ def _find_waiting_for_files(session: Session, queued: Sequence[Job]) -> set[str]
     return {job_id for job_id, row in waiting.items() if coming & set(row.benchmark_names)}
 
 
-def _make_room(session: Session, *, needed: int) -> None:
-    """Stop evaluations that hold slots, the newest first, where the slots of all of them are enough."""
-    holding = [job for job in repository.list_holding_slots(session) if job.kind == EVALUATE and job.gpus]
-    needed -= sum(job.gpus for job in holding if job.state == JobState.STOPPING)
-    running = [job for job in holding if job.state != JobState.STOPPING]
-    if needed <= 0 or sum(job.gpus for job in running) < needed:
+def _make_room(session: Session, *, job: Job, needed: int, mode: EndpointPreemption) -> None:
+    """Stop what stands back behind a job, as far as that is needed and enough.
+
+    Idle endpoints first, which nobody misses; then evaluations, the newest first, which go on afterwards;
+    then endpoints in use, the least recently used first.
+    """
+    holding = repository.list_holding_slots(session)
+    needed -= sum(each.gpus for each in holding if each.state == JobState.STOPPING)
+    if needed <= 0:
         return
-    for job in reversed(running):
+    running = [each for each in holding if each.kind == EVALUATE and each.state != JobState.STOPPING]
+    endpoints = _list_preemptible(session, job=job, mode=mode)
+    in_order: list[Job | SlotHolder] = [
+        *(each for each in endpoints if each.is_idle),
+        *(each for each in reversed(running) if each.gpus),
+        *(each for each in endpoints if not each.is_idle),
+    ]
+    for each in _choose(in_order, needed=needed):
+        if isinstance(each, SlotHolder):
+            preemption.preempt(session, holder=each, training=job)
+        else:
+            evaluation_service.displace(session, job=each)
+
+
+def _list_preemptible(session: Session, *, job: Job, mode: EndpointPreemption) -> list[SlotHolder]:
+    if job.kind != TRAIN:
+        return []
+    holders = preemption.list_slot_holders(session)
+    return [each for each in holders if each.outlook(mode, priority=job.priority) is Outlook.PREEMPTIBLE]
+
+
+def _choose(in_order: Sequence[Job | SlotHolder], *, needed: int) -> list[Job | SlotHolder]:
+    """The first that free enough slots together, without those that turn out to be spare; none in vain."""
+    chosen: list[Job | SlotHolder] = []
+    for each in in_order:
         if needed > 0:
-            evaluation_service.displace(session, job=job)
-            needed -= job.gpus
+            chosen.append(each)
+            needed -= _count_slots(each)
+    if needed > 0:
+        return []
+    for each in list(chosen):
+        if _count_slots(each) <= -needed:
+            chosen.remove(each)
+            needed += _count_slots(each)
+    return chosen
+
+
+def _count_slots(each: Job | SlotHolder) -> int:
+    return each.job.gpus if isinstance(each, SlotHolder) else each.gpus

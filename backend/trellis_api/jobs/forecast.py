@@ -18,6 +18,8 @@ from trellis_recipes.recipe_parameters import Value, resolve_parameters
 
 from trellis_api.core.pricing import SlotPrice
 from trellis_api.core.settings import Settings
+from trellis_api.endpoints import preemption
+from trellis_api.endpoints.preemption import Outlook
 from trellis_api.jobs import repository
 from trellis_api.jobs.disk import count_run_steps, estimate_use
 from trellis_api.jobs.forecast_schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
@@ -174,7 +176,8 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
     """Starts of waiting jobs: each takes its slots as those before it end, and none overtakes another."""
     running = [each for each in repository.list_holding_slots(session) if each.gpus]
     free = settings.total_slots - sum(each.gpus for each in running)
-    ends = [(_left_s(each), each.gpus, each.name) for each in running]
+    leaving = _list_leaving(session, settings, priority=max((each.priority for each in waiting), default=0))
+    ends = [(0.0 if each.id in leaving else _left_s(each), each.gpus, each.name) for each in running]
     heapq.heapify(ends)
     now = 0.0
     known: _Known = {}
@@ -194,6 +197,15 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
         free -= job.gpus
         heapq.heappush(ends, (math.inf if length is None else now + length, job.gpus, job.name))
     return starts
+
+
+def _list_leaving(session: Session, settings: Settings, *, priority: int) -> set[str]:
+    """Jobs of endpoints that are stopped as soon as a training of this priority needs their slots."""
+    return {
+        each.job.id
+        for each in preemption.list_slot_holders(session)
+        if each.outlook(settings.endpoint_preemption, priority=priority) is Outlook.PREEMPTIBLE
+    }
 
 
 def _left_s(job: Job) -> float:

@@ -7,10 +7,11 @@ from sqlmodel import Session
 from trellis_contracts.states import JobState
 
 from trellis_api.core.settings import Settings
+from trellis_api.endpoints import preemption
 from trellis_api.jobs import forecast, presentation, repository, service
 from trellis_api.jobs.errors import CannotMoveBefore, JobNotQueued
-from trellis_api.jobs.models import EVALUATE, Job
-from trellis_api.jobs.queue_schemas import JobQueue, QueuedJob
+from trellis_api.jobs.models import EVALUATE, TRAIN, Job
+from trellis_api.jobs.queue_schemas import BlockingEndpoint, JobQueue, QueuedJob
 
 _LISTED_JOBS = 200
 _APART = timedelta(seconds=1)
@@ -21,10 +22,15 @@ def read(session: Session, settings: Settings) -> JobQueue:
     queued = repository.list_queued(session)
     starts = forecast.list_starts(session, settings, queued=queued)
     shown = presentation.present_all(session, jobs=queued[:_LISTED_JOBS])
+    used_slots = repository.count_held_slots(session)
+    blocking = _find_blocking(session, settings, queued=queued, free=settings.total_slots - used_slots)
     return JobQueue(
-        items=[QueuedJob(job=job, start=starts.get(job.id)) for job in shown],
+        items=[
+            QueuedJob(job=job, start=starts.get(job.id), blocking_endpoints=blocking.get(job.id, []))
+            for job in shown
+        ],
         total=len(queued),
-        used_slots=repository.count_held_slots(session),
+        used_slots=used_slots,
         total_slots=settings.total_slots,
     )
 
@@ -51,6 +57,26 @@ def move(session: Session, *, job_id: str, before: str | None) -> Job:
     service.announce(session, job=job)
     session.flush()
     return job
+
+
+def _find_blocking(
+    session: Session, settings: Settings, *, queued: Sequence[Job], free: int
+) -> dict[str, list[BlockingEndpoint]]:
+    """Endpoints whose slots the first job in line waits for, if it is a training that doesn't fit."""
+    first = next((job for job in queued if job.gpus), None)
+    if first is None or first.kind != TRAIN or first.gpus <= free:
+        return {}
+    return {
+        first.id: [
+            BlockingEndpoint(
+                id=each.row.id,
+                name=each.row.name,
+                slots=each.job.gpus,
+                outlook=each.outlook(settings.endpoint_preemption, priority=first.priority),
+            )
+            for each in preemption.list_slot_holders(session)
+        ]
+    }
 
 
 def _find_place(others: Sequence[Job], *, job: Job, before: str | None) -> int:

@@ -2,8 +2,22 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trellis_api.endpoints.preemption import Outlook
 from trellis_api.jobs.forecast_schemas import StartForecast
 from trellis_api.jobs.schemas import JobRead
+
+
+class BlockingEndpoint(BaseModel):
+    """An endpoint that holds slots for which a training job waits."""
+
+    id: str
+    name: str
+    slots: int
+    outlook: Outlook = Field(
+        description="`stopping`; `preemptible`: it will be stopped to make room if that frees enough slots; "
+        "`busy`: it is loading or in use, and will be stopped once it is idle; `kept`: it was started with "
+        "`preemptible: false`; `off`: TRELLIS_ENDPOINT_PREEMPTION is off."
+    )
 
 
 class QueuedJob(BaseModel):
@@ -12,6 +26,9 @@ class QueuedJob(BaseModel):
     job: JobRead
     start: StartForecast | None = Field(
         description="Null for a job without slots and for one that isn't a training."
+    )
+    blocking_endpoints: list[BlockingEndpoint] = Field(
+        description="Endpoints whose slots it waits for; only of the first training job that doesn't fit."
     )
 
 

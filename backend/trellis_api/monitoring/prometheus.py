@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trellis_contracts.states import JobState
 
 from trellis_api.endpoints.schemas import EndpointLoad
+from trellis_api.endpoints.service import EndpointCounts
 from trellis_api.monitoring.probes import Probes
 from trellis_api.monitoring.schemas import ComponentHealth
 
@@ -41,13 +42,11 @@ class StateCollector(Collector):
         self,
         count_jobs: Callable[[], dict[JobState, int]],
         count_alarms: Callable[[], dict[tuple[str, str], int]],
-        count_endpoints: Callable[[], dict[str, int]],
-        map_loads: Callable[[], Mapping[str, EndpointLoad]],
+        count_endpoints: Callable[[], EndpointCounts],
         probes: Probes,
     ) -> None:
         self._count_jobs = count_jobs
         self._count_endpoints = count_endpoints
-        self._map_loads = map_loads
         self._count_alarms = count_alarms
         self._probes = probes
 
@@ -62,7 +61,8 @@ class StateCollector(Collector):
         for (code, severity), count in self._count_alarms().items():
             alarms.add_metric([code, severity], count)
         endpoints = GaugeMetricFamily("trellis_endpoints", "Endpoints, by state.", labels=["state"])
-        for name, count in self._count_endpoints().items():
+        found = self._count_endpoints()
+        for name, count in found.by_state.items():
             endpoints.add_metric([name], count)
         up = GaugeMetricFamily("trellis_component_up", "1 while a component works.", labels=["component"])
         age = GaugeMetricFamily(
@@ -85,7 +85,7 @@ class StateCollector(Collector):
             works = component.health in {ComponentHealth.OK, ComponentHealth.DEGRADED}
             up.add_metric([component.name], float(works))
             age.add_metric([component.name], component.age_s)
-        return [jobs, alarms, endpoints, *_describe_loads(self._map_loads()), up, age, restarts, lost]
+        return [jobs, alarms, endpoints, *_describe_loads(found.loads), up, age, restarts, lost]
 
 
 def _describe_loads(loads: Mapping[str, EndpointLoad]) -> list[Metric]:

@@ -11,7 +11,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.texts import NO_NUL
 from trellis_api.endpoints import service as endpoints
-from trellis_api.endpoints.schemas import EndpointLoad
+from trellis_api.endpoints.service import EndpointCounts
 from trellis_api.monitoring import activity, history, prometheus, service
 from trellis_api.monitoring.dependencies import ProbesDep
 from trellis_api.monitoring.schemas import ActivityRead, DashboardRead, MachineHistory, ProcessHistory
@@ -92,14 +92,10 @@ def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
         with database.read() as session:
             return service.count_alarms(session)
 
-    def count_endpoints() -> dict[str, int]:
+    def count_endpoints() -> EndpointCounts:
         with database.read() as session:
-            return endpoints.count_by_state(session)
+            return endpoints.count_endpoints(session)
 
-    def map_loads() -> dict[str, EndpointLoad]:
-        with database.read() as session:
-            return endpoints.map_loads(session)
-
-    collector = prometheus.StateCollector(count_jobs, count_alarms, count_endpoints, map_loads, probes)
+    collector = prometheus.StateCollector(count_jobs, count_alarms, count_endpoints, probes)
     content = prometheus.render(collector)
     return Response(content, media_type="text/plain; version=0.0.4")

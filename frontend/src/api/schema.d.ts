@@ -4456,6 +4456,20 @@ export interface components {
             step: number | null;
         };
         /**
+         * BlockingEndpoint
+         * @description An endpoint that holds slots for which a training job waits.
+         */
+        BlockingEndpoint: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** @description `stopping`; `preemptible`: it will be stopped to make room if that frees enough slots; `busy`: it is loading or in use, and will be stopped once it is idle; `kept`: it was started with `preemptible: false`; `off`: TRELLIS_ENDPOINT_PREEMPTION is off. */
+            outlook: components["schemas"]["Outlook"];
+            /** Slots */
+            slots: number;
+        };
+        /**
          * Bottleneck
          * @description What limits a run, and the figures that say so.
          */
@@ -6659,6 +6673,13 @@ export interface components {
              * @description Start-up phase; null while queued.
              */
             phase: string | null;
+            /** @description The training job that it makes or made room for; null if it stopped for another reason. */
+            preempted_by: components["schemas"]["NamedReference"] | null;
+            /**
+             * Preemptible
+             * @description Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             */
+            preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
             /**
@@ -6686,9 +6707,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did.
+             * @description Why it stopped, if it did; `training`: to make room for `preempted_by`.
              */
-            stopped_by: ("idle" | "request") | null;
+            stopped_by: ("idle" | "request" | "training") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -6710,6 +6731,11 @@ export interface components {
              * @description Max prompt plus answer tokens; null: as many as fit.
              */
             max_model_len?: number | null;
+            /**
+             * Preemptible
+             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
+             */
+            preemptible?: boolean | null;
         };
         /**
          * EndpointState
@@ -10753,6 +10779,12 @@ export interface components {
             time: string;
         };
         /**
+         * Outlook
+         * @description What becomes of an endpoint that holds slots which a training waits for.
+         * @enum {string}
+         */
+        Outlook: "stopping" | "preemptible" | "busy" | "kept" | "off";
+        /**
          * OverlapScorer
          * @description BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1.
          */
@@ -11857,6 +11889,11 @@ export interface components {
          * @description A queued job and its estimated start.
          */
         QueuedJob: {
+            /**
+             * Blocking Endpoints
+             * @description Endpoints whose slots it waits for; only of the first training job that doesn't fit.
+             */
+            blocking_endpoints: components["schemas"]["BlockingEndpoint"][];
             job: components["schemas"]["JobRead"];
             /** @description Null for a job without slots and for one that isn't a training. */
             start: components["schemas"]["StartForecast"] | null;

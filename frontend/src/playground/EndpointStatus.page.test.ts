@@ -12,7 +12,7 @@ const READY = { id: 'ep_1', name: 'job_1:3', state: 'ready', state_since: '2026-
 function show(changes: Partial<Endpoint>): string {
   const endpoint = { ...READY, ...changes }
   const done = (): Promise<void> => Promise.resolve()
-  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, start: done, stop: done })) }
+  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, start: done, stop: done, setPreemptible: done })) }
   const { root, end } = mount(page)
   const text = root.querySelector('[data-test=endpoint]')?.textContent ?? ''
   end()
@@ -23,6 +23,14 @@ describe('the status of an endpoint', () => {
   it('says why an adapter has an engine of its own', () => {
     expect(show({ sharing_refusal: { reason: 'unsupported target modules', retry_at: '2026-01-02T00:00:00Z' } })).toContain("base model's engine couldn't load it: unsupported target modules")
     expect(show({})).not.toContain('engine')
+  })
+
+  it('says which training it makes room for, and can be kept from that where it takes a slot', () => {
+    const training = { id: 'job_1', name: 'big' }
+    expect(show({ state: 'stopping', preempted_by: training })).toContain('Stopping to make room for job big.')
+    expect(show({ state: 'stopped', stopped_by: 'training', preempted_by: { ...training, name: null } })).toContain('Stopped to make room for job job_1.')
+    expect(show({ slots: 1, preemptible: true })).toContain('Keep running')
+    expect(show({ slots: 0, preemptible: true })).not.toContain('Keep running')
   })
 
   it('says what its engine is at, and nothing before that was measured', () => {

@@ -39,7 +39,7 @@ function show(prompts: string[], settings: Partial<Settings> = {}) {
   const props = reactive({ prompts, isColoured: false })
   const done = (): Promise<void> => Promise.resolve()
   const column = { setup: () => () => h(ModelColumn, {
-    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done,
+    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done, setPreemptible: done,
     onSave: (messages: unknown) => saved.push(messages),
   }) }
   const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))

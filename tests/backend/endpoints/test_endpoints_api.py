@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine, event
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
@@ -186,6 +187,21 @@ def test_figures_count_endpoints_by_state(client: TestClient, ready: dict[str, A
 
     assert 'trellis_endpoints{state="ready"} 1.0' in figures
     assert 'trellis_endpoints{state="failed"} 0.0' in figures
+
+
+def test_a_scrape_reads_the_endpoints_once(client: TestClient, ready: dict[str, Any]) -> None:
+    statements: list[str] = []
+
+    def note(*seen: Any) -> None:
+        statements.append(seen[2])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert 'trellis_endpoints{state="ready"} 1.0' in client.get("/metrics").text
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+    assert sum("FROM endpoints" in each for each in statements) == 1
 
 
 def tell_load(client: TestClient, life: Life, endpoint: dict[str, Any], token: str, **figures: Any) -> None:

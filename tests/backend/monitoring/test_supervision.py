@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_api.core.settings import Settings
+from trellis_api.endpoints.service import EndpointCounts
 from trellis_api.monitoring.machine import look_at_machine
 from trellis_api.monitoring.measurements import Measurement, probe_supervisor
 from trellis_api.monitoring.probes import Probes
@@ -51,7 +52,7 @@ def test_prometheus_counts_restarts() -> None:
     probes = Probes({"supervisor": lambda: measurement}, lambda: look_at_machine(Path("/")))
     probes.measure_once()
 
-    figures = render(StateCollector(dict, dict, dict, dict, probes)).decode()
+    figures = render(StateCollector(dict, dict, lambda: EndpointCounts({}, {}), probes)).decode()
 
     assert 'trellis_service_restarts_total{service="api"} 3.0' in figures
     assert 'trellis_service_given_up{service="api"} 1.0' in figures

@@ -105,6 +105,7 @@ def _launch_admitted(ray: RayJobs) -> None:
                 max_exports=settings.max_exports,
                 max_evaluations=settings.max_evaluations,
                 max_endpoints=settings.max_endpoints,
+                endpoint_preemption=settings.endpoint_preemption,
             )
         if claim is None:
             return

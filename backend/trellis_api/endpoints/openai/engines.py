@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import aiohttp
+from fastapi.concurrency import run_in_threadpool
 from sqlalchemy.exc import OperationalError
 from sqlmodel import Session
 from trellis_contracts import tasks as task_names
@@ -16,6 +17,7 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
+from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
 from trellis_api.core.shared_lookups import SharedLookups
 from trellis_api.core.tasks import TaskQueue
@@ -23,8 +25,10 @@ from trellis_api.endpoints import repository, service
 from trellis_api.endpoints.errors import (
     EndpointFailed,
     EndpointNotReady,
+    EndpointPreempted,
     EndpointStopped,
     EndpointStopping,
+    EngineLost,
     TooManyRequests,
 )
 from trellis_api.endpoints.models import Endpoint
@@ -159,6 +163,17 @@ class Engines:
         is_alive: bool = await self._lookups.get(self._check, engine)
         return is_alive
 
+    async def explain_loss(self, engine: Engine, message: str | None = None) -> DomainError:
+        """The error of a request whose engine went away: a training took its slots, or it just left."""
+        return await run_in_threadpool(self._explain_loss, engine, message)
+
+    def _explain_loss(self, engine: Engine, message: str | None) -> DomainError:
+        with self._database.read() as session:
+            job = session.get(Job, engine.job_id, populate_existing=True)
+            if job is not None and job.attempt == engine.attempt and job.cause == service.PREEMPTED:
+                return _describe_preemption(engine.served_name, job)
+        return EngineLost(message or "The engine exited while handling the request. Try again.")
+
     def _look(
         self, name: str, asked_attempt: int | None, is_embedding: bool
     ) -> tuple[Endpoint, Job, Engine | None]:
@@ -180,6 +195,8 @@ class Engines:
         if pair is not None:
             state = service.state_of(*pair)
             if state is EndpointState.STOPPED and pair[1].attempt == asked_attempt:
+                if pair[1].cause == service.PREEMPTED:
+                    raise _describe_preemption(name, pair[1])
                 raise EndpointStopped(f"The endpoint for '{name}' was stopped while it was loading.")
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
@@ -267,9 +284,18 @@ def _remaining_backoff_s(engine: Endpoint, job: Job) -> float:
     return _BACKOFF_S - ready_s - (utc_now() - job.finished_at).total_seconds()
 
 
+def _describe_preemption(name: str, job: Job) -> EndpointPreempted:
+    return EndpointPreempted(
+        f"The endpoint for '{name}' was stopped. {job.reason or ''} The next request starts it again when "
+        "a slot is free.",
+        headers={"Retry-After": str(_RETRY_S)},
+    )
+
+
 def _explain_waiting(row: Endpoint, job: Job, state: EndpointState) -> str:
     if state is EndpointState.STOPPING:
-        return f"The endpoint for '{row.name}' is stopping. Retry to restart it."
+        why = f" {job.reason}" if job.cause == service.PREEMPTED and job.reason else ""
+        return f"The endpoint for '{row.name}' is stopping.{why} Retry to restart it."
     if job.launched_at is None:
         return f"Model '{row.name}' is queued: all slots are in use. Try again later."
     return f"Model '{row.name}' is loading. Try again shortly."

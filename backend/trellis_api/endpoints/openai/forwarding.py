@@ -3,8 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.openai_errors import describe_openai
-from trellis_api.endpoints.errors import EngineError, EngineLost, EngineRefused, EngineSilent
+from trellis_api.endpoints.errors import EngineError, EngineRefused, EngineSilent
 from trellis_api.endpoints.openai.engines import Engine, Engines
 from trellis_api.endpoints.openai.usage import count_request, count_usage
 
@@ -67,7 +67,7 @@ async def forward(
         await refuse_gone(request)
         await _require_alive(engines, engine)
 
-    with _explaining():
+    async with _explaining(engines, engine):
         answer = await _until_done(_send(engines, engine, path, body), look)
         if body.get("stream") and answer.status == HTTPStatus.OK:
             pieces = _pass_events(engines, engine, answer, path=path, shows_usage=shows_usage)
@@ -99,13 +99,13 @@ async def _pass_events(
     watcher = asyncio.create_task(_break_when_lost(engines, engine, answer))
     events = _Events(shows_usage=shows_usage)
     try:
-        with _explaining():
+        async with _explaining(engines, engine):
             async for chunk in answer.content.iter_any():
                 passed, error = events.take(chunk)
                 if passed:
                     yield passed
                 if error is not None:
-                    raise EngineLost(f"The engine failed while generating: {error}")
+                    raise await engines.explain_loss(engine, f"The engine failed while generating: {error}")
         outcome = "answered"
     except DomainError as error:
         outcome = "lost"
@@ -189,11 +189,11 @@ async def _until_done(doing: Awaitable[Value], look: Callable[[], Awaitable[None
 
 async def _require_alive(engines: Engines, engine: Engine) -> None:
     if not await engines.check(engine):
-        raise EngineLost("The engine exited while handling the request. Try again.")
+        raise await engines.explain_loss(engine)
 
 
-@contextmanager
-def _explaining() -> Iterator[None]:
+@asynccontextmanager
+async def _explaining(engines: Engines, engine: Engine) -> AsyncIterator[None]:
     """Turn what aiohttp says of a connection into errors of ours."""
     try:
         yield
@@ -201,7 +201,7 @@ def _explaining() -> Iterator[None]:
         if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
             raise EngineSilent("The engine timed out. Request fewer tokens.") from error
         log.warning("an engine was lost: %s: %s", type(error).__name__, error)
-        raise EngineLost("The engine exited while handling the request. Try again.") from error
+        raise await engines.explain_loss(engine) from error
 
 
 def _translate(status: int, content: bytes) -> DomainError:

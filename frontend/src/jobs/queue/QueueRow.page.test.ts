@@ -9,7 +9,7 @@ const JOB = { id: 'job_a', name: 'first', kind: 'train', priority: 0, queued_at:
 
 function show(start: object | null, more: object = {}) {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/jobs/:id', name: 'job', component: { template: '' } }] })
-  return mount(QueueRow, { item: { job: JOB, start }, place: 1, title: 'SFT', canRise: true, canFall: true, isDragged: false, canDrop: true, mark: null, ...more }, (app) => app.use(router))
+  return mount(QueueRow, { item: { job: JOB, start, blocking_endpoints: [] }, place: 1, title: 'SFT', canRise: true, canFall: true, isDragged: false, canDrop: true, mark: null, ...more }, (app) => app.use(router))
 }
 
 describe('a queued job', () => {
@@ -30,6 +30,20 @@ describe('a queued job', () => {
     expect(texts[2]).toBe('start unknown: no estimate for “long”')
     const { root, end } = show(null)
     expect(root.querySelector('[data-test=start]')).toBeNull()
+    end()
+  })
+
+  it('says what becomes of the endpoints whose slots it waits for', () => {
+    const blocking_endpoints = ['stopping', 'preemptible', 'busy', 'kept', 'off'].map((outlook, index) => ({ id: outlook, name: outlook, slots: index - 2, outlook }))
+    const { root, end } = show(null, { item: { job: JOB, start: null, blocking_endpoints } })
+
+    expect([...root.querySelectorAll('[data-test=blocking] li')].map((line) => line.textContent)).toEqual([
+      'waiting for endpoint “stopping” to stop',
+      'endpoint “preemptible” is stopped to make room if that is enough',
+      'endpoint “busy” is in use; it is stopped once it is idle',
+      'endpoint “kept” holds a slot and is kept running',
+      'endpoint “off” holds 2 slots until it stops',
+    ])
     end()
   })
 

@@ -11,6 +11,8 @@ export default {
   colours: 'Color by probability',
   start: 'Start',
   stop: 'Stop',
+  keep: 'Keep running',
+  keepAbout: 'Never stop it to make room for training jobs.',
   log: 'Engine log',
   empty: 'Responses appear here.',
   waiting: 'Waiting for the model to load…',
@@ -39,6 +41,8 @@ export default {
     ready: 'Context: {n} tokens. Stops after {time} idle.',
     stopped: 'Not loaded.',
     idle: 'Stopped after being idle.',
+    makesRoom: 'Stopping to make room for job {name}.',
+    madeRoom: 'Stopped to make room for job {name}. Starts again with the next request, once a slot is free.',
     refused: "Has its own engine because the base model's engine couldn't load it: {reason}",
   },
   vote: {

@@ -11,6 +11,8 @@ export default {
   colours: '按概率着色',
   start: '启动',
   stop: '停止',
+  keep: '保持运行',
+  keepAbout: '绝不为训练任务让出槽位。',
   log: '引擎日志',
   empty: '回答将显示在这里。',
   waiting: '正在等待模型加载……',
@@ -39,6 +41,8 @@ export default {
     ready: '上下文 {n} 个 Token；闲置 {time} 后停止。',
     stopped: '未加载。',
     idle: '因闲置而停止。',
+    makesRoom: '正在停止，为任务 {name} 让出槽位。',
+    madeRoom: '已停止，为任务 {name} 让出了槽位。有空闲槽位后，下一个请求会重新启动它。',
     refused: '使用独立引擎，因为基础模型的引擎无法加载它：{reason}',
   },
   vote: {

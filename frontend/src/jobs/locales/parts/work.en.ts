@@ -90,6 +90,13 @@ export default {
     startIn: 'starts in about {time}',
     startAfter: 'start unknown: no estimate for “{name}”',
     startUnknown: 'start unknown',
+    endpoint: {
+      stopping: 'waiting for endpoint “{name}” to stop',
+      preemptible: 'endpoint “{name}” is stopped to make room if that is enough',
+      busy: 'endpoint “{name}” is in use; it is stopped once it is idle',
+      kept: 'endpoint “{name}” holds a slot and is kept running | endpoint “{name}” holds {n} slots and is kept running',
+      off: 'endpoint “{name}” holds a slot until it stops | endpoint “{name}” holds {n} slots until it stops',
+    },
     top: 'Top',
     toTop: 'Move {name} to the top',
     up: 'Move {name} up',

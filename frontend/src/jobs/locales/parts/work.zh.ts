@@ -90,6 +90,13 @@ export default {
     startIn: '预计 {time} 后开始',
     startAfter: '开始时间未知：“{name}”的用时无法估计',
     startUnknown: '开始时间未知',
+    endpoint: {
+      stopping: '正在等待端点“{name}”停止',
+      preemptible: '若足以腾出槽位，端点“{name}”将被停止',
+      busy: '端点“{name}”正在使用中，闲置后会被停止',
+      kept: '端点“{name}”占用 {n} 个槽位，已设为保持运行',
+      off: '端点“{name}”占用 {n} 个槽位，直到它停止',
+    },
     top: '置顶',
     toTop: '将 {name} 移到最前',
     up: '将 {name} 上移',

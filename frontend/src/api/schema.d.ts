@@ -3141,6 +3141,50 @@ export interface paths {
         patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
         trace?: never;
     };
+    "/api/v1/shared-conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share a conversation
+         * @description Keep a conversation of up to 256 KiB for 90 days. Any signed-in user with its ID can read it.
+         */
+        post: operations["share_conversation_api_v1_shared_conversations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared-conversations/{shared_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a shared conversation
+         * @description Get the conversation with models, settings, prompts and responses.
+         */
+        get: operations["read_shared_conversation_api_v1_shared_conversations__shared_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a shared conversation
+         * @description Delete a conversation that you shared; its link stops working.
+         */
+        delete: operations["delete_shared_conversation_api_v1_shared_conversations__shared_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sweeps": {
         parameters: {
             query?: never;
@@ -3973,6 +4017,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tokenize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Render and tokenize a chat
+         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
+         */
+        post: operations["render_prompt_v1_tokenize_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -4520,7 +4584,11 @@ export interface components {
          * @description ``POST /v1/chat/completions``.
          */
         ChatRequest: {
+            /** Add Generation Prompt */
+            add_generation_prompt?: boolean | null;
             chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Continue Final Message */
+            continue_final_message?: boolean | null;
             /** Frequency Penalty */
             frequency_penalty?: number | null;
             /** Ignore Eos */
@@ -5349,6 +5417,35 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
+        };
+        /**
+         * ContextMessage
+         * @description A turn before the first prompt.
+         */
+        ContextMessage: {
+            /** Content */
+            content: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant";
+        };
+        /**
+         * Conversation
+         * @description Everything that the playground needs to show a conversation again.
+         */
+        Conversation: {
+            /** Columns */
+            columns: components["schemas"]["SharedColumn"][];
+            /**
+             * Context
+             * @default []
+             */
+            context: components["schemas"]["ContextMessage"][];
+            /** Prompts */
+            prompts: string[];
+            settings: components["schemas"]["PlaygroundSettings"];
         };
         /**
          * ConversationRow
@@ -11141,6 +11238,43 @@ export interface components {
             pipeline: components["schemas"]["Pipeline"];
         };
         /**
+         * PlaygroundSettings
+         * @description What all columns are asked with.
+         */
+        PlaygroundSettings: {
+            /**
+             * Format
+             * @default text
+             * @enum {string}
+             */
+            format: "text" | "json" | "schema";
+            /** Max Tokens */
+            max_tokens: number;
+            /**
+             * Response Schema
+             * @description JSON schema of responses, as typed.
+             * @default
+             */
+            response_schema: string;
+            /** Seed */
+            seed?: number | null;
+            /**
+             * System
+             * @default
+             */
+            system: string;
+            /** Temperature */
+            temperature: number;
+            /**
+             * Tools
+             * @description JSON list of tools, as typed.
+             * @default
+             */
+            tools: string;
+            /** Top P */
+            top_p: number;
+        };
+        /**
          * Preset
          * @description Parameter values and engine overrides that suit one size of machine.
          */
@@ -11511,6 +11645,19 @@ export interface components {
             content: string;
             /** Role */
             role: string;
+        };
+        /**
+         * PromptPiece
+         * @description A piece of a rendered prompt.
+         */
+        PromptPiece: {
+            /**
+             * Is Special
+             * @description One of the tokens added to the vocabulary, e.g. `<|im_start|>`.
+             */
+            is_special: boolean;
+            /** Text */
+            text: string;
         };
         /**
          * PromptResponses
@@ -11935,6 +12082,46 @@ export interface components {
              * @default 1
              */
             threshold: number;
+        };
+        /**
+         * RenderRequest
+         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         */
+        RenderRequest: {
+            /** Add Generation Prompt */
+            add_generation_prompt?: boolean | null;
+            chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Continue Final Message */
+            continue_final_message?: boolean | null;
+            /** Messages */
+            messages: components["schemas"]["Message"][];
+            /** Model */
+            model: string;
+            /** Tools */
+            tools?: components["schemas"]["Tool"][] | null;
+        };
+        /**
+         * RenderedPrompt
+         * @description The prompt that a model gets for a chat request.
+         */
+        RenderedPrompt: {
+            /**
+             * Count
+             * @description Number of tokens.
+             */
+            count: number;
+            /**
+             * Max Model Len
+             * @description Context length of the endpoint: prompt and response together.
+             */
+            max_model_len: number;
+            /**
+             * Pieces
+             * @description The rendered text, cut at special tokens.
+             */
+            pieces: components["schemas"]["PromptPiece"][];
+            /** Tokens */
+            tokens: number[];
         };
         /**
          * ReportCreate
@@ -13434,6 +13621,80 @@ export interface components {
             waiting: number;
             /** Window S */
             window_s: number;
+        };
+        /**
+         * SharedAnswer
+         * @description A response of a column.
+         */
+        SharedAnswer: {
+            /**
+             * Calls
+             * @default []
+             */
+            calls: components["schemas"]["SharedCall"][];
+            /**
+             * Is Edited
+             * @default false
+             */
+            is_edited: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
+         * SharedCall
+         * @description A tool call of a response.
+         */
+        SharedCall: {
+            /** Arguments */
+            arguments: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Result
+             * @description Null until there is one.
+             */
+            result?: string | null;
+        };
+        /**
+         * SharedColumn
+         * @description A model with its responses: for each prompt one, and one more after each round of tool calls.
+         */
+        SharedColumn: {
+            /** Model */
+            model: string;
+            /**
+             * Turns
+             * @default []
+             */
+            turns: components["schemas"]["SharedAnswer"][][];
+        };
+        /**
+         * SharedConversationRead
+         * @description A shared conversation.
+         */
+        SharedConversationRead: {
+            /**
+             * Can Delete
+             * @description Only whoever shared it can delete it.
+             */
+            can_delete: boolean;
+            content: components["schemas"]["Conversation"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
         };
         /**
          * SharingRefusal
@@ -28459,6 +28720,209 @@ export interface operations {
             };
         };
     };
+    share_conversation_api_v1_shared_conversations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Conversation"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedConversationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_shared_conversation_api_v1_shared_conversations__shared_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the shared conversation. */
+                shared_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedConversationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_shared_conversation_api_v1_shared_conversations__shared_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the shared conversation. */
+                shared_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_sweeps_api_v1_sweeps_get: {
         parameters: {
             query?: {
@@ -32371,6 +32835,93 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    render_prompt_v1_tokenize_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenderRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RenderedPrompt"];
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -188,6 +188,12 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     turns.splice(0)
   }
 
+  /** Show answers that are there already; the next prompt goes on from them. */
+  function restore(answers: readonly (readonly Answer[])[]): void {
+    halt()
+    turns.splice(0, turns.length, ...answers.map((steps) => [...steps]))
+  }
+
   watch(model, clear)
   onScopeDispose(halt)
 
@@ -217,5 +223,5 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     return { messages: [...opening(), { role: 'user', content: prompt }], isBegun: false }
   }
 
-  return { turns, isWriting, isWaitingForResults, answerTo, retry, goOn, giveResults, rewrite, halt, clear, saidUntil, askedFor, askedFirst, newest }
+  return { turns, isWriting, isWaitingForResults, answerTo, retry, goOn, giveResults, rewrite, halt, clear, restore, saidUntil, askedFor, askedFirst, newest }
 }

@@ -61,6 +61,16 @@ describe('the tokens of an answer', () => {
     end()
   })
 
+  it('stay open where they were clicked, although the pointer is over them', async () => {
+    const { tokens, find, end } = show()
+    tokens[1]?.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }))
+    tokens[1]?.click()
+    await new Promise((resolve) => setTimeout(resolve, 200))
+
+    expect(find('continue-here')).toHaveLength(1)
+    end()
+  })
+
   it('only show their alternatives where an answer cannot go on', async () => {
     const { tokens, find, end } = show(false)
     tokens[1]?.click()

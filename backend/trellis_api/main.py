@@ -65,6 +65,7 @@ from trellis_api.reports.router import router as reports_router
 from trellis_api.rewards.router import router as rewards_router
 from trellis_api.saved_views.router import router as saved_views_router
 from trellis_api.search.router import router as search_router
+from trellis_api.shared_conversations.router import router as shared_conversations_router
 from trellis_api.sweeps.router import router as sweeps_router
 from trellis_api.transfers.router import router as transfers_router
 from trellis_api.uploads.router import router as uploads_router
@@ -105,6 +106,7 @@ ROUTERS: list[APIRouter] = [
     endpoints_router,
     votes_router,
     saved_views_router,
+    shared_conversations_router,
     benchmarks_router,
     compare_router,
     # Routers with fixed paths under /evaluations stand before the one with ids.

@@ -23,6 +23,7 @@ import trellis_api.registry.models
 import trellis_api.reports.models
 import trellis_api.rewards.models
 import trellis_api.saved_views.models
+import trellis_api.shared_conversations.models
 import trellis_api.sweeps.models
 import trellis_api.transfers.models
 import trellis_api.votes.models

@@ -186,6 +186,7 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         "upload_id": _begun_upload(platform),
         "model_id": model["id"],
         "endpoint_id": _endpoint(platform),
+        "shared_id": _shared_conversation(platform),
         "job_id": job_id,
         "recipe_id": "grpo",
         "step": CHECKPOINT_STEP,
@@ -370,6 +371,12 @@ def _endpoint(platform: TestClient) -> str:
     return str(platform.post(f"{API_PREFIX}/models/{model_id}/endpoint").raise_for_status().json()["id"])
 
 
+def _shared_conversation(platform: TestClient) -> str:
+    settings = {"temperature": 1, "top_p": 1, "max_tokens": 8}
+    body = {"settings": settings, "prompts": ["1+1="], "columns": [{"model": "base"}]}
+    return str(platform.post(f"{API_PREFIX}/shared-conversations", json=body).raise_for_status().json()["id"])
+
+
 def _begun_upload(platform: TestClient) -> str:
     headers = {"Tus-Resumable": "1.0.0", "Upload-Length": "1000"}
     begun = platform.post(f"{API_PREFIX}/uploads", headers=headers)
@@ -467,6 +474,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",
         fine_tuning_job_id=new_id("ftjob"), registry_name="bot", alias="production",
         sweep_id=new_id("swp"), transfer_id=new_id("trf"), vote_id=new_id("vot"), view_id=new_id("vew"),
+        shared_id=new_id("shc"),
     )  # fmt: skip
 
     status = call(operation.method, path)

@@ -79,6 +79,8 @@ def build_command(options: argparse.Namespace) -> list[str]:
         f"--middleware={_GUARD}",
         "--disable-fastapi-docs",
         "--disable-uvicorn-access-log",
+        # Which tokens a tokenizer has added: the API marks them in rendered prompts.
+        "--enable-tokenizer-info-endpoint",
     ]
     if options.max_model_len is not None:
         command.append(f"--max-model-len={options.max_model_len}")

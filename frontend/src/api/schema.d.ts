@@ -272,46 +272,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/datasets/samples": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Samples
-         * @description Sample data: small tasks to try the platform with.
-         */
-        get: operations["list_samples_api_v1_datasets_samples_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/datasets/samples/{sample_name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Add Sample
-         * @description Add a sample dataset, once; a worker reads its rows.
-         */
-        post: operations["add_sample_api_v1_datasets_samples__sample_name__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/datasets/{dataset_id}": {
         parameters: {
             query?: never;
@@ -2445,26 +2405,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/monitoring/activity": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Latest results and active alarms
-         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
-         */
-        get: operations["read_activity_api_v1_monitoring_activity_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/monitoring/dashboard": {
         parameters: {
             query?: never;
@@ -3201,7 +3141,27 @@ export interface paths {
         patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
         trace?: never;
     };
-    "/api/v1/search": {
+    "/api/v1/shared-conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share a conversation
+         * @description Keep a conversation of up to 256 KiB for 90 days. Any signed-in user with its ID can read it.
+         */
+        post: operations["share_conversation_api_v1_shared_conversations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared-conversations/{shared_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -3209,13 +3169,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Search by name or id
-         * @description Jobs, datasets, models, evaluations, pipelines and everything else that has a name.
+         * Get a shared conversation
+         * @description Get the conversation with models, settings, prompts and responses.
          */
-        get: operations["search_api_v1_search_get"];
+        get: operations["read_shared_conversation_api_v1_shared_conversations__shared_id__get"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete a shared conversation
+         * @description Delete a conversation that you shared; its link stops working.
+         */
+        delete: operations["delete_shared_conversation_api_v1_shared_conversations__shared_id__delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -4053,34 +4017,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tokenize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Render and tokenize a chat
+         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
+         */
+        post: operations["render_prompt_v1_tokenize_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * ActiveAlarm
-         * @description An alarm of a job that has not ended.
-         */
-        ActiveAlarm: {
-            alarm: components["schemas"]["AlarmRead"];
-            job: components["schemas"]["NamedReference"];
-        };
-        /**
-         * ActivityRead
-         * @description Latest results and what needs attention.
-         */
-        ActivityRead: {
-            /**
-             * Alarms
-             * @description Critical ones first, then the newest; at most 20.
-             */
-            alarms: components["schemas"]["ActiveAlarm"][];
-            /**
-             * Finished
-             * @description Succeeded and stopped trainings, the latest first.
-             */
-            finished: components["schemas"]["FinishedJob"][];
-        };
         /**
          * AdapterEvent
          * @description The engine of an endpoint has loaded an adapter, or can't serve it.
@@ -4456,20 +4416,6 @@ export interface components {
             step: number | null;
         };
         /**
-         * BlockingEndpoint
-         * @description An endpoint that holds slots for which a training job waits.
-         */
-        BlockingEndpoint: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** @description `stopping`; `preemptible`: it will be stopped to make room if that frees enough slots; `busy`: it is loading or in use, and will be stopped once it is idle; `kept`: it was started with `preemptible: false`; `off`: TRELLIS_ENDPOINT_PREEMPTION is off. */
-            outlook: components["schemas"]["Outlook"];
-            /** Slots */
-            slots: number;
-        };
-        /**
          * Bottleneck
          * @description What limits a run, and the figures that say so.
          */
@@ -4607,14 +4553,14 @@ export interface components {
             /** Name */
             name: string;
             /** Origin */
-            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"] | components["schemas"]["GeneratedOrigin"];
+            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"];
             /** Parameters */
             parameters: number;
             /** Publisher */
             publisher: string;
             /**
              * Size Bytes
-             * @description Of the download; of a generated model, of its files.
+             * @description Of the download.
              */
             size_bytes: number;
             /** Title */
@@ -4638,7 +4584,11 @@ export interface components {
          * @description ``POST /v1/chat/completions``.
          */
         ChatRequest: {
+            /** Add Generation Prompt */
+            add_generation_prompt?: boolean | null;
             chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Continue Final Message */
+            continue_final_message?: boolean | null;
             /** Frequency Penalty */
             frequency_penalty?: number | null;
             /** Ignore Eos */
@@ -5469,6 +5419,35 @@ export interface components {
             kind: "contains";
         };
         /**
+         * ContextMessage
+         * @description A turn before the first prompt.
+         */
+        ContextMessage: {
+            /** Content */
+            content: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant";
+        };
+        /**
+         * Conversation
+         * @description Everything that the playground needs to show a conversation again.
+         */
+        Conversation: {
+            /** Columns */
+            columns: components["schemas"]["SharedColumn"][];
+            /**
+             * Context
+             * @default []
+             */
+            context: components["schemas"]["ContextMessage"][];
+            /** Prompts */
+            prompts: string[];
+            settings: components["schemas"]["PlaygroundSettings"];
+        };
+        /**
          * ConversationRow
          * @description A conversation to learn from (SFT).
          */
@@ -5946,10 +5925,10 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation" | "sample";
+            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
             /**
              * Name
-             * @description File name, path, Hub id, URL, name of the sample or of the source dataset.
+             * @description File name, path, Hub id, URL, or the name of the source dataset.
              */
             name: string;
             /**
@@ -6673,13 +6652,6 @@ export interface components {
              * @description Start-up phase; null while queued.
              */
             phase: string | null;
-            /** @description The training job that it makes or made room for; null if it stopped for another reason. */
-            preempted_by: components["schemas"]["NamedReference"] | null;
-            /**
-             * Preemptible
-             * @description Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
-             */
-            preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
             /**
@@ -6707,9 +6679,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`: to make room for `preempted_by`.
+             * @description Why it stopped, if it did.
              */
-            stopped_by: ("idle" | "request" | "training") | null;
+            stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -6731,11 +6703,6 @@ export interface components {
              * @description Max prompt plus answer tokens; null: as many as fit.
              */
             max_model_len?: number | null;
-            /**
-             * Preemptible
-             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
-             */
-            preemptible?: boolean | null;
         };
         /**
          * EndpointState
@@ -7536,7 +7503,7 @@ export interface components {
          * @description Phase of a model download.
          * @enum {string}
          */
-        FetchStage: "downloading" | "converting" | "generating" | "inspecting";
+        FetchStage: "downloading" | "converting" | "inspecting";
         /**
          * FileDeleted
          * @description A deleted file.
@@ -7662,51 +7629,6 @@ export interface components {
             /** Validation File */
             validation_file?: string | null;
         };
-        /**
-         * FinishedJob
-         * @description A training that has ended, and the job that it is a copy of.
-         */
-        FinishedJob: {
-            /** @description With its headline metric in `metric`. */
-            job: components["schemas"]["JobRead"];
-            /** @description Null for a job that is no copy, or of a deleted one. */
-            parent: components["schemas"]["JobRead"] | null;
-        };
-        /**
-         * FoundItem
-         * @description Something with a name.
-         */
-        FoundItem: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Detail
-             * @description A job's or sweep's recipe, an evaluation's target, an environment's kind.
-             */
-            detail: string | null;
-            /**
-             * Id
-             * @description For a named model and an endpoint: the name that requests use.
-             */
-            id: string;
-            kind: components["schemas"]["FoundKind"];
-            /** Name */
-            name: string;
-            /**
-             * State
-             * @description As in the lists of its kind; null where the kind has no states.
-             */
-            state: string | null;
-        };
-        /**
-         * FoundKind
-         * @description Kinds of things that can be found, in the order of the results.
-         * @enum {string}
-         */
-        FoundKind: "job" | "sweep" | "dataset" | "model" | "named_model" | "evaluation" | "report" | "endpoint" | "pipeline" | "job_pipeline" | "environment" | "workflow" | "reward_file";
         /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
@@ -7874,22 +7796,6 @@ export interface components {
              * @description Score of the promoted version.
              */
             value: number;
-        };
-        /**
-         * GeneratedOrigin
-         * @description Written on this machine, with random weights: nothing is downloaded.
-         */
-        GeneratedOrigin: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "generated";
-            /**
-             * Seed
-             * @description The same seed gives the same weights.
-             */
-            seed: number;
         };
         /**
          * GenerationCreate
@@ -8924,11 +8830,6 @@ export interface components {
              * @description Missing on this platform, so the template cannot be used.
              */
             missing_recipes?: string[];
-            /**
-             * Model
-             * @description Catalogue model that it was made for.
-             */
-            model?: string | null;
             /** Stages */
             stages: components["schemas"]["TemplateStage"][];
             title: components["schemas"]["Text"];
@@ -10779,12 +10680,6 @@ export interface components {
             time: string;
         };
         /**
-         * Outlook
-         * @description What becomes of an endpoint that holds slots which a training waits for.
-         * @enum {string}
-         */
-        Outlook: "stopping" | "preemptible" | "busy" | "kept" | "off";
-        /**
          * OverlapScorer
          * @description BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1.
          */
@@ -11343,6 +11238,43 @@ export interface components {
             pipeline: components["schemas"]["Pipeline"];
         };
         /**
+         * PlaygroundSettings
+         * @description What all columns are asked with.
+         */
+        PlaygroundSettings: {
+            /**
+             * Format
+             * @default text
+             * @enum {string}
+             */
+            format: "text" | "json" | "schema";
+            /** Max Tokens */
+            max_tokens: number;
+            /**
+             * Response Schema
+             * @description JSON schema of responses, as typed.
+             * @default
+             */
+            response_schema: string;
+            /** Seed */
+            seed?: number | null;
+            /**
+             * System
+             * @default
+             */
+            system: string;
+            /** Temperature */
+            temperature: number;
+            /**
+             * Tools
+             * @description JSON list of tools, as typed.
+             * @default
+             */
+            tools: string;
+            /** Top P */
+            top_p: number;
+        };
+        /**
          * Preset
          * @description Parameter values and engine overrides that suit one size of machine.
          */
@@ -11373,16 +11305,6 @@ export interface components {
             rows_in: number;
             /** Rows Out */
             rows_out: number;
-            /**
-             * Rows Searched
-             * @default null
-             */
-            rows_searched: number | null;
-            /**
-             * Rows Touched
-             * @default null
-             */
-            rows_touched: number | null;
             /** Steps */
             steps: components["schemas"]["PreviewStep"][];
         };
@@ -11399,12 +11321,6 @@ export interface components {
             at_random: boolean;
             /** Dataset */
             dataset: string;
-            /**
-             * Find Changed
-             * @description Search for rows that a step changes or drops, within 20,000 rows and 3 s. Steps that compare rows or call models are not searched.
-             * @default false
-             */
-            find_changed: boolean;
             /**
              * Judges
              * @description Judges that may be asked; those that steps name are, in any case.
@@ -11731,6 +11647,19 @@ export interface components {
             role: string;
         };
         /**
+         * PromptPiece
+         * @description A piece of a rendered prompt.
+         */
+        PromptPiece: {
+            /**
+             * Is Special
+             * @description One of the tokens added to the vocabulary, e.g. `<|im_start|>`.
+             */
+            is_special: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
          * PromptResponses
          * @description What the jobs answered to one prompt.
          */
@@ -11889,11 +11818,6 @@ export interface components {
          * @description A queued job and its estimated start.
          */
         QueuedJob: {
-            /**
-             * Blocking Endpoints
-             * @description Endpoints whose slots it waits for; only of the first training job that doesn't fit.
-             */
-            blocking_endpoints: components["schemas"]["BlockingEndpoint"][];
             job: components["schemas"]["JobRead"];
             /** @description Null for a job without slots and for one that isn't a training. */
             start: components["schemas"]["StartForecast"] | null;
@@ -12158,6 +12082,46 @@ export interface components {
              * @default 1
              */
             threshold: number;
+        };
+        /**
+         * RenderRequest
+         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         */
+        RenderRequest: {
+            /** Add Generation Prompt */
+            add_generation_prompt?: boolean | null;
+            chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Continue Final Message */
+            continue_final_message?: boolean | null;
+            /** Messages */
+            messages: components["schemas"]["Message"][];
+            /** Model */
+            model: string;
+            /** Tools */
+            tools?: components["schemas"]["Tool"][] | null;
+        };
+        /**
+         * RenderedPrompt
+         * @description The prompt that a model gets for a chat request.
+         */
+        RenderedPrompt: {
+            /**
+             * Count
+             * @description Number of tokens.
+             */
+            count: number;
+            /**
+             * Max Model Len
+             * @description Context length of the endpoint: prompt and response together.
+             */
+            max_model_len: number;
+            /**
+             * Pieces
+             * @description The rendered text, cut at special tokens.
+             */
+            pieces: components["schemas"]["PromptPiece"][];
+            /** Tokens */
+            tokens: number[];
         };
         /**
          * ReportCreate
@@ -13273,30 +13237,6 @@ export interface components {
             worse: number;
         };
         /**
-         * SampleDataset
-         * @description A sample dataset.
-         */
-        SampleDataset: {
-            /**
-             * Dataset Id
-             * @description Its dataset on this platform; null until it is added.
-             */
-            dataset_id: string | null;
-            description: components["schemas"]["Text"];
-            format: components["schemas"]["DataFormat"];
-            /** Name */
-            name: string;
-            title: components["schemas"]["Text"];
-        };
-        /**
-         * SampleDatasetList
-         * @description All sample datasets.
-         */
-        SampleDatasetList: {
-            /** Items */
-            items: components["schemas"]["SampleDataset"][];
-        };
-        /**
          * SamplePage
          * @description Samples of a benchmark, in sampling order of the problems.
          */
@@ -13550,14 +13490,6 @@ export interface components {
             seed: number;
         };
         /**
-         * SearchResult
-         * @description Matches by kind; within a kind, names that start with the text first, then the newest.
-         */
-        SearchResult: {
-            /** Items */
-            items: components["schemas"]["FoundItem"][];
-        };
-        /**
          * SelfInstruct
          * @description New instructions in the style of the seed rows, each with an answer.
          */
@@ -13689,6 +13621,80 @@ export interface components {
             waiting: number;
             /** Window S */
             window_s: number;
+        };
+        /**
+         * SharedAnswer
+         * @description A response of a column.
+         */
+        SharedAnswer: {
+            /**
+             * Calls
+             * @default []
+             */
+            calls: components["schemas"]["SharedCall"][];
+            /**
+             * Is Edited
+             * @default false
+             */
+            is_edited: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
+         * SharedCall
+         * @description A tool call of a response.
+         */
+        SharedCall: {
+            /** Arguments */
+            arguments: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Result
+             * @description Null until there is one.
+             */
+            result?: string | null;
+        };
+        /**
+         * SharedColumn
+         * @description A model with its responses: for each prompt one, and one more after each round of tool calls.
+         */
+        SharedColumn: {
+            /** Model */
+            model: string;
+            /**
+             * Turns
+             * @default []
+             */
+            turns: components["schemas"]["SharedAnswer"][][];
+        };
+        /**
+         * SharedConversationRead
+         * @description A shared conversation.
+         */
+        SharedConversationRead: {
+            /**
+             * Can Delete
+             * @description Only whoever shared it can delete it.
+             */
+            can_delete: boolean;
+            content: components["schemas"]["Conversation"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
         };
         /**
          * SharingRefusal
@@ -14559,17 +14565,7 @@ export interface components {
             preset?: string | null;
             /** Recipe */
             recipe?: string | null;
-            /**
-             * Sample
-             * @description Sample dataset with such rows.
-             */
-            sample?: string | null;
             title: components["schemas"]["Text"];
-            /**
-             * Validation Sample
-             * @description Sample dataset to validate on.
-             */
-            validation_sample?: string | null;
         };
         /**
          * Text
@@ -17231,147 +17227,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DatasetRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    list_samples_api_v1_datasets_samples_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SampleDatasetList"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    add_sample_api_v1_datasets_samples__sample_name__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                sample_name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Already added; this is its dataset */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DatasetRead"];
-                };
-            };
             /** @description Successful Response */
             201: {
                 headers: {
@@ -25729,56 +25584,6 @@ export interface operations {
             };
         };
     };
-    read_activity_api_v1_monitoring_activity_get: {
-        parameters: {
-            query?: {
-                /** @description Maximum number of finished jobs. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ActivityRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     read_dashboard_api_v1_monitoring_dashboard_get: {
         parameters: {
             query?: never;
@@ -28915,27 +28720,26 @@ export interface operations {
             };
         };
     };
-    search_api_v1_search_get: {
+    share_conversation_api_v1_shared_conversations_post: {
         parameters: {
-            query?: {
-                /** @description Words that must all be part of the name or the id; empty: the newest. */
-                text?: string;
-                /** @description Maximum matches of each kind. */
-                limit?: number;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Conversation"];
+            };
+        };
         responses: {
             /** @description Successful Response */
-            200: {
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SearchResult"];
+                    "application/json": components["schemas"]["SharedConversationRead"];
                 };
             };
             /** @description Not logged in */
@@ -28949,6 +28753,158 @@ export interface operations {
             };
             /** @description A session cookie came without the header that proves where the request is from */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_shared_conversation_api_v1_shared_conversations__shared_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the shared conversation. */
+                shared_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedConversationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_shared_conversation_api_v1_shared_conversations__shared_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the shared conversation. */
+                shared_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -32879,6 +32835,93 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    render_prompt_v1_tokenize_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenderRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RenderedPrompt"];
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -21,7 +21,7 @@ interface Said {
 
 /** Answers of the engine, one after the other; what was asked is kept. */
 function answeringChats(...deltas: (Said | { error: { message: string; code: string } })[]) {
-  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown }[] = []
+  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown; continue_final_message?: boolean }[] = []
   vi.stubGlobal('fetch', (_: string, { body }: { body: string }) => {
     asked.push(JSON.parse(body) as (typeof asked)[number])
     const delta = deltas[asked.length - 1] ?? { content: 'more' }
@@ -36,10 +36,10 @@ function answeringChats(...deltas: (Said | { error: { message: string; code: str
 function show(prompts: string[], settings: Partial<Settings> = {}) {
   const part = ref<InstanceType<typeof ModelColumn> | null>(null)
   const saved: unknown[] = []
-  const props = reactive({ prompts, isColoured: false })
+  const props = reactive({ prompts, draft: '', isColoured: false })
   const done = (): Promise<void> => Promise.resolve()
   const column = { setup: () => () => h(ModelColumn, {
-    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done, setPreemptible: done,
+    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done, setPreemptible: done,
     onSave: (messages: unknown) => saved.push(messages),
   }) }
   const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))
@@ -138,6 +138,46 @@ describe('a column', () => {
     expect(root.textContent).toContain('Edited.')
     root.querySelectorAll<HTMLElement>('[data-test=save-row]')[1]?.click()
     expect(saved).toEqual([[{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: 'Sure?' }, { role: 'assistant', content: 'Sure.' }]])
+    end()
+  })
+
+  it('goes on from the end of an edited answer, and says how far that was there', async () => {
+    const asked = answeringChats({ content: '3' }, { content: ' 2.' })
+    const { part, find, root, end } = show(['1+1='])
+    await part.value?.answerTo(0)
+    await nextTick()
+    find('edit-answer')?.click()
+    await nextTick()
+    type(find('answer-draft'), 'The sum is')
+    root.querySelector('form')?.dispatchEvent(new Event('submit'))
+    await until(() => find('go-on') !== null)
+    find('go-on')?.click()
+    await until(() => find('answer')?.textContent.trim() === 'The sum is 2.')
+
+    expect(asked[0]?.continue_final_message).toBeUndefined()
+    expect(asked[1]).toMatchObject({ continue_final_message: true, messages: [{ role: 'user', content: '1+1=' }, { role: 'assistant', content: 'The sum is' }] })
+    expect(find('continued')?.textContent).toBe('Continued from the edited text.')
+    // Half of it is nobody's answer to vote on.
+    expect(part.value?.voted()).toMatchObject({ text: 'The sum is 2.', isEdited: true })
+    end()
+  })
+
+  it('shows the prompt that the model gets, with its special tokens', async () => {
+    const pieces = [{ text: '<|im_start|>', is_special: true }, { text: 'user\n1+1=', is_special: false }]
+    const asked: unknown[] = []
+    vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
+      asked.push([path, JSON.parse(body)])
+      return Promise.resolve(new Response(JSON.stringify({ count: 5, max_model_len: 512, tokens: [1], pieces })))
+    })
+    const { props, find, end } = show([], { system: 'Be short.', tools: JSON.stringify(TOOLS) })
+    props.draft = '1+1='
+    await nextTick()
+    find('show-draft-prompt')?.click()
+    await vi.waitFor(() => { expect(document.querySelector('[data-test=rendered]')?.textContent).toBe('<|im_start|>user\n1+1=') })
+
+    expect([...document.querySelectorAll('[data-test=special]')].map(({ textContent }) => textContent)).toEqual(['<|im_start|>'])
+    expect(document.body.textContent).toContain('5 tokens of 512')
+    expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS }]])
     end()
   })
 

@@ -13,3 +13,8 @@ export function shadeOf(logprob: number | null): number {
 export function spell(text: string): string {
   return text === '' ? '∅' : text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replaceAll(' ', '␣')
 }
+
+/** Whether a token can stand in another's place: special tokens and halves of characters have no text of their own. */
+export function canReplace(text: string, current: string): boolean {
+  return text !== '' && text !== current && !text.includes('\uFFFD')
+}

@@ -1,9 +1,7 @@
 /** A chat with a model of the platform, token by token (server-sent events that answer a POST). */
-import { CLIENT_HEADERS, noteStatus } from '@/api/client'
-import { noteSilence } from '@/api/connection'
-import { ApiError, UNREACHABLE, UNREADABLE } from '@/api/errors'
 import { isRecord } from '@/api/json'
 
+import { post, readError } from './openai'
 import { partsOf } from './requestParts'
 import type { Settings, Token, ToolCall } from './types'
 
@@ -43,13 +41,6 @@ export interface Piece {
 /** Of each token. */
 const ALTERNATIVES = 5
 const END = '[DONE]'
-
-/** `{"error": {"message", "code"}}`, the form of every error under /v1. */
-function readError(status: number, body: unknown): ApiError {
-  const error = isRecord(body) && isRecord(body.error) ? body.error : {}
-  const code = typeof error.code === 'string' ? error.code : UNREADABLE
-  return new ApiError({ status, code, message: typeof error.message === 'string' ? error.message : `HTTP ${status}` })
-}
 
 function readToken(value: unknown): Token | null {
   if (!isRecord(value) || typeof value.token !== 'string') return null
@@ -114,27 +105,24 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
   }
 }
 
-export async function* askModel(model: string, messages: readonly Message[], settings: Settings, signal: AbortSignal): AsyncGenerator<Piece> {
+/** The answer to messages; or, where the last one is the beginning of an answer, how that goes on. */
+export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, signal }: { isBegun: boolean; signal: AbortSignal }): AsyncGenerator<Piece> {
   const { temperature, topP, maxTokens, seed } = settings
-  let response
-  try {
-    response = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      credentials: 'same-origin',
-      headers: { ...CLIENT_HEADERS, 'content-type': 'application/json' },
-      body: JSON.stringify({ model, messages, temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), ...partsOf(settings), stream: true, logprobs: true, top_logprobs: ALTERNATIVES }),
-      signal,
-    })
-  } catch (cause) {
-    if (cause instanceof TypeError) {
-      noteSilence()
-      throw new ApiError({ status: 0, code: UNREACHABLE, message: cause.message })
-    }
-    throw cause
-  }
-  noteStatus(response.status)
-  if (!response.ok || response.body === null) throw readError(response.status, await response.json().catch(() => null))
-  for await (const data of readEvents(response.body)) {
+  const { body } = await post('/v1/chat/completions', {
+    model,
+    messages,
+    temperature,
+    top_p: topP,
+    max_tokens: maxTokens,
+    ...(seed === null ? {} : { seed }),
+    ...partsOf(settings),
+    ...(isBegun ? { continue_final_message: true } : {}),
+    stream: true,
+    logprobs: true,
+    top_logprobs: ALTERNATIVES,
+  }, signal)
+  if (body === null) return
+  for await (const data of readEvents(body)) {
     if (data === END) return
     yield readEvent(data)
   }

@@ -26,6 +26,8 @@ export interface ToolCall {
 export interface Answer {
   state: AnswerState
   tokens: Token[]
+  /** Of an answer that goes on from the beginning of another: the first of its tokens, which were there. */
+  begun: readonly Token[]
   /** What stands there instead since it was edited by hand; null: what the model wrote. */
   edited: string | null
   /** JSON was asked for: shown as it is. */
@@ -63,11 +65,11 @@ export interface Settings {
 
 export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1, format: 'text', schema: '', tools: '' }
 
-export function newAnswer(isJson: boolean): Answer {
-  return { state: 'loading', tokens: [], edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }
+export function newAnswer(isJson: boolean, begun: readonly Token[] = []): Answer {
+  return { state: 'loading', tokens: [...begun], begun, edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }
 }
 
-export function textOf({ edited, tokens }: Pick<Answer, 'edited' | 'tokens'>): string {
+export function textOf({ edited, tokens }: { edited: string | null; tokens: readonly Token[] }): string {
   return edited ?? tokens.map(({ text }) => text).join('')
 }
 

@@ -4,7 +4,7 @@ import { computed, onScopeDispose, type Ref, reactive, watch } from 'vue'
 import { type ApiError, asApiError } from '@/api/errors'
 
 import { askModel, joinCalls, type Message, type TextMessage } from './stream'
-import { type Answer, type Endpoint, isWaiting, newAnswer, type Settings, textOf } from './types'
+import { type Answer, type Endpoint, isWaiting, newAnswer, type Settings, textOf, type Token } from './types'
 
 /** The API's word for a model that is still being loaded: it is asked again. */
 const STARTING = 'endpoint_starting'
@@ -30,6 +30,17 @@ function messagesOf(answer: Answer): Message[] {
   return [{ role: 'assistant', content, tool_calls: calls }, ...results]
 }
 
+/** What a model is asked: the last message is a whole turn, or the beginning of the answer. */
+export interface Asked {
+  messages: readonly Message[]
+  isBegun: boolean
+}
+
+function withBeginning(messages: readonly Message[], begun: readonly Token[]): Asked {
+  if (begun.length === 0) return { messages, isBegun: false }
+  return { messages: [...messages, { role: 'assistant', content: textOf({ edited: null, tokens: begun }) }], isBegun: true }
+}
+
 function isText(message: Message): message is TextMessage {
   return message.role !== 'tool' && !('tool_calls' in message)
 }
@@ -42,12 +53,17 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
   const isWriting = computed(() => turns.some((steps) => steps.some(({ state }) => state === 'loading' || state === 'writing')))
   const isWaitingForResults = computed(() => turns.slice(0, prompts.value.length).some((steps) => steps.some(isWaiting)))
 
+  /** What stands before the first prompt. */
+  function opening(): Message[] {
+    const { system } = settings.value
+    return [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...context.value]
+  }
+
   /** What the `step`th answer to a prompt is given. */
   function messagesBefore(index: number, step: number): Message[] {
-    const { system } = settings.value
     const earlier = prompts.value.slice(0, index).flatMap((content, at): Message[] => [{ role: 'user', content }, ...(turns[at] ?? []).flatMap(messagesOf)])
     const said = (turns[index] ?? []).slice(0, step).flatMap(messagesOf)
-    return [...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]), ...context.value, ...earlier, { role: 'user', content: prompts.value[index] ?? '' }, ...said]
+    return [...opening(), ...earlier, { role: 'user', content: prompts.value[index] ?? '' }, ...said]
   }
 
   /** Resolves when the model answers; the column shows meanwhile what its endpoint does. */
@@ -69,11 +85,12 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     })
   }
 
-  async function write(answer: Answer, messages: readonly Message[], signal: AbortSignal): Promise<void> {
+  async function write(answer: Answer, before: readonly Message[], signal: AbortSignal): Promise<void> {
     await untilReady(signal)
+    const { messages, isBegun } = withBeginning(before, answer.begun)
     for (;;) {
       try {
-        for await (const piece of askModel(model.value, messages, settings.value, signal)) {
+        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, signal })) {
           answer.state = 'writing'
           answer.tokens.push(...piece.tokens)
           if (piece.calls.length > 0) answer.calls = joinCalls(answer.calls, piece.calls)
@@ -87,11 +104,11 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     }
   }
 
-  /** Ask for one answer more to a prompt; whether it is whole and waits for nothing. */
-  async function step(index: number, mine: AbortController): Promise<boolean> {
+  /** Ask for one answer more to a prompt, or for the rest of one; whether it is whole and waits for nothing. */
+  async function step(index: number, mine: AbortController, begun: readonly Token[]): Promise<boolean> {
     const steps = turns[index] ?? []
     const messages = messagesBefore(index, steps.length)
-    steps.push(newAnswer(settings.value.format !== 'text'))
+    steps.push(newAnswer(settings.value.format !== 'text', begun))
     const answer = steps.at(-1)
     if (answer === undefined) return false
     const began = performance.now()
@@ -114,7 +131,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
   }
 
   /** Ask on from the `at`th answer to a prompt; what was said from there on before is forgotten. */
-  async function askFrom(index: number, at: number): Promise<void> {
+  async function askFrom(index: number, at: number, begun: readonly Token[] = []): Promise<void> {
     running?.abort()
     const mine = new AbortController()
     running = mine
@@ -123,7 +140,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     turns[index]?.splice(at)
     for (let now = index; now < prompts.value.length; now += 1) {
       if (turns[now] === undefined) turns.push([])
-      if (!(await step(now, mine)) || mine.signal.aborted) break
+      if (!(await step(now, mine, now === index ? begun : [])) || mine.signal.aborted) break
     }
     if (running === mine) running = null
   }
@@ -135,7 +152,12 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
 
   /** Ask once more for an answer that failed. */
   function retry(index: number, at: number): Promise<void> {
-    return askFrom(index, at)
+    return askFrom(index, at, turns[index]?.[at]?.begun)
+  }
+
+  /** Let the model write the rest of an answer that begins with these tokens. */
+  function goOn(index: number, at: number, begun: readonly Token[]): Promise<void> {
+    return askFrom(index, at, begun)
   }
 
   /** Tell what the calls of an answer returned; the model goes on from there. */
@@ -166,6 +188,12 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     turns.splice(0)
   }
 
+  /** Show answers that are there already; the next prompt goes on from them. */
+  function restore(answers: readonly (readonly Answer[])[]): void {
+    halt()
+    turns.splice(0, turns.length, ...answers.map((steps) => [...steps]))
+  }
+
   watch(model, clear)
   onScopeDispose(halt)
 
@@ -182,8 +210,18 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     const answer = turns[index]?.[at]
     if (answer?.state !== 'done' || answer.calls.length > 0) return null
     const messages = messagesBefore(index, at)
-    return messages.every(isText) ? { text: textOf(answer), messages, isEdited: answer.edited !== null } : null
+    return messages.every(isText) ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 } : null
   }
 
-  return { turns, isWriting, isWaitingForResults, answerTo, retry, giveResults, rewrite, halt, clear, saidUntil, newest }
+  /** What the model is asked for an answer with. */
+  function askedFor(index: number, at: number): Asked {
+    return withBeginning(messagesBefore(index, at), turns[index]?.[at]?.begun ?? [])
+  }
+
+  /** What the model would be asked with a first prompt. */
+  function askedFirst(prompt: string): Asked {
+    return { messages: [...opening(), { role: 'user', content: prompt }], isBegun: false }
+  }
+
+  return { turns, isWriting, isWaitingForResults, answerTo, retry, goOn, giveResults, rewrite, halt, clear, restore, saidUntil, askedFor, askedFirst, newest }
 }

@@ -1,4 +1,4 @@
-"""Two models are compared blindly, the better answer is chosen; votes and conversations become rows."""
+"""Models are compared, also blindly; votes and conversations become rows, answers go on and are shared."""
 
 import json
 import struct
@@ -166,3 +166,70 @@ def test_a_conversation_with_tools_is_corrected_and_becomes_a_row(
     said = [(each["role"], each["content"]) for each in row["messages"]]
     assert said[2:] == [("tool", "-4"), ("assistant", "Very cold.")]
     assert json.loads(row["tools"]) == json.loads(TOOLS)
+
+
+WORDS = ("Oslo", " is", " a", " city", ".")
+PIECES = [
+    {"text": "<|im_start|>", "is_special": True},
+    {"text": "user\nOslo?", "is_special": False},
+    {"text": "<|im_end|>", "is_special": True},
+    {"text": "\n", "is_special": False},
+    {"text": "<|im_start|>", "is_special": True},
+    {"text": "assistant\n", "is_special": False},
+]
+
+
+def _answer_with_tokens(asked: list[dict[str, Any]], route: Route) -> None:
+    """Words with alternatives; an answer that was begun ends as a capital."""
+    body = json.loads(route.request.post_data or "{}")
+    asked.append(body)
+    words = (" capital", ".") if body.get("continue_final_message") else WORDS
+    events = []
+    for word in words:
+        top = [{"token": word, "logprob": -0.4}, {"token": " the", "logprob": -1.2}]
+        told = {"content": [{"token": word, "logprob": -0.4, "top_logprobs": top}]}
+        events.append({"choices": [{"delta": {"content": word}, "logprobs": told, "finish_reason": None}]})
+    lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    route.fulfill(status=200, content_type="text/event-stream", body=f"{lines}data: [DONE]\n\n")
+
+
+def test_an_answer_goes_on_from_a_token_and_its_conversation_is_shared(
+    page_with_engines: Page, dashboard
+) -> None:
+    page = page_with_engines
+    asked: list[dict[str, Any]] = []
+    page.route("**/v1/chat/completions", lambda route: _answer_with_tokens(asked, route))
+    rendered = {"count": 12, "max_model_len": 2048, "tokens": [1], "pieces": PIECES}
+    page.route("**/v1/tokenize", lambda route: route.fulfill(json=rendered))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{dashboard.url}/playground?m=base")
+    page.get_by_label("Prompt for all columns").fill("Oslo?")
+    page.get_by_role("button", name="Send").click()
+
+    page.get_by_role("button", name="Continue from a token…").click()
+    page.locator(".token").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert check(page) == []
+    page.keyboard.press("Enter")  # the focus is on the alternative
+
+    expect(page.locator("[data-test=answer]")).to_have_text("Oslo is the capital.")
+    assert asked[1]["messages"][-1] == {"role": "assistant", "content": "Oslo is the"}
+    page.get_by_role("button", name="View prompt").click()
+    expect(page.locator("[data-test=special]")).to_have_count(3)
+    assert check(page) == []
+    page.keyboard.press("Escape")
+
+    page.get_by_role("button", name="Share…").click()
+    page.get_by_role("button", name="Create link").click()
+    link = page.get_by_label("Link", exact=True).input_value()
+    assert check(page) == []
+    page.goto(link)
+    expect(page.locator("[data-test=answer]")).to_have_text("Oslo is the capital.")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_role("button", name="Delete link").click()
+    expect(page.locator("[data-test=shared]")).to_have_count(0)
+    page.goto(link)
+    expect(page.get_by_role("alert")).to_contain_text("may have expired")

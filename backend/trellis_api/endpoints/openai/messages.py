@@ -1,5 +1,6 @@
 """The conversation in a chat request: texts and calls of tools, and nothing that an engine would fetch."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -81,3 +82,16 @@ class NamedTool(Strict):
 
     type: Literal["function"]
     function: NamedFunction
+
+
+def check_continuation(messages: Sequence[Message], *, add_generation_prompt: bool | None) -> None:
+    """Raise where the last message is no text of the assistant's that could go on."""
+    last = messages[-1]
+    text = last.content if isinstance(last.content, str) else "".join(p.text for p in last.content or [])
+    if last.role != "assistant" or last.tool_calls or not text:
+        raise ValueError(
+            "'continue_final_message' requires the last message to have the role 'assistant' and a text, "
+            "and no tool calls"
+        )
+    if add_generation_prompt:
+        raise ValueError("'continue_final_message' and 'add_generation_prompt' exclude each other")

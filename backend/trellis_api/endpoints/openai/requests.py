@@ -10,7 +10,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from trellis_api.core.texts import NO_NUL
 from trellis_api.endpoints.openai.grammar import check_schema
-from trellis_api.endpoints.openai.messages import MAX_TOOLS, Message, Name, NamedTool, Strict, Tool
+from trellis_api.endpoints.openai.messages import (
+    MAX_TOOLS,
+    Message,
+    Name,
+    NamedTool,
+    Strict,
+    Tool,
+    check_continuation,
+)
 
 MAX_MESSAGES = 4096
 MAX_CHOICES = 16
@@ -137,6 +145,9 @@ class ChatRequest(Generation):
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
     chat_template_kwargs: ThinkingOptions | None = None
+    # vLLM's own: the response goes on from the last message, which is the beginning of it.
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
 
     @model_validator(mode="after")
     def _check_tools(self) -> Self:
@@ -144,7 +155,16 @@ class ChatRequest(Generation):
             check_schema(tool.function.parameters or {})
         if self.top_logprobs is not None and not self.logprobs:
             raise ValueError("'top_logprobs' requires 'logprobs'")
+        if self.continue_final_message:
+            check_continuation(self.messages, add_generation_prompt=self.add_generation_prompt)
         return self
+
+    def for_engine(self, *, model: str) -> dict[str, Any]:
+        """The body as an engine gets it, which opens no new turn where the last one goes on."""
+        body = super().for_engine(model=model)
+        if self.continue_final_message:
+            body["add_generation_prompt"] = False
+        return body
 
     def limit(self) -> int | None:
         """Tokens of one answer, as asked for."""

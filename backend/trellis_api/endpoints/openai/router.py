@@ -14,9 +14,10 @@ from trellis_api.endpoints.openai.embeddings import EmbeddingRequest
 from trellis_api.endpoints.openai.engines import Engine, Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
 from trellis_api.endpoints.openai.names import find_target, list_cards
+from trellis_api.endpoints.openai.rendering import RenderRequest, render
 from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest, Generation
 from trellis_api.endpoints.openai.responses import ResponseRequest
-from trellis_api.endpoints.openai.schemas import ModelCard, ModelList
+from trellis_api.endpoints.openai.schemas import ModelCard, ModelList, RenderedPrompt
 from trellis_api.endpoints.openai.tools import require_tools
 from trellis_api.endpoints.openai.usage import count_request
 
@@ -88,6 +89,23 @@ async def create_embeddings(
 ) -> Response:
     """Compatible with OpenAI's API. Requires an encoder; 400 for generative models."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
+
+
+@router.post("/tokenize", summary="Render and tokenize a chat", response_model=RenderedPrompt)
+async def render_prompt(
+    body: RenderRequest, request: Request, engines: EnginesDep
+) -> RenderedPrompt | Response:
+    """Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model."""
+    require_model(request, body.model)
+    engines.enter()
+    try:
+        engine = await engines.find(body.model, lambda: refuse_gone(request))
+        require_tools(engine, body)
+        return await render(request, engines, engine, body)
+    except ClientGone:
+        return Response(status_code=_CLIENT_CLOSED)
+    finally:
+        engines.leave()
 
 
 async def _answer(

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class ModelCard(BaseModel):
@@ -19,3 +19,19 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
+
+
+class PromptPiece(BaseModel):
+    """A piece of a rendered prompt."""
+
+    text: str
+    is_special: bool = Field(description="One of the tokens added to the vocabulary, e.g. `<|im_start|>`.")
+
+
+class RenderedPrompt(BaseModel):
+    """The prompt that a model gets for a chat request."""
+
+    count: int = Field(description="Number of tokens.")
+    max_model_len: int = Field(description="Context length of the endpoint: prompt and response together.")
+    tokens: list[int]
+    pieces: list[PromptPiece] = Field(description="The rendered text, cut at special tokens.")

@@ -3,6 +3,7 @@
 from trellis_api.endpoints.errors import ToolsUnsupported
 from trellis_api.endpoints.openai.embeddings import EmbeddingRequest
 from trellis_api.endpoints.openai.engines import Engine
+from trellis_api.endpoints.openai.rendering import RenderRequest
 from trellis_api.endpoints.openai.requests import ChatRequest, Generation
 from trellis_api.endpoints.openai.responses import ResponseRequest
 
@@ -21,12 +22,15 @@ _INSTEAD = (
 )
 
 
-def require_tools(engine: Engine, body: Generation | ResponseRequest | EmbeddingRequest) -> None:
+def require_tools(
+    engine: Engine, body: Generation | ResponseRequest | EmbeddingRequest | RenderRequest
+) -> None:
     """``ToolsUnsupported`` where a request has tools that may be called, and the model can't call any."""
-    if engine.tool_problem is None or not isinstance(body, ChatRequest | ResponseRequest):
+    if engine.tool_problem is None or not isinstance(body, ChatRequest | ResponseRequest | RenderRequest):
         return
-    if not body.tools or body.tool_choice == "none":
+    choice = None if isinstance(body, RenderRequest) else body.tool_choice
+    if not body.tools or choice == "none":
         return
     why = _WHY[engine.tool_problem].format(name=body.model)
-    is_forced = body.tool_choice is not None and body.tool_choice != "auto"
+    is_forced = choice is not None and choice != "auto"
     raise ToolsUnsupported(f"{why} {_INSTEAD}", {"param": "tool_choice" if is_forced else "tools"})

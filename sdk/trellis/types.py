@@ -360,6 +360,7 @@ class ComparedSeeds(TypedDict):
     metric: str | None
     mode: Literal["max", "min"]
     take: Literal["last", "best"]
+    values: dict[str, float]
 
 
 class ComparedTable(TypedDict):

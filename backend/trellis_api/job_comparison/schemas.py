@@ -105,6 +105,7 @@ class ComparedSeeds(BaseModel):
     groups: list[SeedGroup]
     baseline: int = Field(description="Index of the group with the baseline.")
     differences: list[GroupDifference] = Field(description="Of groups with a value, without the baseline's.")
+    values: dict[str, float] = Field(description="By job: the metric of each that reported it.")
     best: BestRun | None
 
 

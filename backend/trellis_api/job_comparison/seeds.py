@@ -36,6 +36,7 @@ class Measured:
     take: Take
     groups: list[SeedGroup]
     baseline: int
+    values: dict[str, float]
     best: BestRun | None
 
 
@@ -60,6 +61,7 @@ def measure(
         take=chosen,
         groups=[_summarise([by_id[each] for each in ids], values) for ids in groups],
         baseline=groups.index(first),
+        values={job_id: value for job_id, (value, _) in values.items()},
         best=None if key is None else _find_best(values, key),
     )
 
@@ -81,6 +83,7 @@ def compare(measured: Measured) -> ComparedSeeds:
         groups=measured.groups,
         baseline=measured.baseline,
         differences=found,
+        values=measured.values,
         best=measured.best,
     )
 

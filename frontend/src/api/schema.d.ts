@@ -5222,6 +5222,13 @@ export interface components {
              * @enum {string}
              */
             take: "last" | "best";
+            /**
+             * Values
+             * @description By job: the metric of each that reported it.
+             */
+            values: {
+                [key: string]: number;
+            };
         };
         /**
          * ComparedTable
@@ -9095,7 +9102,7 @@ export interface components {
             resume_step: number | null;
             /**
              * Resumes
-             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job).
+             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job or comparing jobs).
              */
             resumes: components["schemas"]["Resume"][];
             /** Seed */

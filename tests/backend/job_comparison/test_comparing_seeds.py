@@ -64,6 +64,7 @@ def test_the_better_of_two_settings_comes_with_difference_interval_and_seeds(
     assert row["difference"] == pytest.approx(sum(b) / 3 - sum(a) / 3)
     assert (row["low"], row["high"]) == pytest.approx((bounds.low, bounds.high))
     assert row["p_adjusted"] == row["p_value"] == pytest.approx(expected.pvalue)
+    assert found["values"] == dict(zip([*base, *other], [*a, *b], strict=True))
     assert found["best"] == {"job_id": other[2], "value": 0.56, "step": 2}
     turned = compare(client, [*base, *other], baseline=other[1])
     assert (turned["baseline"], turned["differences"][0]["verdict"]) == (1, "worse")

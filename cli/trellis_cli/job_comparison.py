@@ -29,7 +29,7 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare jobs with a baseline: settings, last and best metrics, paired tests of evaluations."""
+    """Compare jobs with a baseline: settings, last and best metrics, tests over seeds and of evaluations."""
     client = connect()
     ids = list(dict.fromkeys(find_job(client, each) for each in jobs))
     if not 2 <= len(ids) <= MOST_JOBS:
@@ -39,13 +39,15 @@ def compare(
         raise Problem("the baseline is not among the jobs", exit_code=ExitCode.USAGE)
     asked = ",".join(ids)
     found = client.get("/jobs/compare", ids=asked, keys=metric)
+    seeds = client.get("/jobs/compare/seeds", ids=asked, baseline=base, metric=metric[0] if metric else None)
     evaluations = client.get("/jobs/compare/evaluations", ids=asked, baseline=base)
     if as_json:
-        print_json({**found, "baseline": base, "evaluations": evaluations})
+        print_json({**found, "baseline": base, "seeds": seeds, "evaluations": evaluations})
         return
     print_jobs(found, base)
     print_parameters(found)
     print_metrics(found, base)
+    print_seeds(seeds)
     print_evaluations(found, evaluations)
 
 
@@ -94,6 +96,39 @@ def print_metrics(found: dict[str, Any], base: str) -> None:
             out.print()
             means = [f"mean({''.join(letters[each] for each in group)})" for group in found["seed_groups"]]
             print_table((name, *letters.values(), *means), rows)
+
+
+def print_seeds(seeds: dict[str, Any]) -> None:
+    """A sentence for every group of seeds beside the baseline's."""
+    if seeds["differences"]:
+        out.print()
+    for row in seeds["differences"]:
+        out.print(describe_difference(seeds, row), highlight=False, markup=False, soft_wrap=True)
+
+
+def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
+    """Which of two settings is better, by how much, and from how many seeds."""
+    base, group = seeds["groups"][seeds["baseline"]], seeds["groups"][row["group"]]
+    counts = (group["seed_count"], base["seed_count"])
+    each = f"{counts[0]} {'seed' if counts[0] == 1 else 'seeds'} each"
+    number = each if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} seeds"
+    what = f"{seeds['metric']} ({seeds['take']}, {'lower' if seeds['mode'] == 'min' else 'higher'} is better)"
+    difference = f"{row['difference']:+.4g}"
+    if row["verdict"] == "too_few_seeds":
+        return (
+            f"{group['name']} vs {base['name']}, {what}: {difference}, {number}: "
+            "the difference may be chance; run 3 seeds of each."
+        )
+    if row["verdict"] == "no_spread":
+        return f"{group['name']} vs {base['name']}, {what}: {difference}, {number}, no spread over seeds."
+    test = f"95 % CI {row['low']:+.4g} to {row['high']:+.4g} (Welch's t), {number}"
+    if row["p_adjusted"] != row["p_value"]:
+        test += f", p = {row['p_adjusted']:.2g} by Holm's method"
+    if row["verdict"] == "unclear":
+        return (
+            f"No clear difference between {group['name']} and {base['name']} on {what}: {difference}, {test}."
+        )
+    return f"{group['name']} is {row['verdict']} than {base['name']} on {what}: {difference}, {test}."
 
 
 def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> None:

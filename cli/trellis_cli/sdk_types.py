@@ -13,8 +13,9 @@ from typing import Any
 Schema = Mapping[str, Any]
 #: What methods of the SDK return; what these are made of comes with them.
 ROOTS = (
-    "BenchmarkRead", "CheckpointRead", "Clusters", "ComparedCurves", "ComparedEvaluations", "ComparisonRead",
-    "DataTaskRead", "DatasetRead", "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead", "EnvironmentRead",
+    "BenchmarkRead", "CheckpointRead", "Clusters", "ComparedCurves", "ComparedEvaluations", "ComparedSeeds",
+    "ComparisonRead", "DataTaskRead", "DatasetRead", "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead",
+    "EnvironmentRead",
     "EvaluationEstimate", "EvaluationRead", "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview",
     "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap",
     "MetricKey", "MetricsRead", "ModelRead", "NamedModelRead", "PipelineChecked", "PipelineRead",

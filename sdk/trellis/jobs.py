@@ -12,6 +12,7 @@ from trellis.types import (
     CheckpointRead,
     ComparedCurves,
     ComparedEvaluations,
+    ComparedSeeds,
     JobComparison,
     JobPreview,
     JobRead,
@@ -219,6 +220,12 @@ class Jobs(Resource[JobRead, JobRead]):
     ) -> ComparedEvaluations:
         """Paired tests on the benchmarks that a job shares with the baseline (default the first)."""
         return cast(ComparedEvaluations, self._compare("/evaluations", job_ids, baseline=baseline))
+
+    def compare_seeds(
+        self, job_ids: Sequence[str], *, baseline: str | None = None, metric: str | None = None
+    ) -> ComparedSeeds:
+        """Groups that differ only in the seed against the baseline's, with 95 % intervals (Welch's t)."""
+        return cast(ComparedSeeds, self._compare("/seeds", job_ids, baseline=baseline, metric=metric))
 
     def _compare(self, path: str, job_ids: Sequence[str], **params: Any) -> Any:
         query = given(ids=",".join(job_ids), **params)

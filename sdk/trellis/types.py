@@ -155,6 +155,14 @@ class BestByBenchmark(TypedDict):
     mode: Literal["max", "min"]
 
 
+class BestRun(TypedDict):
+    """The job with the best value of the metric."""
+
+    job_id: str
+    step: int | None
+    value: float
+
+
 class Budget(TypedDict):
     """When no more runs are started."""
 
@@ -339,6 +347,20 @@ class ComparedParameter(TypedDict):
     group: Literal["run", "model", "data", "params", "overrides"]
     name: str
     values: dict[str, Any]
+
+
+class ComparedSeeds(TypedDict):
+    """Groups of seeds compared on one metric."""
+
+    baseline: int
+    best: BestRun | None
+    differences: list[GroupDifference]
+    groups: list[SeedGroup]
+    method: Literal["welch_t"]
+    metric: str | None
+    mode: Literal["max", "min"]
+    take: Literal["last", "best"]
+    values: dict[str, float]
 
 
 class ComparedTable(TypedDict):
@@ -959,6 +981,18 @@ class GateResult(TypedDict):
     p_value: float | None
     pairs: int
     value: float
+
+
+class GroupDifference(TypedDict):
+    """A group compared with the baseline's."""
+
+    difference: float
+    group: int
+    high: float | None
+    low: float | None
+    p_adjusted: float | None
+    p_value: float | None
+    verdict: Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]
 
 
 class GroupScore(TypedDict):
@@ -2100,6 +2134,26 @@ class Search(TypedDict):
 
     method: Literal["grid", "random", "bayesian", "asha"]
     seed: int
+
+
+class SeedGroup(TypedDict):
+    """Jobs that differ only in the seed, or one trial of a sweep."""
+
+    deviation: float | None
+    job_ids: list[str]
+    left_out: list[str]
+    mean: float | None
+    name: str
+    seed_count: int
+    values: list[SeedValue]
+
+
+class SeedValue(TypedDict):
+    """The metric in one job."""
+
+    job_id: str
+    seed: int
+    value: float
 
 
 class SharingRefusal(TypedDict):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trellis_cli.bench import api as api_benchmarks
 from trellis_cli.bench.light_platform import LightPlatform
-from trellis_cli.job_comparison import describe_pair
+from trellis_cli.job_comparison import describe_difference, describe_pair
 from trellis_testing.commands import trellis
 
 
@@ -123,6 +123,25 @@ def test_a_paired_comparison_is_said_in_words() -> None:
     assert "no clear difference" in describe_pair("new", "old", {**compared, "p_value": 0.3})
     obstacle = {**compared, "p_value": None, "obstacle": "other_data"}
     assert "cannot be compared problem by problem (other_data)" in describe_pair("new", "old", obstacle)
+
+
+def test_settings_are_called_better_or_worse_with_their_seeds() -> None:
+    groups = [{"name": "A", "seed_count": 3}, {"name": "B", "seed_count": 3}, {"name": "C", "seed_count": 1}]
+    seeds = {"metric": "reward", "mode": "max", "take": "last", "groups": groups, "baseline": 0}
+    row = {
+        "group": 1, "verdict": "better", "difference": 0.03, "low": 0.01, "high": 0.05, "p_value": 0.01,
+        "p_adjusted": 0.01,
+    }  # fmt: skip
+
+    assert describe_difference(seeds, row) == (
+        "B is better than A on reward (last, higher is better): +0.03, 95 % CI +0.01 to +0.05 (Welch's t), "
+        "3 seeds each."
+    )
+    adjusted = describe_difference(seeds, {**row, "verdict": "unclear", "p_adjusted": 0.07})
+    assert adjusted.startswith("No clear difference between B and A on reward")
+    assert "p = 0.07 by Holm's method" in adjusted
+    few = {"group": 2, "verdict": "too_few_seeds", "difference": 0.03}
+    assert "1 and 3 seeds: the difference may be chance; run 3 seeds" in describe_difference(seeds, few)
 
 
 def test_a_queued_job_is_stopped_and_deleted(platform: LightPlatform, job: dict[str, Any]) -> None:

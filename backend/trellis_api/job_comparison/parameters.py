@@ -38,13 +38,26 @@ def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedPa
     ]
 
 
-def group_by_seed(settings: Mapping[str, Mapping[Key, Any]]) -> list[list[str]]:
-    """Jobs that differ in nothing but the seed, two or more together."""
-    groups: dict[str, list[str]] = {}
-    for job_id, own in settings.items():
-        rest = sorted((list(key), _freeze(value)) for key, value in own.items() if key != SEED)
-        groups.setdefault(json.dumps(rest), []).append(job_id)
-    return [ids for ids in groups.values() if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
+def list_groups(settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]) -> list[list[str]]:
+    """All jobs, those together that differ in nothing but the seed or are one trial of a sweep."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for job in jobs:
+        rest = [(list(key), _freeze(value)) for key, value in settings[job.id].items() if key != SEED]
+        names, ids = {json.dumps(sorted(rest))}, [job.id]
+        if job.sweep_id is not None and job.group is not None:
+            names.add(json.dumps([job.sweep_id, job.group]))
+        for known in [each for each in groups if each[0] & names]:
+            groups.remove(known)
+            names, ids = names | known[0], known[1] + ids
+        groups.append((names, ids))
+    order = {job.id: place for place, job in enumerate(jobs)}
+    return sorted((sorted(ids, key=order.__getitem__) for _, ids in groups), key=lambda ids: order[ids[0]])
+
+
+def group_by_seed(settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]) -> list[list[str]]:
+    """Groups with two seeds or more."""
+    groups = list_groups(settings, jobs)
+    return [ids for ids in groups if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
 
 
 def _flatten(job: JobRead, origin: str | None) -> dict[Key, Any]:

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Query
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
-from trellis_api.job_comparison import evaluations, service
+from trellis_api.job_comparison import evaluations, seeds, service
 from trellis_api.job_comparison.errors import InvalidComparison
 from trellis_api.job_comparison.schemas import (
     ComparedCurves,
     ComparedEvaluations,
     ComparedRollouts,
+    ComparedSeeds,
     JobComparison,
+    Take,
 )
 from trellis_api.jobs.rollout_pages import MAX_STEP
 from trellis_api.jobs.rollout_schemas import Split
@@ -50,6 +52,23 @@ def read_compared_curves(
 ) -> ComparedCurves:
     """Long curves are downsampled to the minimum and maximum of each bucket."""
     return service.read_curves(session, ids=service.read_ids(ids), keys=keys, max_points=max_points)
+
+
+@router.get("/seeds", summary="Compare groups of seeds")
+def compare_seeds(
+    database: DatabaseDep,
+    ids: Ids,
+    baseline: Annotated[str | None, Query(max_length=64, description="Default the first job.")] = None,
+    metric: Annotated[
+        MetricKeyText | None, Query(description="Default the first shared validation or headline metric.")
+    ] = None,
+    take: Annotated[Take | None, Query(description="Default best for validation metrics, else last.")] = None,
+) -> ComparedSeeds:
+    """Jobs that differ only in the seed are one group; each is tested against the baseline's group."""
+    wanted = service.read_ids(ids)
+    with database.read() as session:
+        measured = seeds.measure(session, ids=wanted, baseline=baseline, metric=metric, take=take)
+    return seeds.compare(measured)
 
 
 @router.get(

@@ -8,6 +8,8 @@ from trellis_api.evaluations.schemas import ComparedBenchmark
 from trellis_api.jobs.rollout_schemas import RolloutRead, Split
 from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode
 
+#: A job's newest value of a metric, or its best.
+Take = Literal["last", "best"]
 ParameterGroup = Literal["run", "model", "data", "params", "overrides"]
 
 
@@ -43,6 +45,68 @@ class JobComparison(BaseModel):
     metric_keys: list[MetricChoice] = Field(description="Of all jobs; the most common first.")
     metrics: list[ComparedMetric]
     seed_groups: list[list[str]] = Field(description="Jobs that differ only in the seed.")
+
+
+class SeedValue(BaseModel):
+    """The metric in one job."""
+
+    job_id: str
+    seed: int
+    value: float
+
+
+class SeedGroup(BaseModel):
+    """Jobs that differ only in the seed, or one trial of a sweep."""
+
+    name: str = Field(description="The sweep's name of the trial, else the name of its first job.")
+    job_ids: list[str]
+    seed_count: int = Field(description="Seeds with a value; jobs with the same seed are averaged first.")
+    mean: float | None
+    deviation: float | None = Field(description="Sample standard deviation over seeds; null for one seed.")
+    values: list[SeedValue]
+    left_out: list[str] = Field(
+        description="Jobs without a value; where some have succeeded, also those that have not."
+    )
+
+
+Verdict = Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]
+
+
+class GroupDifference(BaseModel):
+    """A group compared with the baseline's."""
+
+    group: int = Field(description="Its index in `groups`.")
+    verdict: Verdict = Field(
+        description="Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one "
+        "of the two has a single seed, no_spread where the seeds of neither differ."
+    )
+    difference: float = Field(description="Mean of the group minus mean of the baseline's.")
+    low: float | None = Field(description="95 % interval of the difference (Welch's t).")
+    high: float | None
+    p_value: float | None = Field(description="Of Welch's t-test, two-sided.")
+    p_adjusted: float | None = Field(description="By Holm's method, over all groups with a test.")
+
+
+class BestRun(BaseModel):
+    """The job with the best value of the metric."""
+
+    job_id: str
+    value: float
+    step: int | None
+
+
+class ComparedSeeds(BaseModel):
+    """Groups of seeds compared on one metric."""
+
+    metric: str | None = Field(description="Null where no two groups share a metric.")
+    mode: Mode
+    take: Take
+    method: Literal["welch_t"] = "welch_t"
+    groups: list[SeedGroup]
+    baseline: int = Field(description="Index of the group with the baseline.")
+    differences: list[GroupDifference] = Field(description="Of groups with a value, without the baseline's.")
+    values: dict[str, float] = Field(description="By job: the metric of each that reported it.")
+    best: BestRun | None
 
 
 class RunCurves(BaseModel):

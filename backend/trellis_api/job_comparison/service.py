@@ -62,6 +62,8 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
     """Settings that differ, and last and best of ``keys`` (None: headline and validation metrics)."""
     jobs = find_jobs(session, ids=ids)
     reads = presentation.present_all(session, jobs=jobs)
+    for job, read in zip(jobs, reads, strict=True):
+        read.resumes = presentation.list_resumes(session, job=job)
     settings = parameters.describe(session, jobs=jobs, reads=reads)
     series = headline.find_many(session.connection(), jobs=jobs, keys=None)
     counts = Counter(key for own in series.values() for key in own)
@@ -89,7 +91,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
             for key in shown
             if key in counts
         ],
-        seed_groups=parameters.group_by_seed(settings),
+        seed_groups=parameters.group_by_seed(settings, jobs),
     )
 
 

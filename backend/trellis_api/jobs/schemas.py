@@ -362,7 +362,7 @@ class JobRead(BaseModel):
     resume_step: int | None = Field(description="Step of the checkpoint that this attempt continued from.")
     resumes: list[Resume] = Field(
         description="All attempts that continued from a checkpoint and whose steps still stand, oldest first "
-        "(only when reading one job)."
+        "(only when reading one job or comparing jobs)."
     )
     created_at: datetime
     queued_at: datetime

@@ -1,14 +1,16 @@
-"""Uncertainty of scores: intervals, paired tests, pass@k, and the summary of a benchmark's samples."""
+"""Uncertainty of scores: intervals, tests, pass@k, and the summary of a benchmark's samples."""
 
 from trellis_evaluation.statistics.intervals import Interval, bootstrap, mean_score, wilson
 from trellis_evaluation.statistics.multiple import holm
 from trellis_evaluation.statistics.paired import PairedTest, compare_pairs, mcnemar, paired_bootstrap
 from trellis_evaluation.statistics.passing import pass_at_k, pass_at_k_score
 from trellis_evaluation.statistics.summary import summarise
+from trellis_evaluation.statistics.unpaired import UnpairedTest, welch
 
 __all__ = [
     "Interval",
     "PairedTest",
+    "UnpairedTest",
     "bootstrap",
     "compare_pairs",
     "holm",
@@ -18,5 +20,6 @@ __all__ = [
     "pass_at_k",
     "pass_at_k_score",
     "summarise",
+    "welch",
     "wilson",
 ]

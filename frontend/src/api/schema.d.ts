@@ -1474,6 +1474,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/compare/seeds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare groups of seeds
+         * @description Jobs that differ only in the seed are one group; each is tested against the baseline's group.
+         */
+        get: operations["compare_seeds_api_v1_jobs_compare_seeds_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/fields": {
         parameters: {
             query?: never;
@@ -4416,6 +4436,18 @@ export interface components {
             step: number | null;
         };
         /**
+         * BestRun
+         * @description The job with the best value of the metric.
+         */
+        BestRun: {
+            /** Job Id */
+            job_id: string;
+            /** Step */
+            step: number | null;
+            /** Value */
+            value: number;
+        };
+        /**
          * Bottleneck
          * @description What limits a run, and the figures that say so.
          */
@@ -5218,6 +5250,53 @@ export interface components {
              * @description Prompts shared by all jobs.
              */
             total: number;
+        };
+        /**
+         * ComparedSeeds
+         * @description Groups of seeds compared on one metric.
+         */
+        ComparedSeeds: {
+            /**
+             * Baseline
+             * @description Index of the group with the baseline.
+             */
+            baseline: number;
+            best: components["schemas"]["BestRun"] | null;
+            /**
+             * Differences
+             * @description Of groups with a value, without the baseline's.
+             */
+            differences: components["schemas"]["GroupDifference"][];
+            /** Groups */
+            groups: components["schemas"]["SeedGroup"][];
+            /**
+             * Method
+             * @default welch_t
+             * @constant
+             */
+            method: "welch_t";
+            /**
+             * Metric
+             * @description Null where no two groups share a metric.
+             */
+            metric: string | null;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /**
+             * Take
+             * @enum {string}
+             */
+            take: "last" | "best";
+            /**
+             * Values
+             * @description By job: the metric of each that reported it.
+             */
+            values: {
+                [key: string]: number;
+            };
         };
         /**
          * ComparedTable
@@ -7986,6 +8065,45 @@ export interface components {
             utilization_percent: number | null;
         };
         /**
+         * GroupDifference
+         * @description A group compared with the baseline's.
+         */
+        GroupDifference: {
+            /**
+             * Difference
+             * @description Mean of the group minus mean of the baseline's.
+             */
+            difference: number;
+            /**
+             * Group
+             * @description Its index in `groups`.
+             */
+            group: number;
+            /** High */
+            high: number | null;
+            /**
+             * Low
+             * @description 95 % interval of the difference (Welch's t).
+             */
+            low: number | null;
+            /**
+             * P Adjusted
+             * @description By Holm's method, over all groups with a test.
+             */
+            p_adjusted: number | null;
+            /**
+             * P Value
+             * @description Of Welch's t-test, two-sided.
+             */
+            p_value: number | null;
+            /**
+             * Verdict
+             * @description Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
+             * @enum {string}
+             */
+            verdict: "better" | "worse" | "unclear" | "too_few_seeds" | "no_spread";
+        };
+        /**
          * GroupScore
          * @description The headline metric over some of the problems.
          */
@@ -9081,7 +9199,7 @@ export interface components {
             resume_step: number | null;
             /**
              * Resumes
-             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job).
+             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job or comparing jobs).
              */
             resumes: components["schemas"]["Resume"][];
             /** Seed */
@@ -13488,6 +13606,50 @@ export interface components {
              * @default 0
              */
             seed: number;
+        };
+        /**
+         * SeedGroup
+         * @description Jobs that differ only in the seed, or one trial of a sweep.
+         */
+        SeedGroup: {
+            /**
+             * Deviation
+             * @description Sample standard deviation over seeds; null for one seed.
+             */
+            deviation: number | null;
+            /** Job Ids */
+            job_ids: string[];
+            /**
+             * Left Out
+             * @description Jobs without a value; where some have succeeded, also those that have not.
+             */
+            left_out: string[];
+            /** Mean */
+            mean: number | null;
+            /**
+             * Name
+             * @description The sweep's name of the trial, else the name of its first job.
+             */
+            name: string;
+            /**
+             * Seed Count
+             * @description Seeds with a value; jobs with the same seed are averaged first.
+             */
+            seed_count: number;
+            /** Values */
+            values: components["schemas"]["SeedValue"][];
+        };
+        /**
+         * SeedValue
+         * @description The metric in one job.
+         */
+        SeedValue: {
+            /** Job Id */
+            job_id: string;
+            /** Seed */
+            seed: number;
+            /** Value */
+            value: number;
         };
         /**
          * SelfInstruct
@@ -22160,6 +22322,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ComparedRollouts"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_seeds_api_v1_jobs_compare_seeds_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Default the first job. */
+                baseline?: string | null;
+                /** @description Default the first shared validation or headline metric. */
+                metric?: string | null;
+                /** @description Default best for validation metrics, else last. */
+                take?: ("last" | "best") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedSeeds"];
                 };
             };
             /** @description Not logged in */

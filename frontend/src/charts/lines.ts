@@ -29,6 +29,9 @@ export interface ChartMark {
   isCritical: boolean
   /** Where another attempt went on: no alarm. */
   isPlain?: boolean
+  /** The line that it belongs to, where a chart has several; its clock places it and its colour is drawn. */
+  line?: string
+  color?: string
 }
 
 /** Marks of one place share a line and a label, the gravest first: labels on each other could not be read. */

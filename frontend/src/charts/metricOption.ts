@@ -86,7 +86,7 @@ function markSeries({ marks, palette }: MetricOptionInput): SeriesOption[] {
         silent: true,
         animation: false,
         data: joinMarks(marks).map((mark) => {
-          const color = mark.isPlain === true ? palette.inkFaint : mark.isCritical ? palette.failed : palette.stopping
+          const color = mark.color ?? (mark.isPlain === true ? palette.inkFaint : mark.isCritical ? palette.failed : palette.stopping)
           // Along its line and beneath the edge: beside it, a label would cover the curve, and above it the unit.
           const label = { show: true, formatter: () => mark.label, position: 'insideEndTop', color, fontSize: 10, distance: 3, width: 110, overflow: 'truncate' } as const
           return { name: mark.label, xAxis: mark.x, itemStyle: { color }, lineStyle: { color, width: 1.25, type: 'dashed' }, label }

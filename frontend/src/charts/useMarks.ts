@@ -16,9 +16,13 @@ export function useMarks(chart: () => Marked, sayPlace: (x: number) => string) {
   /** On other axes a mark stands where its step ended; without a clock it has no place there. */
   const placedMarks = computed(() => {
     const { marks, lines, xAxis } = chart()
-    const clock = xAxis === 'step' ? null : lines[0]?.clock
-    const hasPlace = clock != null || xAxis === 'step' || xAxis === 'wall'
-    return hasPlace ? marks.map((mark) => ({ ...mark, x: clock?.(mark.step) ?? mark.step })) : []
+    return marks.flatMap((mark) => {
+      const line = mark.line === undefined ? lines[0] : lines.find((one) => one.id === mark.line)
+      if (mark.line !== undefined && line === undefined) return []
+      const clock = xAxis === 'step' ? null : line?.clock
+      const hasPlace = clock != null || xAxis === 'step' || xAxis === 'wall'
+      return hasPlace ? [{ ...mark, x: clock?.(mark.step) ?? mark.step }] : []
+    })
   })
 
   /** Marks of lines over moments stand at moments, and not at steps. */

@@ -1,5 +1,6 @@
 /** Names for the parts of the schema that this folder uses. */
 import type { components } from '@/api/schema'
+import type { ParameterRow } from '@/charts/axes'
 
 type Schemas = components['schemas']
 
@@ -22,9 +23,8 @@ export function lacksSeeds({ finished_seeds: finished, planned_seeds: planned }:
   return planned > 1 && finished < planned
 }
 
-/** A value of a parameter as a person reads it. */
-export function showValue(value: unknown): string {
-  if (typeof value !== 'number' || Number.isInteger(value)) return String(value)
-  const rounded = Number(value.toPrecision(4))
-  return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6 ? String(rounded) : rounded.toExponential().replace('e+', 'e')
+/** Runs with a value, each with all that varies; the seed is a parameter where it does. */
+export function measuredRuns(runs: readonly SweepRun[], nameOf: (run: SweepRun) => string): ParameterRow[] {
+  const hasSeeds = new Set(runs.map((run) => run.seed)).size > 1
+  return runs.flatMap((run) => (run.value === null ? [] : [{ id: run.index, label: nameOf(run), values: hasSeeds ? { ...run.values, seed: run.seed } : run.values, value: run.value, isPartial: run.state !== 'succeeded' }]))
 }

@@ -260,3 +260,5 @@ def test_a_job_says_where_its_attempts_took_over(
         [{"attempt": 2, "step": 4}, {"attempt": 3, "step": 12}],
         [{"attempt": 2, "step": 4}, {"attempt": 4, "step": 8}],
     ]
+    compared = client.get("/api/v1/jobs/compare", params={"ids": job_id}).json()["jobs"]
+    assert [job["resumes"] for job in compared] == starts[-1:]

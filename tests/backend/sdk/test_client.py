@@ -93,6 +93,7 @@ def test_a_job_is_previewed_cloned_and_read(platform: trellis.Client, model: Mod
     assert [each["id"] for each in platform.jobs.compare(pair)["jobs"]] == pair
     assert [run["series"] for run in platform.jobs.compare_curves(pair, ["loss"])["runs"]] == [[], []]
     assert platform.jobs.compare_evaluations(pair)["baseline"] == pair[0]
+    assert [group["job_ids"] for group in platform.jobs.compare_seeds(pair)["groups"]] == [pair]
     assert list(platform.jobs.logs(job["id"])) == []
     assert list(platform.jobs.rollouts(job["id"])) == []
     assert list(platform.jobs.checkpoints(job["id"])) == []

@@ -1,5 +1,5 @@
 /** What the server says of the compared jobs, read as the address asks for it. */
-import { computed } from 'vue'
+import { computed, shallowRef, watch } from 'vue'
 import { useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
@@ -10,6 +10,7 @@ import { toCurve } from '../live/curveBook'
 import { defaultKeys } from '../shared/metricCatalogue'
 import { isActive } from '../types'
 import { CLOCK_KEYS } from './curves'
+import type { ComparedSeeds } from './seeds'
 import { type CompareView, readView, writeView } from './view'
 
 const REFRESH_MS = 10_000
@@ -59,5 +60,20 @@ export function useComparison() {
     { watch: asked, intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
   )
 
-  return { view, setView, tables, found, jobs, baseline, usual, keys, curves }
+  const ranked = computed(() => JSON.stringify([ids.value, baseline.value, view.value.metric, view.value.take]))
+  const seeds = useResource(
+    async (signal) => {
+      if (ids.value === '' || baseline.value === null) return null
+      const query = { ids: [ids.value], baseline: baseline.value, metric: view.value.metric ?? undefined, take: view.value.take ?? undefined }
+      return unwrap(api.GET('/api/v1/jobs/compare/seeds', { params: { query }, signal }))
+    },
+    { watch: ranked, intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
+  )
+  /** Stays in place while another metric is read. */
+  const shownSeeds = shallowRef<ComparedSeeds | null>(null)
+  watch(seeds.data, (answer) => {
+    if (answer !== null) shownSeeds.value = answer
+  })
+
+  return { view, setView, tables, found, jobs, baseline, usual, keys, curves, seeds, shownSeeds }
 }

@@ -6,9 +6,14 @@ import type { XAxis } from '@/charts/lines'
 import { single } from '../list/filters'
 
 export const MOST_JOBS = 20
+/** Runs from which on a parameter is drawn against a metric. */
+export const LEAST_DRAWN = 4
 export const AXES = ['step', 'time', 'tokens', 'wall'] as const satisfies readonly XAxis[]
-export const TABS = ['charts', 'settings', 'metrics', 'evaluations', 'rollouts'] as const
+export const TABS = ['charts', 'settings', 'parameters', 'metrics', 'evaluations', 'rollouts'] as const
 export type CompareTab = (typeof TABS)[number]
+
+/** A run's newest value of a metric, or its best. */
+export type Take = 'last' | 'best'
 
 export interface CompareView {
   ids: string[]
@@ -22,6 +27,9 @@ export interface CompareView {
   /** Runs that differ only in the seed as one mean. */
   areSeedsJoined: boolean
   smoothing: number
+  /** By which runs are ranked; null leaves it to the server. */
+  metric: string | null
+  take: Take | null
 }
 
 function list(value: LocationQuery[string] | undefined): string[] {
@@ -42,6 +50,8 @@ export function readView(query: LocationQuery): CompareView {
     keys: [query.key].flat().filter((key): key is string => typeof key === 'string' && key !== ''),
     areSeedsJoined: single(query.seeds) === '1',
     smoothing: smoothing >= 0 && smoothing <= 0.99 ? smoothing : 0,
+    metric: single(query.metric),
+    take: (['last', 'best'] as const).find((take) => take === single(query.take)) ?? null,
   }
 }
 
@@ -55,5 +65,7 @@ export function writeView(view: CompareView): LocationQueryRaw {
   if (view.keys.length > 0) query.key = view.keys
   if (view.areSeedsJoined) query.seeds = '1'
   if (view.smoothing > 0) query.smoothing = String(view.smoothing)
+  if (view.metric !== null) query.metric = view.metric
+  if (view.take !== null) query.take = view.take
   return query
 }

@@ -7,6 +7,7 @@ import life from './parts/life.en'
 import reading from './parts/reading.en'
 import recipes from './parts/recipes.en'
 import revision from './parts/revision.en'
+import seeds from './parts/seeds.en'
 import sweep from './parts/sweep.en'
 import timing from './parts/timing.en'
 import tokens from './parts/tokens.en'
@@ -20,6 +21,7 @@ export default {
   tokens,
   ...agents,
   ...evaluating,
+  ...seeds,
   ...sweep,
   ...fit,
   ...life,

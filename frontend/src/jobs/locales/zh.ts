@@ -7,6 +7,7 @@ import life from './parts/life.zh'
 import reading from './parts/reading.zh'
 import recipes from './parts/recipes.zh'
 import revision from './parts/revision.zh'
+import seeds from './parts/seeds.zh'
 import sweep from './parts/sweep.zh'
 import timing from './parts/timing.zh'
 import tokens from './parts/tokens.zh'
@@ -20,6 +21,7 @@ export default {
   tokens,
   ...agents,
   ...evaluating,
+  ...seeds,
   ...sweep,
   ...fit,
   ...life,

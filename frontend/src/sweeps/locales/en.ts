@@ -23,11 +23,9 @@ export default {
   take: { last: 'last {metric}', best: 'best {metric}' },
   mode: { min: 'lower is better', max: 'higher is better' },
   rule: { asha: 'ASHA from step {step}, top 1/{factor} continue', median: 'Median rule every {step} steps' },
-  bestCard: { title: 'Best run', none: 'No finished run has a value yet.', run: 'Run {number}', spread: '± {spread} over {count} seeds', clone: 'Clone best', export: 'Export best', compare: 'Compare top {count}' },
+  bestCard: { title: 'Best run', none: 'No finished run has a value yet.', run: 'Run {number}', spread: '± {spread} over {count} seeds', clone: 'Clone the best run', export: 'Export the best run', evaluate: 'Evaluate the best run', noCheckpoint: 'The best run has no checkpoint.', compare: 'Compare top {count}' },
   seedsOf: '{finished} of {planned} seeds',
   table: { run: 'Run', step: 'at step {step}', duration: 'Duration', seed: 'Seed' },
-  scatter: { title: 'Objective by parameter', x: 'Parameter', label: '{metric} by {parameter}: {count} runs' },
-  parallel: { title: 'Parallel coordinates', hint: 'Each line is a run; better runs are bolder. Hover over a row or line to highlight it.', label: 'Parallel coordinates of {count} runs' },
   importance: {
     title: 'Parameter importance',
     method: 'Share of the variance in run ranks explained by each parameter alone (ε², numeric parameters in three bins). p is from a permutation test.',

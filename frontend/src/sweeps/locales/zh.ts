@@ -23,11 +23,9 @@ export default {
   take: { last: '{metric} 的最后值', best: '{metric} 的最佳值' },
   mode: { min: '越低越好', max: '越高越好' },
   rule: { asha: 'ASHA：从第 {step} 步起，最好的 1/{factor} 继续', median: '中位数规则：每 {step} 步' },
-  bestCard: { title: '最佳运行', none: '尚无运行得到目标值。', run: '运行 {number}', spread: '± {spread}（{count} 个种子）', clone: '克隆最佳', export: '导出最佳', compare: '对比最好的 {count} 个' },
+  bestCard: { title: '最佳运行', none: '尚无运行得到目标值。', run: '运行 {number}', spread: '± {spread}（{count} 个种子）', clone: '克隆最佳运行', export: '导出最佳运行', evaluate: '评测最佳运行', noCheckpoint: '最佳运行没有检查点。', compare: '对比最好的 {count} 个' },
   seedsOf: '{planned} 个种子中的 {finished} 个',
   table: { run: '运行', step: '第 {step} 步', duration: '时长', seed: '种子' },
-  scatter: { title: '参数与目标', x: '参数', label: '{metric} 与 {parameter}：{count} 个运行' },
-  parallel: { title: '平行坐标', hint: '每条线是一个运行，颜色越浓越好。将鼠标移到表格行或线上可突出显示。', label: '{count} 个运行的平行坐标' },
   importance: {
     title: '参数重要性',
     method: '各参数单独解释的运行名次方差占比（ε²，数值按三等分分组）。p：随机排列看起来同样重要的频率。',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { JobCreate, Parameter } from '../../types'
-import { emptySweep, isSweep, readSeeds, startVary, toSweep, toVariation, unreadableOf, type Vary } from './draft'
+import { emptySweep, isSweep, readSeeds, seedsInAddress, startVary, toSweep, toVariation, unreadableOf, type Vary } from './draft'
 
 const rate = { name: 'learning_rate', type: 'float', default: 1e-5, title: { en: '', zh: '' }, help: { en: '', zh: '' } } as Parameter
 const choice = { ...rate, name: 'precision', type: 'choice', choices: ['fp32', 'bf16'] } as Parameter
@@ -37,6 +37,9 @@ describe('sweeps', () => {
   it('reads seeds one by one and as spans', () => {
     expect(readSeeds('1-3, 7')).toEqual([1, 2, 3, 7])
     expect([readSeeds('a'), readSeeds('3-1')]).toEqual([null, null])
+  })
+  it('takes seeds from the address where they can be read', () => {
+    expect(['2, 3', 'x', '', undefined, ['1']].map(seedsInAddress)).toEqual([{ seeds: '2, 3' }, {}, {}, {}, {}])
   })
   it('is one where something varies or there are two seeds', () => {
     expect(isSweep(emptySweep())).toBe(false)

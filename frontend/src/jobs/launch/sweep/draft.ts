@@ -106,6 +106,11 @@ export function isSweep(draft: SweepDraft): boolean {
   return Object.keys(draft.vary).length > 0 || (readSeeds(draft.seeds)?.length ?? 0) > 1
 }
 
+/** Seeds that the address asks for, such as those that a comparison lacks; nothing where they cannot be read. */
+export function seedsInAddress(query: unknown): Partial<SweepDraft> {
+  return typeof query === 'string' && (readSeeds(query)?.length ?? 0) > 0 ? { seeds: query } : {}
+}
+
 /** The parameters that cannot be read, and `seeds`. */
 export function unreadableOf(draft: SweepDraft, parameters: readonly Parameter[]): string[] {
   const types = new Map(parameters.map((parameter) => [parameter.name, parameter.type]))

@@ -143,7 +143,7 @@ export default {
     csvTable: 'Table as CSV',
     csvCurves: 'Curves as CSV',
     missing: 'Deleted: {ids}',
-    tab: { charts: 'Charts', settings: 'Settings', metrics: 'Metrics', evaluations: 'Evaluations', rollouts: 'Responses' },
+    tab: { charts: 'Charts', settings: 'Settings', parameters: 'Parameters', metrics: 'Metrics', evaluations: 'Evaluations', rollouts: 'Responses' },
     axis: { step: 'Step', time: 'Relative time', tokens: 'Tokens', wall: 'Wall time' },
     joinSeeds: 'Average over seeds',
     meanOf: '{name} (mean of {count} seeds)',

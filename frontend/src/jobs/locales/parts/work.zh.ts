@@ -143,7 +143,7 @@ export default {
     csvTable: '导出表格 CSV',
     csvCurves: '导出曲线 CSV',
     missing: '已被删除：{ids}',
-    tab: { charts: '曲线', settings: '设置', metrics: '指标', evaluations: '评测', rollouts: '回答' },
+    tab: { charts: '曲线', settings: '设置', parameters: '参数', metrics: '指标', evaluations: '评测', rollouts: '回答' },
     axis: { step: '步', time: '相对时间', tokens: 'Token', wall: '实际时间' },
     joinSeeds: '对种子取平均',
     meanOf: '{name}（{count} 个种子的均值）',

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { showValue, type SweepRun } from '../types'
-import { goodness, makeAxis, measuredRuns, wantsLog } from './axes'
-
-function run(index: number, value: number | null, seed = 1): SweepRun {
-  return { index, trial: index, seed, values: { rate: index }, state: 'succeeded', job: null, job_state: null, progress: null, value, value_step: null, duration_s: null, pruned_at: null, problem: null, prune_reason: null }
-}
+import { goodness, listParameters, makeAxis, parameterAxis, wantsLog } from './axes'
 
 describe('axes', () => {
   it('places a range of decades evenly on a log scale', () => {
@@ -23,17 +18,16 @@ describe('axes', () => {
     expect([axis.place('b'), axis.place('a'), axis.place('c')]).toEqual([0, 1, null])
     expect(makeAxis('one', [3], String).place(3)).toBe(0.5)
   })
-  it('leaves out runs without a value and shows seeds only where they vary', () => {
-    expect(measuredRuns([run(0, 1), run(1, null)]).map((each) => each.values)).toEqual([{ rate: 0 }])
-    expect(measuredRuns([run(0, 1, 1), run(1, 2, 2)])[1]?.values).toEqual({ rate: 1, seed: 2 })
+  it('of a list shows as many words as can be read, and lists that read the same once', () => {
+    expect(makeAxis('name', Array.from({ length: 20 }, (_, index) => `n${index}`), String).ticks).toHaveLength(10)
+    expect(makeAxis('targets', [['q'], ['q'], ['v']], String).ticks.map((tick) => tick.at)).toEqual([0, 1])
+  })
+  it('of a parameter leave out runs that do not have it', () => {
+    const rows = [{ id: 0, label: 'a', values: { rank: 8 }, value: 1 }, { id: 1, label: 'b', values: { rank: 16, alpha: 1 }, value: 2 }]
+    expect(listParameters(rows)).toEqual(['rank', 'alpha'])
+    expect([parameterAxis('alpha', rows).place(undefined), parameterAxis('alpha', rows).place(1)]).toEqual([null, 0.5])
   })
   it('calls the best one 1 whichever way is up', () => {
     expect([goodness(1, [1, 3], 'min'), goodness(3, [1, 3], 'min'), goodness(3, [1, 3], 'max'), goodness(2, [2, 2], 'min')]).toEqual([1, 0, 1, 1])
-  })
-})
-
-describe('a value', () => {
-  it('is written as a person would, small ones as powers', () => {
-    expect([0.00001, 3.1622776e-6, 0.05, 8, 1234567.5, 'bf16', true].map(showValue)).toEqual(['1e-5', '3.162e-6', '0.05', '8', '1.235e6', 'bf16', 'true'])
   })
 })

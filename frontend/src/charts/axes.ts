@@ -1,5 +1,18 @@
-/** Scales of parameters and of the objective, for the scatter and for parallel coordinates. */
-import type { SweepRun } from '../types'
+/** Scales of parameters and of a metric, for the scatter and for parallel coordinates. */
+import { formatNumber } from './format'
+import { formatParameter } from '@/format/parameter'
+
+/** One run: what it was set to, and what came of it. */
+export interface ParameterRow {
+  id: number
+  label: string
+  values: Record<string, unknown>
+  /** The metric. */
+  value: number
+  color?: string
+  /** Did not run to its end: drawn hollow. */
+  isPartial?: boolean
+}
 
 export interface Axis {
   name: string
@@ -10,6 +23,8 @@ export interface Axis {
 
 /** A number axis is logarithmic where its values span more than a factor of thirty. */
 const LOG_FROM = 30
+/** Words of one axis, as many as can be read above each other. */
+const MOST_TICKS = 10
 
 export function isNumeric(values: readonly unknown[]): values is number[] {
   return values.length > 0 && values.every((value) => typeof value === 'number' && Number.isFinite(value))
@@ -18,6 +33,11 @@ export function isNumeric(values: readonly unknown[]): values is number[] {
 export function wantsLog(values: readonly number[]): boolean {
   const low = Math.min(...values)
   return low > 0 && Math.max(...values) / low >= LOG_FROM
+}
+
+/** Lists and objects are the same where they read the same. */
+function keyOf(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 function unique<T>(values: readonly T[]): T[] {
@@ -43,19 +63,30 @@ function numberAxis(name: string, values: readonly number[], show: (value: unkno
 }
 
 function listAxis(name: string, values: readonly unknown[], show: (value: unknown) => string): Axis {
-  const known = unique(values.map((value) => String(value)))
+  const known = new Map(values.map((value) => [keyOf(value), value]))
+  const keys = [...known.keys()]
   const place = (value: unknown): number | null => {
-    const index = known.indexOf(String(value))
+    const index = keys.indexOf(keyOf(value))
     if (index < 0) return null
-    return known.length === 1 ? 0.5 : index / (known.length - 1)
+    return keys.length === 1 ? 0.5 : index / (keys.length - 1)
   }
-  return { name, place, ticks: known.map((value) => ({ at: place(value) ?? 0, label: show(value) })) }
+  const every = Math.ceil(keys.length / MOST_TICKS)
+  const shown = [...known.values()].filter((_, index) => index % every === 0)
+  return { name, place, ticks: shown.map((value) => ({ at: place(value) ?? 0, label: show(value) })) }
 }
 
-/** Runs with a value, each with all that varies; the seed is a parameter where it does. */
-export function measuredRuns(runs: readonly SweepRun[]): { run: SweepRun; values: Record<string, unknown>; value: number }[] {
-  const hasSeeds = unique(runs.map((run) => run.seed)).length > 1
-  return runs.flatMap((run) => (run.value === null ? [] : [{ run, values: hasSeeds ? { ...run.values, seed: run.seed } : run.values, value: run.value }]))
+/** Parameters that any of the runs has, in their order. */
+export function listParameters(rows: readonly ParameterRow[]): string[] {
+  return unique(rows.flatMap((row) => Object.keys(row.values)))
+}
+
+/** Of one parameter over all runs that have it. */
+export function parameterAxis(name: string, rows: readonly ParameterRow[]): Axis {
+  return makeAxis(name, rows.flatMap((row) => (row.values[name] == null ? [] : [row.values[name]])), formatParameter)
+}
+
+export function metricAxis(metric: string, rows: readonly ParameterRow[]): Axis {
+  return makeAxis(metric, rows.map((row) => row.value), (value) => formatNumber(Number(value)))
 }
 
 /** How good a value is, from 0 for the worst to 1 for the best. */

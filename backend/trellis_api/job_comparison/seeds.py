@@ -1,0 +1,197 @@
+"""Which setting is better, and by how much, with the spread over seeds taken into account."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlmodel import Session
+from trellis_contracts.states import JobState
+
+from trellis_api.job_comparison import parameters, service
+from trellis_api.job_comparison.errors import InvalidComparison
+from trellis_api.job_comparison.schemas import (
+    BestRun,
+    ComparedSeeds,
+    GroupDifference,
+    SeedGroup,
+    SeedValue,
+    Take,
+    Verdict,
+)
+from trellis_api.jobs import headline, presentation
+from trellis_api.jobs.best import choose_criterion, is_validation, suit_mode
+from trellis_api.jobs.models import Job
+
+#: Below this a difference is called one: the usual bound.
+LEVEL = 0.05
+#: Value and step of each job that reported the metric.
+Values = Mapping[str, tuple[float, int | None]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the database has: groups of jobs and their values of one metric."""
+
+    metric: str | None
+    take: Take
+    groups: list[SeedGroup]
+    baseline: int
+    values: dict[str, float]
+    best: BestRun | None
+
+
+def measure(
+    session: Session, *, ids: Sequence[str], baseline: str | None, metric: str | None, take: Take | None
+) -> Measured:
+    """Group jobs by seed and read the metric of each; ``InvalidComparison`` for a baseline from outside."""
+    jobs = service.find_jobs(session, ids=ids)
+    base = baseline or jobs[0].id
+    if base not in {job.id for job in jobs}:
+        raise InvalidComparison("The baseline is not among the jobs.")
+    reads = presentation.present_all(session, jobs=jobs)
+    groups = parameters.list_groups(parameters.describe(session, jobs=jobs, reads=reads), jobs)
+    series = headline.find_many(session.connection(), jobs=jobs, keys=None if metric is None else [metric])
+    first = next(ids for ids in groups if base in ids)
+    key = metric or _choose_metric(jobs, base, groups, series)
+    chosen: Take = take or ("best" if key is not None and is_validation(key) else "last")
+    values = {} if key is None else _read_values(session, series, key, chosen)
+    by_id = {job.id: job for job in jobs}
+    return Measured(
+        metric=key,
+        take=chosen,
+        groups=[_summarise([by_id[each] for each in ids], values) for ids in groups],
+        baseline=groups.index(first),
+        values={job_id: value for job_id, (value, _) in values.items()},
+        best=None if key is None else _find_best(values, key),
+    )
+
+
+def compare(measured: Measured) -> ComparedSeeds:
+    """Test each group against the baseline's. No transaction is open meanwhile: scipy loads slowly."""
+    base = measured.groups[measured.baseline]
+    mode = suit_mode(measured.metric or "")
+    found = [
+        _test(number, base, group)
+        for number, group in enumerate(measured.groups)
+        if number != measured.baseline and base.mean is not None and group.mean is not None
+    ]
+    _judge(found, is_less_better=mode == "min")
+    return ComparedSeeds(
+        metric=measured.metric,
+        mode=mode,
+        take=measured.take,
+        groups=measured.groups,
+        baseline=measured.baseline,
+        differences=found,
+        values=measured.values,
+        best=measured.best,
+    )
+
+
+def _choose_metric(
+    jobs: Sequence[Job],
+    base: str,
+    groups: Sequence[Sequence[str]],
+    series: Mapping[str, Mapping[str, headline.Series]],
+) -> str | None:
+    """The baseline's criterion among the metrics that two groups share, else that of another job."""
+    reported = [{key for each in ids for key in series.get(each, {})} for ids in groups]
+    shared = {key for keys in reported for key in keys if sum(key in own for own in reported) > 1}
+    if len(groups) == 1:
+        shared = reported[0]
+    for job in sorted(jobs, key=lambda job: job.id != base):
+        criterion = choose_criterion(job, reported=shared)
+        if criterion is not None and criterion.metric in shared:
+            return criterion.metric
+    return min((key for key in shared if is_validation(key)), default=None)
+
+
+def _read_values(
+    session: Session, series: Mapping[str, Mapping[str, headline.Series]], key: str, take: Take
+) -> dict[str, tuple[float, int | None]]:
+    own = {job_id: keys[key] for job_id, keys in series.items() if key in keys}
+    summaries = headline.read_summaries(session.connection(), list(own.values()))
+    found = {}
+    for job_id, each in own.items():
+        summary = summaries.get(each.id)
+        if summary is None:
+            continue
+        value, step = (
+            (summary.last, summary.last_step) if take == "last" else (summary.best, summary.best_step)
+        )
+        if value is not None:
+            found[job_id] = (value, step)
+    return found
+
+
+def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
+    """One value for each seed: of the jobs that succeeded, or of all as long as none has."""
+    measured = [job for job in jobs if job.id in values]
+    counted = [job for job in measured if job.state == JobState.SUCCEEDED] or measured
+    found = [SeedValue(job_id=job.id, seed=job.seed, value=values[job.id][0]) for job in counted]
+    means = _list_means(found)
+    trial = {(job.sweep_id, job.group) for job in jobs}
+    name = jobs[0].group if len(trial) == 1 and jobs[0].sweep_id is not None else None
+    return SeedGroup(
+        name=name or jobs[0].name,
+        job_ids=[job.id for job in jobs],
+        seed_count=len(means),
+        mean=statistics.fmean(means) if means else None,
+        deviation=statistics.stdev(means) if len(means) > 1 else None,
+        values=found,
+        left_out=[job.id for job in jobs if job not in counted],
+    )
+
+
+def _find_best(values: Values, key: str) -> BestRun | None:
+    sign = 1 if suit_mode(key) == "min" else -1
+    found = min(values.items(), key=lambda each: sign * each[1][0], default=None)
+    return None if found is None else BestRun(job_id=found[0], value=found[1][0], step=found[1][1])
+
+
+def _list_means(values: Sequence[SeedValue]) -> list[float]:
+    """One for each seed: runs of the same seed are no independent measurements."""
+    by_seed: dict[int, list[float]] = {}
+    for each in values:
+        by_seed.setdefault(each.seed, []).append(each.value)
+    return [statistics.fmean(own) for own in by_seed.values()]
+
+
+def _test(number: int, base: SeedGroup, group: SeedGroup) -> GroupDifference:
+    from trellis_evaluation.statistics import welch  # scipy: not before somebody compares
+
+    difference = (group.mean or 0.0) - (base.mean or 0.0)
+    found = GroupDifference(
+        group=number,
+        verdict="too_few_seeds",
+        difference=difference,
+        low=None,
+        high=None,
+        p_value=None,
+        p_adjusted=None,
+    )
+    if min(base.seed_count, group.seed_count) < 2:
+        return found
+    test = welch(_list_means(base.values), _list_means(group.values))
+    if test.interval is None:
+        return found.model_copy(update={"verdict": "no_spread"})
+    return found.model_copy(
+        update={
+            "verdict": "unclear",
+            "low": test.interval.low,
+            "high": test.interval.high,
+            "p_value": test.p_value,
+        }
+    )
+
+
+def _judge(found: Sequence[GroupDifference], *, is_less_better: bool) -> None:
+    """Adjust the p-values of all tests together, and call differences better or worse by them."""
+    from trellis_evaluation.statistics import holm
+
+    tested = [each for each in found if each.p_value is not None]
+    for each, adjusted in zip(tested, holm([each.p_value or 0.0 for each in tested]), strict=True):
+        each.p_adjusted = adjusted
+        if adjusted < LEVEL:
+            verdict: Verdict = "better" if (each.difference < 0) == is_less_better else "worse"
+            each.verdict = verdict

@@ -1,0 +1,33 @@
+/** 种子与参数对比的文本。 */
+export default {
+  compareSeeds: {
+    title: '哪个更好？',
+    metric: '指标',
+    noMetric: '这些任务还没有共同的指标。',
+    groups: '按设置分组的任务',
+    group: '任务',
+    differs: '不同的设置',
+    seeds: '种子数',
+    each: '各 {count} 个种子',
+    counts: '分别 {a} 个和 {b} 个种子',
+    interval: '95% 置信区间 {low} 到 {high}',
+    holm: '（Holm 校正后 p = {p}）',
+    verdict: {
+      better: '在 {metric} 上，“{run}”优于“{base}”：{difference}，{interval}，{seeds}。',
+      worse: '在 {metric} 上，“{run}”不如“{base}”：{difference}，{interval}，{seeds}。',
+      unclear: '在 {metric} 上，“{run}”与“{base}”没有明显差异：{difference}，{interval}，{seeds}。',
+      too_few_seeds: '在 {metric} 上，“{run}”与“{base}”相差 {difference}，{seeds}。差异可能只是偶然，请各运行 3 个种子。',
+      no_spread: '在 {metric} 上，“{run}”与“{base}”相差 {difference}，{seeds}。所有种子的值都相同，因此没有置信区间。',
+    },
+    allSingle: '种子太少，无法区分这些任务：差异可能只是偶然。请各运行 3 个种子。',
+    method: '只有种子不同的任务为一组。置信区间：均值之差的 Welch t 区间，每个种子一个值。',
+    leftOut: '（{count} 个未计入）',
+    more: '运行更多种子',
+    clone: '克隆最佳任务',
+    cloneBest: '“{name}”的 {metric} 最佳',
+    fewRuns: '至少 {count} 个任务才绘制参数图',
+    fewRunsText: '请对比更多设置不同且上报了该指标的任务。',
+    attempt: '{name}：第 {number} 次尝试',
+    axes: '参数',
+  },
+}

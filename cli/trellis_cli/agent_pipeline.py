@@ -283,7 +283,7 @@ def read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
         wanted = " or ".join(ENVIRONMENT_KINDS)
         raise Problem(
             f"'{found['name']}' has kind {found['kind']}; the pipeline needs {wanted}",
-            hint=f"trellis environments make NAME --kind {ENVIRONMENT_KINDS[0]}",
+            hint=f"trellis environments create NAME --kind {ENVIRONMENT_KINDS[0]}",
             exit_code=ExitCode.REFUSED,
         )
     if found["state"] != "ready":

@@ -15,6 +15,7 @@ from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, out, print_json, print_table, styled
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
@@ -107,8 +108,9 @@ def train(
     _print(outcome, as_json)
 
 
-@app.command("check")
-def check(
+@also_known_as(app, "check", now="validate")
+@app.command("validate")
+def validate(
     config: Config = None,
     profile_db_path: Database = None,
     queries: Queries = None,
@@ -119,7 +121,7 @@ def check(
     max_profiles: MaxProfiles = None,
     as_json: Json = False,
 ) -> None:
-    """Check database, data, model and settings without training."""
+    """Validate database, data, model and settings without training."""
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     try:
         settings = read_settings(given, config=config)
@@ -139,7 +141,7 @@ def check(
         raise typer.Exit(ExitCode.FAILED)
 
 
-@app.command("eval", hidden=True)
+@also_known_as(app, "eval", now="evaluate")
 @app.command("evaluate")
 def evaluate(
     checkpoint: Annotated[

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from trellis_recipes.retrieval_schema import MIN_TOOLS
 from trellis_recipes.tool_use_settings import Algorithm, BadSettings, ToolUseSettings, load_settings
 
 from trellis_cli.client import ApiClient, connect
@@ -22,6 +23,8 @@ _PROMPTS = ""
 TRAIN_SPLIT, DEV_SPLIT, TEST_SPLIT = "train", "eval", "test"
 #: Rows that --dataset names, as the datasets of an environment are called.
 _OWN_ROWS = {"dialogs": "sft", "prompts": _PROMPTS, "pairs": "preference", "queries": "retrieval"}
+#: Of the retrieval recipe; where there are fewer requests, a batch has the largest power of 2 of them.
+_RETRIEVAL_BATCH = 64
 #: Splits by what they are for, the likeliest first.
 _SPLITS = {
     TRAIN_SPLIT: ("train",),
@@ -36,6 +39,8 @@ class Rows:
 
     dataset: str
     splits: frozenset[str] = frozenset(_SPLITS)
+    #: How many it has to train on, where that is known.
+    train_rows: int | None = None
 
     def find_split(self, purpose: str) -> str | None:
         """The split for the purpose; None where it has none."""
@@ -138,6 +143,13 @@ def plan_stages(
     left_out |= set() if _DATASETS[RETRIEVAL] in datasets else {RETRIEVAL}
     wanted = [stage for stage in template if stage["id"] not in left_out]
     kept = {stage["id"] for stage in wanted}
+    if RETRIEVAL in set(own) - kept:
+        raise Problem(
+            "--set retrieval: there are no requests to train tool retrieval on",
+            hint=f"an environment of your own tools needs {MIN_TOOLS} tools and dialogs or a benchmark, or "
+            "use --dataset queries=NAME",
+            exit_code=ExitCode.USAGE,
+        )
     if unknown := sorted(set(own) - kept):
         raise Problem(
             f"unknown stage '{unknown[0]}'; available: {', '.join(sorted(kept))}",
@@ -196,6 +208,8 @@ def _training(
         # Of prompts the job samples its pairs.
         wanted, params = _PROMPTS, {**params, "num_samples": num_samples}
     rows = _rows(datasets, wanted)
+    if name == RETRIEVAL and rows.train_rows is not None and rows.train_rows < _RETRIEVAL_BATCH:
+        params["batch_size"] = 1 << max(1, rows.train_rows.bit_length() - 1)
     made = {
         "recipe": recipe,
         "dataset": rows.dataset,
@@ -283,11 +297,12 @@ def read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
         wanted = " or ".join(ENVIRONMENT_KINDS)
         raise Problem(
             f"'{found['name']}' has kind {found['kind']}; the pipeline needs {wanted}",
-            hint=f"trellis environments make NAME --kind {ENVIRONMENT_KINDS[0]}",
+            hint=f"trellis environments create NAME --kind {ENVIRONMENT_KINDS[0]}",
             exit_code=ExitCode.REFUSED,
         )
     if found["state"] != "ready":
         raise Problem(f"'{found['name']}' is {found['state']}", exit_code=ExitCode.REFUSED)
     return {
-        each["name"]: Rows(each["dataset"]["id"], frozenset(each["splits"])) for each in found["datasets"]
+        each["name"]: Rows(each["dataset"]["id"], frozenset(each["splits"]), each["splits"].get(TRAIN_SPLIT))
+        for each in found["datasets"]
     }

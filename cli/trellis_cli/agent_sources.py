@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis_contracts.attempt import SPEC_FILE
-from trellis_recipes.hub_models import NoHubModel, fetch_model, is_hub_id
+from trellis_recipes.hub_models import MODELSCOPE, NoHubModel, fetch_model, is_hub_model
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.local_job import locate_checkpoints
@@ -22,6 +22,8 @@ TOOLS_FILE = "agent_tools.jsonl"
 _NAMED = re.compile(r"agent_(?:sft|benchmark|tools|retrieval)(?::(train|dev|test))?")
 _STEP = "global_step_"
 _MODELS = ("actor/huggingface", "huggingface")
+_HUB_HINT = "check the name, the network and HF_TOKEN, set HF_ENDPOINT to a mirror, or name a folder"
+_MODELSCOPE_HINT = "check the name, the network and MODELSCOPE_API_TOKEN, or name a folder"
 _ADAPTERS = ("lora_adapter", "actor/lora_adapter")
 
 
@@ -69,23 +71,24 @@ def find_model(given: str, *, scratch: Path) -> str:
         return _merge(state, folder, scratch)
     if (folder / "config.json").is_file():
         return str(folder.resolve())
-    if not folder.exists() and is_hub_id(given):
-        return _fetch(given)
+    if not folder.exists() and is_hub_model(given):
+        return fetch_hub_model(given)
     raise Problem(
         f"{given} is neither a model folder (with config.json) nor a run that produced a model",
-        hint="name such a folder, or a model of the hub: owner/name",
+        hint="name such a folder, or a model of a hub: owner/name or modelscope:owner/name",
         exit_code=ExitCode.USAGE,
     )
 
 
-def _fetch(name: str) -> str:
+def fetch_hub_model(name: str, *, has_weights: bool = True) -> str:
+    """The folder of a hub's model, downloaded once. Raises ``Problem``."""
     err.print(f"looking for {name} in the hub's cache and on the hub", markup=False)
     try:
-        return fetch_model(name)
+        return fetch_model(name, has_weights=has_weights)
     except NoHubModel as error:
         raise Problem(
             f"{name} is no folder here, and the hub does not give it: {error}",
-            hint="check the name, the network and HF_TOKEN, set HF_ENDPOINT to a mirror, or name a folder",
+            hint=_MODELSCOPE_HINT if name.startswith(MODELSCOPE) else _HUB_HINT,
             exit_code=ExitCode.USAGE,
         ) from error
     except ValueError as error:

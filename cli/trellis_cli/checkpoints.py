@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trellis_cli.client import connect
+from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, out, print_json, print_table, size, styled
 from trellis_cli.resolve_by_name import find_job
@@ -86,15 +86,17 @@ def export(
         step = choose_step(found, wants_best=best or best_by is not None)
     body = {"name": name, "form": form, "description": description}
     started = client.post(f"/jobs/{job}/checkpoints/{step}/export", body)
-    if detach or not wait:
-        print_export(started, as_json=as_json)
-        return
+    print_export(started if detach or not wait else await_export(client, started), as_json=as_json)
+
+
+def await_export(client: ApiClient, started: dict[str, Any]) -> dict[str, Any]:
+    """The export once it has succeeded; ``Problem`` with its reason where it did not."""
     ended = watch_job(client, started["id"])
-    print_export(ended, as_json=as_json)
     if ended["state"] != "succeeded":
         failure = ended["failure"] or {"reason": f"the export was {ended['state']}", "hint": None}
         hint = failure["hint"]["en"] if failure["hint"] else None
         raise Problem(failure["reason"], hint=hint, exit_code=ExitCode.FAILED)
+    return ended
 
 
 def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:

@@ -9,11 +9,13 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, age, err, out, print_json, print_table, styled
 from trellis_cli.resolve_by_name import find_job, find_model, look_for_model
+from trellis_cli.waiting import WaitForEnd, wait_for_end
 
 app = typer.Typer(no_args_is_help=True)
 Served = Annotated[str, typer.Argument(help="Model name or ID, or a checkpoint as JOB:STEP.")]
 _POLL_S = 1.0
-_OVER = frozenset({"ready", "stopped", "failed"})
+_STOPPED = frozenset({"stopped", "failed"})
+_OVER = _STOPPED | {"ready"}
 
 
 @app.command("list")
@@ -76,11 +78,15 @@ def start(
 @app.command()
 def stop(
     endpoint: Annotated[str, typer.Argument(help="ID (ep_...) or model name.")],
+    wait: WaitForEnd = False,
     as_json: Json = False,
 ) -> None:
     """Stop an endpoint and free its slot and memory."""
     client = connect()
-    stopped = client.request("DELETE", f"/endpoints/{find_endpoint(client, endpoint)}")
+    path = f"/endpoints/{find_endpoint(client, endpoint)}"
+    stopped = client.request("DELETE", path)
+    if wait:
+        stopped = wait_for_end(client, path, _STOPPED)
     if as_json:
         print_json(stopped)
     else:

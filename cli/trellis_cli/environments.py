@@ -12,6 +12,7 @@ from trellis_contracts.environments import UPLOAD_PREFIX
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.file_bar import FileBar
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
 from trellis_cli.resolve_by_name import find_environment
 from trellis_cli.uploading import send_file
@@ -38,8 +39,9 @@ def kinds(as_json: Json = False) -> None:
         print_table(("parameter", "type", "default", "meaning"), rows)
 
 
+@also_known_as(app, "make", now="create")
 @app.command()
-def make(
+def create(
     name: Annotated[str, typer.Argument(help="Environment name.")],
     kind: Annotated[str, typer.Option(help="Kind; see `trellis environments kinds`.")] = "linksearch",
     param: Annotated[
@@ -54,9 +56,9 @@ def make(
 ) -> None:
     """Create an environment; its rows become a dataset.
 
-    trellis environments make people --kind linksearch --set profiles=2000 --set train=1000 --set eval=100
-    trellis environments make ours --kind linksearch_database --upload database=own.db --set queries=people
-    trellis environments make mine --kind own_tools --upload tools=tools.json --upload code=tools.py
+    trellis environments create people --kind linksearch --set profiles=2000 --set train=1000 --set eval=100
+    trellis environments create ours --kind linksearch_database --upload database=own.db --set queries=people
+    trellis environments create mine --kind own_tools --upload tools=tools.json --upload code=tools.py
     """
     values, files = _once([_parse(each) for each in param or ()], [_split(each) for each in upload or ()])
     client = connect()

@@ -14,9 +14,10 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.evaluation_orders import read_orders, read_targets
 from trellis_cli.evaluation_scores import describe_score, name_benchmark, percent
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.resolve_by_name import find_evaluation, find_job, find_model
-from trellis_cli.waiting import read_patiently
+from trellis_cli.waiting import WaitForEnd, read_patiently
 from trellis_cli.watch import POLL_S, JobDisplay
 
 app = typer.Typer(no_args_is_help=True)
@@ -27,7 +28,7 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes and p
 _SHOWN = 60
 
 
-@app.command("run", hidden=True)
+@also_known_as(app, "run", now="submit")
 @app.command()
 def submit(
     model: Annotated[list[str] | None, typer.Option(help="Model name or ID; repeatable.")] = None,
@@ -98,11 +99,13 @@ def list_evaluations(
 
 
 @app.command()
-def show(evaluation: Evaluation, as_json: Json = False) -> None:
+def show(evaluation: Evaluation, wait: Wait = False, as_json: Json = False) -> None:
     """Show scores with confidence intervals and outcome counts."""
     client = connect()
     found = client.get(f"/evaluations/{find_evaluation(client, evaluation)}")
-    if as_json:
+    if wait:
+        _await_scores(client, [found], as_json=as_json)
+    elif as_json:
         print_json(found)
     else:
         print_scores(found)
@@ -150,19 +153,22 @@ def samples(
         print_table(("problem", "verdict", "answer", "reference", "output"), rows)
 
 
-@app.command("cancel", hidden=True)
+@also_known_as(app, "cancel", now="stop")
 @app.command()
-def stop(evaluation: OneEvaluation, as_json: Json = False) -> None:
-    """Cancel an evaluation; results so far are kept."""
+def stop(evaluation: OneEvaluation, wait: WaitForEnd = False, as_json: Json = False) -> None:
+    """Stop an evaluation; results so far are kept."""
     client = connect()
     called = find_evaluation(client, evaluation, must_be_one=True)
-    _print_changed(client.post(f"/evaluations/{called}/cancel"), as_json=as_json)
+    found = client.post(f"/evaluations/{called}/cancel")
+    if wait:
+        found = _follow(client, called, quiet=as_json)
+    _print_changed(found, as_json=as_json)
 
 
-@app.command("retry", hidden=True)
+@also_known_as(app, "retry", now="resume")
 @app.command()
 def resume(evaluation: OneEvaluation, wait: Wait = False, as_json: Json = False) -> None:
-    """Resume a failed or cancelled evaluation."""
+    """Resume a failed or stopped evaluation."""
     client = connect()
     called = find_evaluation(client, evaluation, must_be_one=True)
     found = client.post(f"/evaluations/{called}/retry")

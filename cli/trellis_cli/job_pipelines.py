@@ -10,6 +10,7 @@ from rich.markup import escape
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.following import follow_parts
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, out, print_json, print_table, styled
 from trellis_cli.resolve_by_name import find_dataset, find_job_pipeline, find_model
 
@@ -164,7 +165,7 @@ def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
     follow_and_tell(client, found, wait=wait, as_json=as_json)
 
 
-@app.command("start", hidden=True)
+@also_known_as(app, "start", now="resume")
 @app.command()
 def resume(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
     """Start or resume a job workflow; unchanged stages are skipped."""

@@ -9,12 +9,15 @@ from typing import Annotated, Any
 
 import typer
 from trellis_contracts.recipe import DataFormat
+from trellis_recipes.hub_models import MODELSCOPE
 
+from trellis_cli.agent_sources import fetch_hub_model
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, out, print_json, print_table, styled
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
@@ -27,7 +30,10 @@ RECIPE = "linksearch"
 Config = Annotated[Path | None, typer.Option("--config", help="Settings YAML; see docs/agents.md.")]
 Database = Annotated[Path | None, typer.Option("--profile-db-path", help="PROFILE_DB_PATH.")]
 Queries = Annotated[str | None, typer.Option("--queries", help="File, folder or Hub dataset with queries.")]
-Model = Annotated[str | None, typer.Option("--model-name", help="MODEL_NAME: a folder or Hub name.")]
+Model = Annotated[
+    str | None,
+    typer.Option("--model-name", help="MODEL_NAME: a folder, a Hub name, modelscope:OWNER/NAME."),
+]
 Output = Annotated[Path | None, typer.Option("--output-dir", "-o", help="OUTPUT_DIR: run folder.")]
 Preset = Annotated[str | None, typer.Option(help="Recipe PRESET; default: depends on the machine.")]
 TrainSize = Annotated[int | None, typer.Option(help="TRAIN_DATASET_SIZE.")]
@@ -107,8 +113,9 @@ def train(
     _print(outcome, as_json)
 
 
-@app.command("check")
-def check(
+@also_known_as(app, "check", now="validate")
+@app.command("validate")
+def validate(
     config: Config = None,
     profile_db_path: Database = None,
     queries: Queries = None,
@@ -119,7 +126,7 @@ def check(
     max_profiles: MaxProfiles = None,
     as_json: Json = False,
 ) -> None:
-    """Check database, data, model and settings without training."""
+    """Validate database, data, model and settings without training."""
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     try:
         settings = read_settings(given, config=config)
@@ -139,7 +146,7 @@ def check(
         raise typer.Exit(ExitCode.FAILED)
 
 
-@app.command("eval", hidden=True)
+@also_known_as(app, "eval", now="evaluate")
 @app.command("evaluate")
 def evaluate(
     checkpoint: Annotated[
@@ -160,7 +167,7 @@ def evaluate(
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     settings = read_settings(given, config=config)
     folder = settings.output_dir / "evaluations"
-    model = locate_model(checkpoint or settings.model_name, scratch=folder / "model")
+    model = _locate(locate_model(checkpoint or settings.model_name, scratch=folder / "model"))
     changed = {"model_name": model, "output_dir": folder, "mode": Mode.MASKED}
     settings = settings.model_copy(update=changed)
     job = make_job(settings)
@@ -216,8 +223,13 @@ def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
     )
 
 
-def _locate(model: str) -> str:
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
+def _locate(model: str, *, has_weights: bool = True) -> str:
+    """The model's folder, or its name on the Hugging Face Hub, from where the engine brings it."""
+    if Path(model).is_dir():
+        return str(Path(model).resolve())
+    if model.startswith(MODELSCOPE):
+        return fetch_hub_model(model, has_weights=has_weights)
+    return model
 
 
 def _sources(settings: LinkSearchSettings) -> list[str]:
@@ -228,10 +240,14 @@ def _sources(settings: LinkSearchSettings) -> list[str]:
 
 
 def _look(settings: LinkSearchSettings) -> list[dict[str, Any]]:
-    asked = ["--model", settings.model_name, "--max-turns", str(settings.max_turns)]
-    asked += ["--tool-template", settings.tool_template]
+    asked = ["--max-turns", str(settings.max_turns), "--tool-template", settings.tool_template]
+    missing = []
+    try:
+        asked += ["--model", _locate(settings.model_name, has_weights=False)]
+    except Problem as problem:
+        missing = [_finding("model", problem.message, problem.hint or "")]
     found: list[dict[str, Any]] = _ask("setup", "check", *_sources(settings), *asked, token=settings.hf_token)
-    return found
+    return [*found, *missing]
 
 
 def _ask(module: str, *arguments: str, token: Any = None) -> Any:

@@ -8,13 +8,16 @@ from rich.markup import escape
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, size, styled
-from trellis_cli.resolve_by_name import find_dataset, find_pipeline
+from trellis_cli.resolve_by_name import find_dataset, find_pipeline, find_pipeline_run
 from trellis_cli.task_bar import TaskBar
-from trellis_cli.waiting import wait_for_task
+from trellis_cli.waiting import WaitForEnd, wait_for_end, wait_for_task
 
 app = typer.Typer(no_args_is_help=True)
 Version = Annotated[str | None, typer.Option(help="Version, branch or tag; default: main.")]
+Run = Annotated[str, typer.Argument(help="Run ID (dtk_...) or the name of its pipeline.")]
+Wait = Annotated[bool, typer.Option(help="Wait until it finishes; exits with 0 on success.")]
 
 
 @app.command()
@@ -146,7 +149,7 @@ def read_pipeline(client: ApiClient, file: Path, **against: Any) -> Any:
     return checked["pipeline"]
 
 
-@app.command("run", hidden=True)
+@also_known_as(app, "run", now="submit")
 @app.command()
 def submit(
     pipeline: Annotated[str, typer.Argument(help="YAML file, or ID or name of a saved pipeline.")],
@@ -179,7 +182,7 @@ def submit(
     executor: Annotated[
         Literal["processes", "ray"], typer.Option(help="ray: run on the whole cluster.")
     ] = "processes",
-    wait: Annotated[bool, typer.Option(help="Wait until it finishes; exits with 0 on success.")] = True,
+    wait: Wait = True,
     as_json: Json = False,
 ) -> None:
     """Run a data pipeline on a dataset and print what each step did.
@@ -277,11 +280,43 @@ def show(
         out.print(saved["yaml"].rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
-@app.command("cancel", hidden=True)
+@also_known_as(app, "cancel", now="stop")
 @app.command()
-def stop(run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run ID (dtk_...).")]) -> None:
-    """Cancel a queued or running run; its progress is kept for a retry."""
-    out.print(styled(connect().post(f"/data-tasks/{run_id}/cancel")["state"]))
+def stop(run: Run, wait: WaitForEnd = False, as_json: Json = False) -> None:
+    """Stop a queued or running run; `resume` continues where it stopped."""
+    client = connect()
+    called = find_pipeline_run(client, run, in_states=("queued", "running"))
+    task = client.post(f"/data-tasks/{called}/cancel")
+    if wait:
+        task = wait_for_end(client, f"/data-tasks/{called}")
+    if as_json:
+        print_json(task)
+    else:
+        out.print(styled(task["state"]))
+
+
+@app.command()
+def resume(run: Run, wait: Wait = True, as_json: Json = False) -> None:
+    """Resume a failed or stopped run where it stopped."""
+    client = connect()
+    called = find_pipeline_run(client, run, in_states=("failed", "cancelled"))
+    client.post(f"/data-tasks/{called}/retry")
+    found = follow(client, called) if wait else client.get(f"/pipelines/runs/{called}")
+    _print_run(found, as_json=as_json)
+
+
+@app.command()
+def delete(
+    pipeline: Annotated[str, typer.Argument(help="ID (pip_...) or name of a saved pipeline.")],
+) -> None:
+    """Delete a saved pipeline; its runs are kept."""
+    client = connect()
+    found = find_pipeline(client, pipeline)
+    if found is None:
+        raise Problem(
+            f"no pipeline named '{pipeline}'", hint="trellis pipelines list", exit_code=ExitCode.REFUSED
+        )
+    client.delete(f"/pipelines/{found}")
 
 
 def _print_run(found: dict[str, Any], *, as_json: bool) -> None:

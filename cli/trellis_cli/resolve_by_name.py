@@ -1,5 +1,6 @@
 """Finds what a person calls by its name; ids go through as they are."""
 
+from collections.abc import Container
 from typing import Any
 
 from trellis_cli.client import ApiClient
@@ -90,6 +91,35 @@ def find_sweep(client: ApiClient, called: str) -> str:
     return _require(found, f"no sweep named '{called}'", hint="trellis sweep list")
 
 
+def find_reward_file(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
+    """Id of the reward file of this id or name; of several of the name the newest, as ``find_job``."""
+    found = _find(client, called, prefix="rwf_", path="/rewards/files", must_be_one=must_be_one)
+    return _require(found, f"no reward file named '{called}'", hint="trellis rewards files list")
+
+
+def find_transfer(client: ApiClient, called: str, *, in_states: Container[str]) -> str:
+    """Id of the transfer of this id, or of the only one of this model (name or id) in these states."""
+    if called.startswith("trf_"):
+        return called
+    listed = client.pages("/transfers", model=find_model(client, called))
+    found = _one_of([str(each["id"]) for each in listed if each["state"] in in_states], called)
+    return _require(found, f"no such transfer of '{called}'", hint="trellis transfers list")
+
+
+def find_pipeline_run(client: ApiClient, called: str, *, in_states: Container[str]) -> str:
+    """Id of the pipeline run of this id, or of the only one of this pipeline (name or id) in these states."""
+    if called.startswith("dtk_"):
+        return called
+    pipeline = find_pipeline(client, called)
+    listed = (
+        str(each["task"]["id"])
+        for each in client.pages("/pipelines/runs", pipeline=pipeline)
+        if each["task"]["state"] in in_states and (pipeline or each["pipeline"]["name"] == called)
+    )
+    found = _one_of(list(listed), called)
+    return _require(found, f"no such run of '{called}'", hint="trellis pipelines list --runs")
+
+
 def _find(
     client: ApiClient, called: str, *, prefix: str, path: str, must_be_one: bool = False, **filters: Any
 ) -> str | None:
@@ -98,7 +128,10 @@ def _find(
     named = (str(each["id"]) for each in client.pages(path, **filters) if each["name"] == called)
     if not must_be_one:
         return next(named, None)
-    found = list(named)
+    return _one_of(list(named), called)
+
+
+def _one_of(found: list[str], called: str) -> str | None:
     if len(found) > 1:
         # What cannot be undone is not guessed.
         raise Problem(

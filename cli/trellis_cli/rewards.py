@@ -11,14 +11,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
-from trellis_cli.resolve_by_name import find_dataset, find_job
+from trellis_cli.resolve_by_name import find_dataset, find_job, find_reward_file
 from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 files = typer.Typer(no_args_is_help=True)
 app.add_typer(files, name="files", help="Custom reward functions: Python files with score(...).")
 
+UploadedFile = Annotated[
+    str, typer.Argument(help="ID (rwf_...) or name; the latest if several share the name.")
+]
+OneFile = Annotated[str, typer.Argument(help="ID (rwf_...) or unique name.")]
 POLL_S = 0.5
 FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -198,8 +203,9 @@ def sparkline(counts: list[int]) -> str:
     return "".join(marks[-(-count * (len(marks) - 1) // highest)] for count in counts)
 
 
-@files.command("add")
-def add_file(
+@also_known_as(files, "add", now="upload")
+@files.command("upload")
+def upload_file(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Python file with score(...).")],
     name: Annotated[str | None, typer.Option(help="Display name; default: the file name.")] = None,
     as_json: Json = False,
@@ -231,19 +237,22 @@ def list_files(as_json: Json = False) -> None:
 
 
 @files.command("show")
-def show_file(file: str, as_json: Json = False) -> None:
+def show_file(file: UploadedFile, as_json: Json = False) -> None:
     """Show the code of an uploaded file."""
-    found = connect().get(f"/rewards/files/{file}")
+    client = connect()
+    found = client.get(f"/rewards/files/{find_reward_file(client, file)}")
     if as_json:
         print_json(found)
         return
     print(found["code"])
 
 
-@files.command("remove")
-def remove_file(file: str) -> None:
+@also_known_as(files, "remove", now="delete")
+@files.command("delete")
+def delete_file(file: OneFile) -> None:
     """Delete an uploaded file."""
-    connect().delete(f"/rewards/files/{file}")
+    client = connect()
+    client.delete(f"/rewards/files/{find_reward_file(client, file, must_be_one=True)}")
 
 
 @app.command("dry-runs")

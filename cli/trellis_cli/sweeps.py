@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from trellis_cli.checkpoints import await_export, print_export
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.following import follow_parts
@@ -132,6 +133,7 @@ def delete(sweep: Called) -> None:
 def export(
     sweep: Called,
     name: Annotated[str, typer.Option(help="Name for the registered model.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the model is ready.")] = False,
     as_json: Json = False,
 ) -> None:
     """Export the best run's best checkpoint as a model."""
@@ -145,7 +147,9 @@ def export(
         raise Problem(f"the best run {job} has no checkpoint to export", exit_code=ExitCode.REFUSED)
     step = next((each["step"] for each in kept if each["is_best"]), kept[0]["step"])
     made = client.post(f"/jobs/{job}/checkpoints/{step}/export", {"name": name})
-    if as_json:
+    if wait:
+        print_export(await_export(client, made), as_json=as_json)
+    elif as_json:
         print_json(made)
     else:
         out.print(f"{made['id']} exports step {step} of {job} as {escape(name)}", highlight=False)

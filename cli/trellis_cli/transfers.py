@@ -11,13 +11,14 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.downloading import write_answer
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.model_files import Model
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
-from trellis_cli.resolve_by_name import find_model
+from trellis_cli.resolve_by_name import find_model, find_transfer
 from trellis_cli.task_bar import TransferBar
-from trellis_cli.waiting import read_patiently
+from trellis_cli.waiting import OVER, WaitForEnd, read_patiently, wait_for_end
 
 app = typer.Typer(no_args_is_help=True)
-Transfer = Annotated[str, typer.Argument(help="Transfer ID (trf_...).")]
+Transfer = Annotated[str, typer.Argument(help="ID (trf_...) or the name of its model.")]
 Wait = Annotated[bool, typer.Option(help="Wait until it finishes.")]
 _POLL_S = 1.0
 _UNFINISHED = ("queued", "running")
@@ -96,17 +97,24 @@ def list_transfers(
     print_table(("id", "kind", "model", "state", "what", "age"), rows)
 
 
+@also_known_as(app, "cancel", now="stop")
 @app.command()
-def cancel(transfer: Transfer) -> None:
-    """Cancel a queued or running transfer; nothing is committed to the hub."""
-    _tell(connect().post(f"/transfers/{transfer}/cancel"))
+def stop(transfer: Transfer, wait: WaitForEnd = False, as_json: Json = False) -> None:
+    """Stop a queued or running transfer; nothing is committed to the hub."""
+    client = connect()
+    path = f"/transfers/{find_transfer(client, transfer, in_states=_UNFINISHED)}"
+    stopped = client.post(f"{path}/cancel")
+    if wait:
+        stopped = wait_for_end(client, path)
+    _print(stopped, as_json=as_json)
 
 
 @app.command()
 def resume(transfer: Transfer, wait: Wait = True, as_json: Json = False) -> None:
-    """Resume a failed or cancelled transfer; files that the hub already has are skipped."""
+    """Resume a failed or stopped transfer; files that the hub already has are skipped."""
     client = connect()
-    _follow(client, client.post(f"/transfers/{transfer}/resume"), wait=wait, as_json=as_json)
+    called = find_transfer(client, transfer, in_states=("failed", "cancelled"))
+    _follow(client, client.post(f"/transfers/{called}/resume"), wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -116,13 +124,15 @@ def download(
 ) -> None:
     """Download an exported file."""
     client = connect()
-    _download(client, client.get(f"/transfers/{transfer}"), output)
+    called = find_transfer(client, transfer, in_states=("succeeded",))
+    _download(client, client.get(f"/transfers/{called}"), output)
 
 
 @app.command()
 def delete(transfer: Transfer) -> None:
     """Delete a finished transfer and its exported file; pushed files stay on the hub."""
-    connect().delete(f"/transfers/{transfer}")
+    client = connect()
+    client.delete(f"/transfers/{find_transfer(client, transfer, in_states=OVER)}")
 
 
 def describe(transfer: dict[str, Any]) -> str:
@@ -147,14 +157,14 @@ def _follow(client: ApiClient, transfer: dict[str, Any], *, wait: bool, as_json:
             raise Problem(
                 f"{transfer['id']} {transfer['state']}: {transfer['reason'] or ''}".rstrip(": "), hint=hint
             )
-    if as_json:
-        print_json(transfer)
-    else:
-        _tell(transfer)
+    _print(transfer, as_json=as_json)
     return transfer
 
 
-def _tell(transfer: dict[str, Any]) -> None:
+def _print(transfer: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(transfer)
+        return
     line = f"{transfer['id']}  {transfer['state']}  {describe(transfer)}"
     out.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -68,16 +68,20 @@ def dataset(
     name: Annotated[str, typer.Argument(help="Name of the new dataset.")],
     model: Models = None,
     blind_only: BlindOnly = False,
+    wait: Annotated[bool, typer.Option(help="Wait until the dataset is ready.")] = True,
     as_json: Json = False,
 ) -> None:
     """Create a dataset of preference pairs for DPO, e.g. `trellis votes dataset votes-1 --blind-only`."""
     client = connect()
     body = {"name": name, "models": model or [], "blind_only": blind_only}
-    made = wait_for_dataset(client, client.post("/votes/dataset", body)["id"])
+    made = client.post("/votes/dataset", body)
+    if wait:
+        made = wait_for_dataset(client, made["id"])
     if as_json:
         print_json(made)
-    else:
-        out.print(f"{made['id']}  {made['name']}  {made['row_count']} pairs", markup=False, highlight=False)
+        return
+    told = f"{made['row_count']} pairs" if wait else made["state"]
+    out.print(f"{made['id']}  {made['name']}  {told}", markup=False, highlight=False)
 
 
 @app.command()

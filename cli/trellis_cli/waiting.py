@@ -1,8 +1,10 @@
 """Waits for work that the platform's workers carry out."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Container
+from typing import Annotated, Any
+
+import typer
 
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
@@ -12,8 +14,10 @@ _PAUSE_S = 0.3
 _PATIENCE_S = 60.0
 #: States of a model whose files are on their way.
 WAITING = ("pending", "fetching")
-_OVER = ("succeeded", "failed", "cancelled")
+#: States in which a task on data or a transfer is over.
+OVER = ("succeeded", "failed", "cancelled")
 
+WaitForEnd = Annotated[bool, typer.Option(help="Wait until it has stopped.")]
 Look = Callable[[dict[str, Any]], None]
 
 
@@ -51,7 +55,7 @@ def wait_for_task(
         task = read_patiently(client, f"/data-tasks/{task_id}")
         if task["state"] == "succeeded":
             return task
-        if task["state"] in _OVER:
+        if task["state"] in OVER:
             raise Problem(f"{task['kind']} {task_id} has {task['state']}: {task['reason']}")
         look(task)
         _pause(ends, f"{task['kind']} {task_id} is {task['state']}")
@@ -74,6 +78,13 @@ def wait_for_model(
             raise Problem(f"'{model['name']}' could not be downloaded: {model['state_reason']}")
         look(model)
         _pause(ends, f"'{model['name']}' is {model['state']}")
+
+
+def wait_for_end(client: ApiClient, path: str, over: Container[str] = OVER) -> dict[str, Any]:
+    """The object at ``path`` once its state is one of ``over``."""
+    while (found := read_patiently(client, path))["state"] not in over:
+        time.sleep(_PAUSE_S)
+    return found
 
 
 def read_patiently(client: ApiClient, path: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from trellis_recipes.workflows.packing import pack
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.file_bar import FileBar
+from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, err, out, print_json, print_table, size, styled
 from trellis_cli.resolve_by_name import find_workflow
 from trellis_cli.uploading import send_file
@@ -20,6 +21,7 @@ from trellis_cli.waiting import read_patiently
 
 app = typer.Typer(no_args_is_help=True)
 Called = Annotated[str, typer.Argument(help="ID (wfl_...) or name.")]
+Wait = Annotated[bool, typer.Option(help="Wait until its requirements are installed.")]
 POLL_S = 0.5
 _OPEN = ("queued", "installing")
 
@@ -33,7 +35,7 @@ def upload(
     function: Annotated[
         str | None, typer.Option(help="Workflow function; default: workflow, or the only async function.")
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Wait until its requirements are installed.")] = True,
+    wait: Wait = True,
     as_json: Json = False,
 ) -> None:
     """Upload an agent workflow; a package's requirements.txt is installed into an isolated environment.
@@ -85,12 +87,13 @@ def show(workflow: Called, as_json: Json = False) -> None:
     _show(client.get(f"/workflows/{find_workflow(client, workflow)}"), as_json=as_json)
 
 
+@also_known_as(app, "retry", now="resume")
 @app.command()
-def retry(workflow: Called, as_json: Json = False) -> None:
-    """Retry a failed installation of requirements."""
+def resume(workflow: Called, wait: Wait = True, as_json: Json = False) -> None:
+    """Resume a failed installation of requirements."""
     client = connect()
     made = client.post(f"/workflows/{find_workflow(client, workflow)}/retry")
-    _show(_wait(client, made["id"]), as_json=as_json)
+    _show(_wait(client, made["id"]) if wait else made, as_json=as_json)
 
 
 @app.command()
@@ -123,7 +126,7 @@ def _wait(client: ApiClient, workflow_id: str) -> dict[str, Any]:
             if found["state"] == "failed":
                 raise Problem(
                     f"the requirements of '{found['name']}' cannot be installed: {found['reason']}",
-                    hint=f"trellis workflows retry {found['name']}, or upload it anew",
+                    hint=f"trellis workflows resume {found['name']}, or upload it anew",
                     exit_code=ExitCode.FAILED,
                 )
             if found["state"] not in _OPEN:

@@ -1,17 +1,21 @@
-"""Models that are named as the hub names them: ``owner/name``, brought here once.
+"""Models that are named as a hub names them, brought here once: ``owner/name``, ``modelscope:owner/name``.
 
 The hub's own variables say where it is, with which token, and where its files are kept (``HF_ENDPOINT``,
-``HF_TOKEN``, ``HF_HOME``, ``HF_HUB_OFFLINE``).
+``HF_TOKEN``, ``HF_HOME``, ``HF_HUB_OFFLINE``; ``MODELSCOPE_ENDPOINT``, ``MODELSCOPE_API_TOKEN``).
 """
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trellis_recipes.quantized_keys import check_weights_name
 
 CONFIG_FILE = "config.json"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+#: Before the name of a model on ModelScope.
+MODELSCOPE = "modelscope:"
+#: What training needs. Pickled weights are left out: loading them can run code.
+PATTERNS = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "README.md", "LICENSE*"]
 #: Weights in other forms than the one that is loaded.
 _OTHER_FORMS = ["*.bin", "*.pth", "*.gguf"]
 _MAX_REASON = 300
@@ -30,6 +34,20 @@ def is_hub_id(name: str) -> bool:
     return _HUB_ID.fullmatch(name) is not None
 
 
+def is_hub_model(name: str) -> bool:
+    """Whether a name is one of a hub's models.
+
+    >>> is_hub_model("Qwen/Qwen3-0.6B"), is_hub_model("modelscope:Qwen/Qwen3-0.6B"), is_hub_model("qwen")
+    (True, True, False)
+    """
+    return is_hub_id(name.removeprefix(MODELSCOPE))
+
+
+def is_needed(file: str) -> bool:
+    """Whether a file of a model's repository is fetched."""
+    return any(PurePosixPath(file).match(pattern) for pattern in PATTERNS)
+
+
 def fetch_model(name: str, *, has_weights: bool = True) -> str:
     """The folder of a hub's model on this machine, downloaded where it is not there yet.
 
@@ -37,6 +55,10 @@ def fetch_model(name: str, *, has_weights: bool = True) -> str:
     a name of weights that cannot be trained.
     """
     check_weights_name(name)
+    if name.startswith(MODELSCOPE):
+        from trellis_recipes.modelscope_cache import fetch_from_modelscope
+
+        return str(fetch_from_modelscope(name.removeprefix(MODELSCOPE), has_weights=has_weights))
     from huggingface_hub import hf_hub_download, snapshot_download
 
     token, endpoint = os.environ.get("HF_TOKEN") or None, os.environ.get("HF_ENDPOINT") or None

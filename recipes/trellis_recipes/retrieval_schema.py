@@ -10,6 +10,8 @@ from trellis_recipes.schema import EngineSchema
 
 _INT, _FLOAT, _TEXT, _BOOL = (FieldType(frozenset({name})) for name in ("int", "float", "str", "bool"))
 _TEXT_OR_NONE, _INT_OR_NONE = FieldType(frozenset({"str", "none"})), FieldType(frozenset({"int", "none"}))
+#: Among ten tools or fewer, recall@10 is always 1.
+MIN_TOOLS = 11
 #: What the platform sets, and what to do instead of setting it.
 RESERVED = {
     "model_path": "choose another model for the job",

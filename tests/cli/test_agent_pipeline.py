@@ -157,6 +157,26 @@ def test_own_tools_give_their_rows_with_the_splits_that_they_have() -> None:
     assert stages["evaluation"]["benchmarks"][0]["split"] == "eval"
 
 
+@pytest.mark.parametrize(("rows", "batch"), [(40, 32), (3, 2), (64, None), (None, None)])
+def test_a_batch_of_requests_is_no_larger_than_the_rows(rows: int | None, batch: int | None) -> None:
+    queries = {"retrieval": Rows("ds_queries", train_rows=rows)}
+
+    stages = plan(datasets=DATASETS | queries)
+    chosen = plan(datasets=DATASETS | queries, own={"retrieval": {"batch_size": 4}})
+
+    assert stages["retrieval"]["params"].get("batch_size") == batch
+    assert chosen["retrieval"]["params"]["batch_size"] == 4
+
+
+def test_parameters_of_a_retrieval_without_requests_are_refused_with_what_it_needs() -> None:
+    without = {name: rows for name, rows in DATASETS.items() if name != "retrieval"}
+
+    with pytest.raises(Problem, match="no requests to train tool retrieval on") as caught:
+        plan(datasets=without, own={"retrieval": {"epochs": 1}})
+
+    assert "11 tools" in str(caught.value.hint)
+
+
 def test_an_environment_without_rows_for_the_pipeline_is_refused() -> None:
     client: Any = StandInClient("maths", {})
 

@@ -13,6 +13,7 @@ from trellis_cli.local_run import LocalOutcome
 from trellis_cli.main import app
 from trellis_contracts.spec import JobSpec
 from trellis_testing.stand_in_hub import StandInHub
+from trellis_testing.stand_in_modelscope import StandInModelScope
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
@@ -201,3 +202,74 @@ def test_without_a_network_the_error_says_what_to_do(
     assert isinstance(told, Problem)
     assert "the hub does not give it" in told.message
     assert "HF_ENDPOINT" in (told.hint or "")
+
+
+@pytest.fixture
+def modelscope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInModelScope]:
+    files = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.bin": b"weights again"}
+    hub = StandInModelScope(files)
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", hub.url)
+    monkeypatch.delenv("MODELSCOPE_API_TOKEN", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield hub
+    hub.close()
+
+
+def test_a_model_of_modelscope_is_brought_here_once(
+    tmp_path: Path, specs: list[JobSpec], modelscope: StandInModelScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = train(tmp_path, "sft", "--base-model", "modelscope:team/tiny")
+    assert first.exit_code == 0, first.output
+    folder = Path(specs[-1].model.path)
+    assert folder == tmp_path / "cache/trellis/modelscope/team/tiny"
+    assert (folder / "model.safetensors").read_bytes() == b"weights"
+    assert sorted(modelscope.downloaded) == ["config.json", "model.safetensors"]
+
+    assert train(tmp_path, "sft", "--base-model", "modelscope:team/tiny").exit_code == 0
+    assert len(modelscope.downloaded) == 2
+    assert modelscope.files is not None
+    modelscope.files["model.safetensors"] = b"weights, trained further"
+    assert train(tmp_path, "sft", "--base-model", "modelscope:team/tiny").exit_code == 0
+    assert (folder / "model.safetensors").read_bytes() == b"weights, trained further"
+
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")  # it is here without ModelScope
+    assert train(tmp_path, "sft", "--base-model", "modelscope:team/tiny").exit_code == 0
+    assert Path(specs[-1].model.path) == folder
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("modelscope:team/nothing", "ModelScope has no such model or revision"),
+        ("modelscope:nothing", "is neither a model folder"),
+        ("modelscope:../../etc", "is neither a model folder"),
+        ("modelscope:team/tiny-bnb-4bit", "16 bits"),
+    ],
+)
+def test_a_model_that_modelscope_does_not_give_is_told(
+    model: str, said: str, tmp_path: Path, specs: list[JobSpec], modelscope: StandInModelScope
+) -> None:
+    result = train(tmp_path, "sft", "--base-model", model)
+
+    assert said in " ".join(f"{result.output} {result.exception}".split())
+    assert result.exit_code != 0
+    assert specs == []
+
+
+def test_a_download_from_modelscope_that_broke_off_is_no_model(
+    tmp_path: Path, specs: list[JobSpec], modelscope: StandInModelScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modelscope.files = {"config.json": b"{}", "model.safetensors": b"0123456789" * 100}
+    assert train(tmp_path, "sft", "--base-model", "modelscope:team/tiny").exit_code == 0
+    modelscope.files["model.safetensors"], modelscope.breaks_after = b"abcd" * 100, 100
+
+    broken = train(tmp_path, "sft", "--base-model", "modelscope:team/tiny")
+    with monkeypatch.context() as away:
+        away.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
+        offline = train(tmp_path, "sft", "--base-model", "modelscope:team/tiny")
+    again = train(tmp_path, "sft", "--base-model", "modelscope:team/tiny")
+
+    assert "broke off" in str(broken.exception)
+    assert "can't be reached" in str(offline.exception)
+    assert again.exit_code == 0
+    assert (Path(specs[-1].model.path) / "model.safetensors").read_bytes() == b"abcd" * 100

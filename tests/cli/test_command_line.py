@@ -1,11 +1,10 @@
-"""What holds for every command: no traceback, whole ids in pipes, one verb for one thing, a stored login."""
+"""What holds for every command: no traceback, whole ids in pipes, a stored login."""
 
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from trellis_cli import client as clients
 from trellis_cli import login as logins
 from trellis_cli import main as mains
@@ -85,26 +84,6 @@ def test_a_table_in_a_pipe_holds_each_row_on_one_line(capsys: pytest.CaptureFixt
 def test_the_version_and_completion_are_there() -> None:
     assert RUNNER.invoke(app, ["--version"]).output.startswith("trellis 0.")
     assert "--install-completion" in RUNNER.invoke(app, ["--help"]).output
-
-
-@pytest.mark.parametrize(
-    ("group", "verbs", "old"),
-    [
-        ("jobs", {"submit", "stop", "resume", "delete"}, set()),
-        ("eval", {"submit", "stop", "resume", "delete"}, {"run", "cancel", "retry"}),
-        ("pipelines", {"submit", "stop"}, {"run", "cancel"}),
-        ("job-pipelines", {"submit", "stop", "resume", "delete"}, {"start"}),
-        ("linksearch", {"evaluate"}, {"eval"}),
-    ],
-)
-def test_one_thing_has_one_verb_and_old_spellings_still_work(
-    group: str, verbs: set[str], old: set[str]
-) -> None:
-    commands: Any = typer.main.get_command(app)
-    known = commands.commands[group].commands
-
-    assert verbs <= {name for name, command in known.items() if not command.hidden}
-    assert {name for name in old if known[name].hidden} == old
 
 
 def test_a_job_is_launched_in_one_line() -> None:

@@ -235,10 +235,10 @@ def test_reward_files_are_added_listed_shown_and_removed(platform: LightPlatform
     file = tmp_path / "brevity.py"
     file.write_text("def score(prompt, response, answer, row):\n    return -len(response) / 100\n")
 
-    added = json.loads(trellis(platform, "rewards", "files", "add", str(file), "--json").stdout)
+    added = json.loads(trellis(platform, "rewards", "files", "upload", str(file), "--json").stdout)
     listed = json.loads(trellis(platform, "rewards", "files", "list", "--json").stdout)
     shown = trellis(platform, "rewards", "files", "show", added["id"])
-    removed = trellis(platform, "rewards", "files", "remove", added["id"])
+    removed = trellis(platform, "rewards", "files", "delete", added["id"])
 
     assert [each["name"] for each in listed] == ["brevity"]
     assert shown.stdout == file.read_text() + "\n"

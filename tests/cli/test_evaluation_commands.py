@@ -36,8 +36,8 @@ def files_of(name: str) -> InstalledSource:
 
 
 def run(platform: LightPlatform, *arguments: str) -> list[dict[str, Any]]:
-    """The evaluations that `trellis eval run` has made."""
-    done = trellis(platform, "eval", "run", "--model", "starter", *arguments, "--json")
+    """The evaluations that `trellis eval submit` has made."""
+    done = trellis(platform, "eval", "submit", "--model", "starter", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     made: list[dict[str, Any]] = json.loads(done.stdout)
     return made
@@ -130,8 +130,8 @@ def test_what_is_missing_is_said(platform: LightPlatform, arguments: tuple[str, 
 
 
 def test_the_platforms_refusal_is_told(platform: LightPlatform, database: Database) -> None:
-    unknown = trellis(platform, "eval", "run", "--model", "nobody", "--benchmarks", "gsm8k")
-    wrong = trellis(platform, "eval", "run", "--model", "starter", "--benchmarks", "gsm9k")
+    unknown = trellis(platform, "eval", "submit", "--model", "nobody", "--benchmarks", "gsm8k")
+    wrong = trellis(platform, "eval", "submit", "--model", "starter", "--benchmarks", "gsm9k")
 
     assert unknown.returncode == ExitCode.REFUSED
     assert "no model named 'nobody'" in unknown.stderr

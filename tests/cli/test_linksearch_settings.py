@@ -5,9 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
+from trellis_cli import linksearch
 from trellis_cli.errors import Problem
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
+from trellis_testing.stand_in_modelscope import StandInModelScope
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "linksearch.yaml"
 SECRET = "hf_abcdefghijklmnop"
@@ -179,3 +181,28 @@ def test_a_mirror_with_whole_weights_and_a_folder_of_any_name_are_taken(
 
     for name in ("unsloth/Qwen3-32B", "ours/small-AWQ"):
         assert read_settings({"model_name": name}, environment={}).model_name == name
+
+
+def test_a_model_of_modelscope_becomes_a_folder_and_a_missing_one_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = StandInModelScope({"config.json": b"{}", "model.safetensors": b"w"})
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", served.url)
+    monkeypatch.delenv("MODELSCOPE_API_TOKEN", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def settings(model: str) -> LinkSearchSettings:
+        given = {"model_name": model, "profile_db_path": tmp_path / "p.db", "output_dir": tmp_path / "run"}
+        return read_settings(given, environment={})
+
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(linksearch, "_ask", lambda _module, *options, **_: asked.append(options) or [])
+
+    job = linksearch.make_job(settings("modelscope:team/tiny"))
+    missing = linksearch._look(settings("modelscope:team/none"))
+    served.close()
+
+    assert (Path(job.model) / "model.safetensors").read_bytes() == b"w"
+    assert "--model" not in asked[-1]
+    assert [(each["part"], each["is_ok"]) for each in missing] == [("model", False)]
+    assert "ModelScope has no such model" in missing[0]["message"]

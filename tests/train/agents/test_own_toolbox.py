@@ -12,12 +12,17 @@ from trellis_contracts.environments import EXIT_BAD_REQUEST
 from trellis_data.json_objects import read_objects
 from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.environments import check_parameters
+from trellis_testing.engine_runs import compose_job
+from trellis_testing.retrieval import make_rows, write_encoder, write_rows
 from trellis_train.agents import environments
 from trellis_train.agents.environments import BadRequest
 from trellis_train.agents.own_tools import environment
 from trellis_train.agents.tooluse.evaluator.metrics import measure
+from trellis_train.agents.tooluse.retrieval.queries import BadQueries, Corpus, read_queries
 from trellis_train.agents.tooluse.scoring.reward import score, write_reference
 from trellis_train.agents.tooluse.tasks import load_tasks
+from trellis_train.engines.retrieval import run_rank
+from trellis_train.hooks.event_spool import Spool
 
 MCP = {
     "tools": [
@@ -364,3 +369,79 @@ def test_recordings_are_found_by_equal_numbers_and_read_once(
         assert environments.call(folder, "order", {"item": "apple", "count": count}).result == ["R-1", "R-2"]
 
     assert len(reads) == 1
+
+
+def many_tools(count: int) -> dict[str, Any]:
+    names = [f"find_{'abcdefghijklmnop'[place]}_part" for place in range(count - 2)]
+    further = [{"name": name, "description": f"Finds {name}.", "inputSchema": {}} for name in names]
+    return {"tools": [*MCP["tools"], *further]}
+
+
+def test_requests_for_one_tool_become_rows_for_tool_retrieval(tmp_path: Path) -> None:
+    recorded = [{"tool": each["name"], "result": 1} for each in many_tools(11)["tools"]]
+    benchmark = [
+        *BENCHMARK,
+        {"query": "Cost and order", "expected_calls": [
+            {"name": "price-of", "arguments": {"item": "a"}}, {"name": "order", "arguments": {}},
+        ]},
+        {"query": "PRICE of an  apple?", "expected_calls": [{"name": "order", "arguments": {}}]},
+    ]  # fmt: skip
+    benchmark = [{**each, "split": "train"} for each in benchmark]
+
+    manifest = make(tmp_path, tools=many_tools(11), simulator=recorded, dialogs=DIALOGS, benchmark=benchmark)
+
+    assert manifest.counts["tool_queries"] == 4
+    train, held_out = (rows_of(tmp_path, manifest, f"retrieval/{split}") for split in ("train", "eval"))
+    asked = [(each["prompt"][0]["content"], each["reward_model"]["ground_truth"]) for each in train]
+    # No tool, two tools, or asked before: no row.
+    assert asked == [
+        ("Price of an apple?", "price-of"), ("Order.", "order"), ("What does an apple cost?", "price-of"),
+    ]  # fmt: skip
+    assert [each["prompt"][0]["content"] for each in held_out] == ["Order an apple."]
+    corpus = Corpus()
+    queries = read_queries([*train, *held_out], corpus, "rows")
+    assert len(corpus) == 11
+    assert all(len(each.misleading) == 4 for each in queries)
+    assert queries[0].misleading[0] != "price-of"
+
+
+def test_too_few_own_tools_have_no_rows_for_retrieval_and_are_refused_by_its_training(tmp_path: Path) -> None:
+    recorded = [{"tool": each["name"], "result": 1} for each in many_tools(10)["tools"]]
+    manifest = make(tmp_path, tools=many_tools(10), simulator=recorded, dialogs=DIALOGS)
+    assert not [name for name in manifest.datasets if name.startswith("retrieval")]
+    assert "tool_queries" not in manifest.counts
+
+    rows = make_rows("train")[:20]
+    run = compose_job(
+        tmp_path / "job", recipe="agent_retrieval", model=write_encoder(tmp_path / "model", rows),
+        rows=write_rows(rows[:8], tmp_path / "few.parquet"), validation=None,
+        params={"batch_size": 4, "total_steps": 1}, attempt=1,
+    )  # fmt: skip
+
+    with pytest.raises(BadQueries, match="too few for retrieval: at least 11"):
+        run_rank(run.spec, None)
+
+
+def test_an_encoder_is_trained_on_requests_for_own_tools(tmp_path: Path) -> None:
+    recorded = [{"tool": each["name"], "result": 1} for each in many_tools(12)["tools"]]
+    benchmark = [
+        {"query": f"Please do {each['name']} {place}", "expected_calls": [{
+            "name": each["name"], "arguments": {"item": "x"} if each["name"] == "price-of" else {},
+        }]}
+        for place in range(2) for each in many_tools(12)["tools"]
+    ]  # fmt: skip
+    manifest = make(tmp_path, tools=many_tools(12), simulator=recorded, benchmark=benchmark)
+    train, held_out = (rows_of(tmp_path, manifest, f"retrieval/{split}") for split in ("train", "eval"))
+
+    run = compose_job(
+        tmp_path / "job", recipe="agent_retrieval", model=write_encoder(tmp_path / "model", train),
+        rows=write_rows(train, tmp_path / "train.parquet"),
+        validation=write_rows(held_out, tmp_path / "eval.parquet"),
+        params={"batch_size": 16, "total_steps": 2}, attempt=1,
+    )  # fmt: skip
+    spool = Spool(run.spec.attempt_dir, "trainer")
+    run_rank(run.spec, spool)
+
+    assert run.checkpoint()["step"] == 2
+    assert set(run.curve("eval/tools").values()) == {12.0}
+    assert sorted(run.curve("eval/recall@10")) == [0, 2]

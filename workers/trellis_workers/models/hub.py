@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 import httpx
@@ -17,16 +17,9 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-
-#: What training needs. Pickled weights are left out: loading them can run code.
-PATTERNS = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "README.md", "LICENSE*"]
+from trellis_recipes.hub_models import PATTERNS, is_needed
 
 Kind = Literal["dataset", "model"]
-
-
-def is_needed(name: str) -> bool:
-    """Whether a file of a model's repository is fetched."""
-    return any(PurePosixPath(name).match(pattern) for pattern in PATTERNS)
 
 
 class FetchFailed(Exception):

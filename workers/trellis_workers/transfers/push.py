@@ -17,8 +17,9 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from trellis_contracts.dry_run import EXIT_BAD_REQUEST
 from trellis_contracts.parent_death import die_with
 from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushOrder
+from trellis_recipes.modelscope import ModelScopeError
 
-from trellis_workers.models.modelscope import ModelScope, ModelScopeError
+from trellis_workers.models.modelscope import ModelScope
 
 _CARD = "README.md"
 _REFUSED = (401, 403)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from trellis_testing.stand_in_modelscope import StandInModelScope
 from trellis_train.agents.tune import places
 from trellis_train.agents.tune.mapping import MappedJob, map_config
 from trellis_train.agents.tune.model import make_reply, split_thinking
@@ -166,6 +167,24 @@ def test_ids_of_the_hub_are_looked_up_and_rows_fetched_once(hub: Hub, tmp_path: 
     assert [task["question"] for task in tasks] == ["1+1?"]
     assert again.train.path == first.train.path
     assert hub.asked.count(("openai/gsm8k", "main", "train")) == 1
+
+
+def test_a_model_of_modelscope_is_looked_up_without_its_weights_and_brought_with_them(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = StandInModelScope({"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": b"w"})
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", served.url)
+    monkeypatch.delenv("MODELSCOPE_API_TOKEN", raising=False)
+    job = read(write(tmp_path, {"model.model_path": "modelscope:team/tiny"}))
+
+    looked_up, faults = bring(job, has_weights=False)
+    before = sorted(served.downloaded)
+    brought, _ = bring(job, has_weights=True)
+    served.close()
+
+    assert (faults, before) == ([], ["config.json", "tokenizer.json"])
+    assert looked_up.model == brought.model
+    assert (Path(brought.model) / "model.safetensors").read_bytes() == b"w"
 
 
 def test_ids_that_are_nowhere_are_told_with_their_keys(hub: Hub, tmp_path: Path) -> None:

@@ -289,3 +289,53 @@ def test_other_models_are_asked_once_before_a_training(chat_server: Any) -> None
 def test_the_schemas_inside_are_those_of_the_environment(environment: Path) -> None:
     (tools,) = Services({"sums": environment}).constants["ENVIRONMENTS"].values()
     assert [ToolSchema.model_validate(tool).name for tool in tools] == ["calculate", "finish"]
+
+
+JUDGED = """
+from trellis import JudgeOutput, WorkflowOutput
+
+
+async def workflow(task, model, auxiliary_models=None):
+    draft = await model([{"role": "user", "content": task["question"]}])
+    review = await auxiliary_models["critic"]([{"role": "user", "content": f"Review {draft.text}"}])
+    return WorkflowOutput(response=f"{draft.text}, reviewed: {review.text}", metrics={"drafts": 1})
+
+
+async def judge(task, response, auxiliary_models=None):
+    mark = await auxiliary_models["grader"]([{"role": "user", "content": response}], temperature=0.0)
+    return JudgeOutput(reward=float(mark.text) / 10, metrics={"graded": 1})
+"""
+
+
+def judged_session(tmp_path: Path, critic: ChatEndpoint, grader: ChatEndpoint) -> SessionResult:
+    (tmp_path / "judged.py").write_text(JUDGED)
+    services = Services(auxiliary={"critic": critic, "grader": grader}, keys={"grader": "the key"})
+    runner = WorkflowRunner(WorkflowSource.read(str(tmp_path / "judged.py")), LIMITS, services)
+    try:
+        return play(runner)
+    finally:
+        runner.close()
+
+
+def test_a_workflow_and_its_judge_each_ask_a_model_of_their_own(tmp_path: Path, chat_server: Any) -> None:
+    address = f"http://127.0.0.1:{chat_server.port}/v1"
+    critic = ChatEndpoint(base_url=address, model="critic-1", timeout_s=10)
+    grader = ChatEndpoint(base_url=address, model="grader-1", timeout_s=10)
+
+    found = judged_session(tmp_path, critic, grader)
+
+    assert found == SessionResult(0.9, {"drafts": 1.0, "graded": 1.0}, "7, reviewed: 9")
+    (reviewed, without_key), (graded, with_key) = chat_server.asked
+    assert (reviewed["model"], reviewed["messages"][0]["content"]) == ("critic-1", "Review 7")
+    assert (graded["model"], graded["messages"][0]["content"]) == ("grader-1", "7, reviewed: 9")
+    assert graded["temperature"] == 0.0
+    assert "Authorization" not in without_key
+    assert with_key["Authorization"] == "Bearer the key"
+
+
+def test_a_judge_whose_model_is_away_fails_its_session(tmp_path: Path, chat_server: Any) -> None:
+    critic = ChatEndpoint(base_url=f"http://127.0.0.1:{chat_server.port}/v1", model="c", timeout_s=10)
+    away = ChatEndpoint(base_url="http://127.0.0.1:9/v1", model="g", timeout_s=2)
+
+    with pytest.raises(SessionFailed, match="the model grader is not responding"):
+        judged_session(tmp_path, critic, away)

@@ -116,18 +116,22 @@ def _write_rows(
 ) -> dict[str, str]:
     """Files of rows by dataset and split, as the kind ``toolbox`` names them; adds to ``counts``."""
     own, made = OwnRows(tools), dict[str, list[dict[str, Any]]]()
-    if dialogs := parameters.get("dialogs"):
-        by_split = own.read_dialogs(Path(dialogs))
-        counts["dialogs"] = sum(map(len, by_split.values()))
-        made |= {f"sft/{split}": rows for split, rows in by_split.items()}
-    if benchmark := parameters.get("benchmark"):
-        by_split = own.read_benchmark(Path(benchmark))
-        counts["benchmark"] = sum(map(len, by_split.values()))
-        made |= by_split
-        pairs = {split: list(preference_rows(rows, seed=0)) for split, rows in by_split.items()}
+    dialogs, benchmark = dict[str, list[dict[str, Any]]](), dict[str, list[dict[str, Any]]]()
+    if given := parameters.get("dialogs"):
+        dialogs = own.read_dialogs(Path(given))
+        counts["dialogs"] = sum(map(len, dialogs.values()))
+        made |= {f"sft/{split}": rows for split, rows in dialogs.items()}
+    if given := parameters.get("benchmark"):
+        benchmark = own.read_benchmark(Path(given))
+        counts["benchmark"] = sum(map(len, benchmark.values()))
+        made |= benchmark
+        pairs = {split: list(preference_rows(rows, seed=0)) for split, rows in benchmark.items()}
         if pairs["train"]:
             counts["pairs"] = sum(map(len, pairs.values()))
             made |= {f"preference/{split}": rows for split, rows in pairs.items() if rows}
+    if queries := own.make_queries(dialogs, benchmark):
+        counts["tool_queries"] = sum(map(len, queries.values()))
+        made |= {f"retrieval/{split}": rows for split, rows in queries.items()}
     files = {name: f"{ROWS_FOLDER}/{name if '/' in name else f'rl/{name}'}.jsonl" for name in made}
     for name, rows in made.items():
         _write(folder / files[name], rows)

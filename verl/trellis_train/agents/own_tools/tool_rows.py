@@ -20,6 +20,7 @@ from trellis_recipes.data.tool_calls import BadCalls, offer_tools, read_call
 from trellis_train.agents.argument_check import find_argument_fault
 from trellis_train.agents.environments import BadRequest
 from trellis_train.agents.own_tools.simulator import join_faults
+from trellis_train.agents.own_tools.tool_queries import make_query_rows
 from trellis_train.agents.surrogates import find_surrogate
 from trellis_train.agents.tooluse.formatting.formatter import format_dialog, task_type_of
 from trellis_train.agents.tooluse.formatting.hermes import as_function
@@ -62,6 +63,12 @@ class OwnRows:
     def read_benchmark(self, path: Path) -> dict[str, list[Row]]:
         """Prompts with references (``verl-rl``), by split. Raises ``BadRequest``."""
         return self._read(path, "benchmark", BENCHMARK_INVALID, self._prompt)
+
+    def make_queries(
+        self, dialogs: dict[str, list[Row]], benchmark: dict[str, list[Row]]
+    ) -> dict[str, list[Row]]:
+        """Rows for tool retrieval (``verl-rl``) from these, by split; none where they are too few."""
+        return make_query_rows(self._tools, dialogs, benchmark)
 
     def _read(
         self, path: Path, what: str, code: str, make: Callable[[Row, int], Row]

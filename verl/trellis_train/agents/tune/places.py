@@ -8,7 +8,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from trellis_recipes.hub_models import CONFIG_FILE, NoHubModel, fetch_model, first_line, is_hub_id
+from trellis_recipes.hub_models import (
+    CONFIG_FILE,
+    NoHubModel,
+    fetch_model,
+    first_line,
+    is_hub_id,
+    is_hub_model,
+)
 
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
 from trellis_train.agents.tune.signature import Fault
@@ -36,7 +43,7 @@ def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]
 def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
     if (Path(name) / CONFIG_FILE).is_file():
         return name, []
-    if Path(name).exists() or not is_hub_id(name):  # a path of two parts that is here goes before
+    if Path(name).exists() or not is_hub_model(name):  # a path of two parts that is here goes before
         return name, [Fault("NO_MODEL", MODEL_KEY, "a folder with a model (config.json)", name)]
     try:
         return fetch_model(name, has_weights=has_weights), []

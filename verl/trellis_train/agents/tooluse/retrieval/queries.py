@@ -1,7 +1,8 @@
 """Queries and the tools they ask for, from rows of verl's form.
 
 A row's prompt ends in the query, ``reward_model.ground_truth`` is the tool's name, ``extra_info.tool`` the
-tool itself (name, description, parameters; JSON text), ``extra_info.category`` its category.
+tool itself (name, description, parameters; JSON text), ``extra_info.category`` its category. Tools that no
+row asks for, but that are searched too, stand in ``extra_info.all_tools`` of any row (a list as JSON text).
 """
 
 import json
@@ -90,17 +91,34 @@ def _read(row: Mapping[str, Any], corpus: Corpus, place: str) -> Query:
         raise BadQueries(f"{place}: the prompt does not end with a query")
     if not isinstance(info, Mapping) or not isinstance(info.get("tool"), str):
         raise BadQueries(f"{place}: extra_info.tool is missing")
-    try:
-        tool = json.loads(info["tool"])
-        name, card = str(tool["name"]), describe(tool)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadQueries(f"{place}: extra_info.tool is not a valid tool: {error!r}") from error
+    name, card = _read_tool(info["tool"], f"{place}: extra_info.tool")
     truth = (row.get("reward_model") or {}).get("ground_truth")
     if truth != name:
         raise BadQueries(f"{place}: the reference is {truth!r}, but extra_info.tool is '{name}'")
     tool_place = corpus.add(name, card, str(info.get("category") or ""), place)
+    for other, text in _read_tools(info.get("all_tools"), f"{place}: extra_info.all_tools"):
+        corpus.add(other, text, "", place)
     misleading = tuple(str(each) for each in info.get("hard_negatives") or ())
     return Query(str(prompt[-1]["content"]), tool_place, misleading)
+
+
+def _read_tool(text: str, place: str) -> tuple[str, str]:
+    """Name and card of a tool."""
+    try:
+        tool = json.loads(text)
+        return str(tool["name"]), describe(tool)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadQueries(f"{place} is not a valid tool: {error!r}") from error
+
+
+def _read_tools(text: str | None, place: str) -> list[tuple[str, str]]:
+    """The same of a list."""
+    if text is None:
+        return []
+    try:
+        return [(str(tool["name"]), describe(tool)) for tool in json.loads(text)]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadQueries(f"{place} is not a list of tools: {error!r}") from error
 
 
 def describe(tool: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.events import MetricsEvent, Phase, ProgressEvent
-from trellis_recipes.retrieval_schema import load_retrieval_schema
+from trellis_recipes.retrieval_schema import MIN_TOOLS, load_retrieval_schema
 
 from trellis_train.agents.tooluse.retrieval.encoder import Encoder, EncoderSettings
 from trellis_train.agents.tooluse.retrieval.queries import BadQueries, Corpus, Query, load_queries
@@ -80,7 +80,14 @@ class RetrievalRun:
             self._validation = load_queries(settings.validation_file, self._corpus)
         size = settings.training.batch_size
         if len(self._train) < size:
-            raise BadQueries(f"{len(self._train)} rows are too few for a batch of {size} queries")
+            raise BadQueries(
+                f"{len(self._train)} rows are too few for a batch of {size} queries; reduce batch_size"
+            )
+        if len(self._corpus) < MIN_TOOLS:
+            raise BadQueries(
+                f"the rows name {len(self._corpus)} tools, too few for retrieval: at least {MIN_TOOLS} are "
+                "needed, because recall@10 is always 1 among fewer"
+            )
         self._trainer = self._load()
         self._saved_at: int | None = self._trainer.step if settings.resume_from else None
 

@@ -1,0 +1,184 @@
+"""Reads models of ModelScope over its HTTP API: lists files, and downloads each by the SHA-256 listed.
+
+The address is ``MODELSCOPE_ENDPOINT`` and the token ``MODELSCOPE_API_TOKEN``, as in ModelScope's own package;
+neither is stored. It speaks of branches and tags: the listing names no commit to pin.
+"""
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import httpx
+
+ENDPOINT = "https://www.modelscope.cn"
+DEFAULT_REVISION = "master"
+TOKEN_VARIABLE = "MODELSCOPE_API_TOKEN"  # noqa: S105 - the name of a variable
+TIMEOUT = httpx.Timeout(60.0, connect=15.0)
+#: Never taken without a SHA-256 to check them by.
+_WEIGHTS = (".safetensors", ".bin", ".gguf")
+#: Of a SHA-256, in the names of unfinished files.
+_PART_DIGITS = 12
+_REFUSED = (401, 403)
+
+
+class ModelScopeError(Exception):
+    """ModelScope does not do it; the message is one sentence for people."""
+
+
+class ModelScopeAway(ModelScopeError):
+    """It cannot be reached."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a repository."""
+
+    name: str
+    size_bytes: int
+    sha256: str | None
+
+
+class ModelScopeFiles:
+    """Files of models; what goes wrong is a ``ModelScopeError``."""
+
+    def __init__(self) -> None:
+        self.endpoint = (os.environ.get("MODELSCOPE_ENDPOINT") or ENDPOINT).rstrip("/")
+        self.token = os.environ.get(TOKEN_VARIABLE) or None
+
+    def list_files(self, repo_id: str, revision: str) -> list[RemoteFile]:
+        """The files of a revision."""
+        asked = {"Revision": revision, "Recursive": "True"}
+        data = self.ask("GET", f"models/{repo_id}/repo/files", params=asked)
+        return [
+            RemoteFile(str(each["Path"]), int(each.get("Size") or 0), each.get("Sha256") or None)
+            for each in map(as_object, as_object(data)["Files"] or [])
+            if each.get("Type") != "tree"
+        ]
+
+    def download_file(self, repo_id: str, revision: str, file: RemoteFile, folder: Path) -> None:
+        """Fetch one; what an earlier try left in the folder is continued."""
+        target = folder / _check_name(file.name)
+        if target.is_file() and file.sha256 is not None and hash_file(target) == file.sha256:
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = _name_part(target, file, revision)
+        for other in target.parent.glob(f"{glob.escape(target.name)}.*.part"):
+            if other != part:  # of another revision
+                other.unlink()
+        self._stream(repo_id, revision, file, part)
+        if file.sha256 is not None and (found := hash_file(part)) != file.sha256:
+            part.unlink()
+            raise ModelScopeError(
+                f"{file.name} of '{repo_id}' has SHA-256 {found}, not the one that ModelScope names. Retry."
+            )
+        part.replace(target)
+
+    def _stream(self, repo_id: str, revision: str, file: RemoteFile, part: Path) -> None:
+        """Append to what is there; a server that knows no ranges starts the file anew.
+
+        So does a file without a SHA-256: whether its beginning fits what follows would not show.
+        """
+        begins = part.stat().st_size if part.is_file() and file.sha256 is not None else 0
+        if begins == file.size_bytes > 0:
+            return
+        ranges = {"Range": f"bytes={begins}-"} if 0 < begins < file.size_bytes else {}
+        asked = {"Revision": revision, "FilePath": file.name}
+        with (
+            httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client,
+            client.stream(
+                "GET",
+                f"{self.endpoint}/api/v1/models/{repo_id}/repo",
+                params=asked,
+                # Ranges count the bytes that are sent: compressed, they would not be those of the file.
+                headers={**self.headers, **ranges, "Accept-Encoding": "identity"},
+            ) as answer,
+        ):
+            answer.raise_for_status()
+            is_continued = answer.status_code == httpx.codes.PARTIAL_CONTENT
+            with part.open("ab" if is_continued else "wb") as out:
+                # As they come: what is gathered to larger pieces would be lost where the connection breaks.
+                for chunk in answer.iter_bytes():
+                    out.write(chunk)
+
+    def ask(self, method: str, path: str, **more: Any) -> Any:
+        """The ``Data`` of an answer; errors come as a status, or as a code within a 200."""
+        url = f"{self.endpoint}/api/v1/{path}"
+        answer = httpx.request(method, url, headers=self.headers, timeout=TIMEOUT, **more)
+        answer.raise_for_status()
+        body = as_object(answer.json())
+        code = body.get("Code", httpx.codes.OK)
+        if code != httpx.codes.OK or body.get("Success") is False:
+            refused = httpx.Response(int(code) if 400 <= int(code) < 600 else 400, request=answer.request)
+            raise httpx.HTTPStatusError(str(body.get("Message")), request=answer.request, response=refused)
+        return body.get("Data", body)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of every request to the endpoint."""
+        if self.token is None:
+            return {}
+        # Older parts of the API read the cookie, newer ones the header.
+        return {"Authorization": f"Bearer {self.token}", "Cookie": f"m_session_id={self.token}"}
+
+
+def check_hashes(files: list[RemoteFile], repo_id: str) -> list[RemoteFile]:
+    """The files; ``ModelScopeError`` where weights could not be checked."""
+    for file in files:
+        if file.sha256 is None and file.name.lower().endswith(_WEIGHTS):
+            raise ModelScopeError(
+                f"ModelScope lists {file.name} of '{repo_id}' without a SHA-256 to check it by."
+            )
+    return files
+
+
+def _check_name(name: str) -> PurePosixPath:
+    """A path below the folder; names of a listing are others' words."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ModelScopeError("ModelScope names a file outside of the repository.")
+    return path
+
+
+def _name_part(target: Path, file: RemoteFile, revision: str) -> Path:
+    """Where an unfinished file lies: what another revision has under the same name is not continued."""
+    mark = file.sha256[:_PART_DIGITS] if file.sha256 else hashlib.sha256(revision.encode()).hexdigest()
+    return target.with_name(f"{target.name}.{mark[:_PART_DIGITS]}.part")
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """A JSON object of an answer; ``ValueError`` where it is something else."""
+    if not isinstance(value, dict):
+        raise ValueError(f"no object, but {type(value).__name__}")
+    return value
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what httpx raises into one sentence without addresses or secrets."""
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        if status in _REFUSED:
+            raise ModelScopeError(f"ModelScope refuses (status {status}): check {TOKEN_VARIABLE}.") from error
+        if status == httpx.codes.NOT_FOUND:
+            raise ModelScopeError(
+                f"ModelScope has no such model or revision, or {TOKEN_VARIABLE} may not read it."
+            ) from error
+        raise ModelScopeError(f"ModelScope answered with status {status}.") from error
+    except httpx.HTTPError as error:
+        told = "ModelScope can't be reached, or the connection broke off; try again."
+        raise ModelScopeAway(told) from error
+    except (ValueError, KeyError, TypeError, httpx.InvalidURL) as error:  # no JSON, or of another form
+        raise ModelScopeError("ModelScope gave an unexpected answer.") from error

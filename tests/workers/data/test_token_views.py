@@ -97,3 +97,19 @@ def test_a_row_that_takes_too_much_memory_is_refused_and_the_next_is_shown(
     assert limit < peak < 2 * limit
     assert (before["state"], after["state"]) == ("succeeded", "succeeded")
     assert after["result"] == before["result"]
+
+
+def test_rows_are_not_rendered_with_a_template_that_has_become_endless(
+    platform: Any, dataset: dict[str, Any]
+) -> None:
+    model = add_model(platform)
+    template = platform.settings.data_root / "models" / model / "chat_template.jinja"
+    template.write_text("{{ ('x' * 9999999999) | length }}")
+    children = WarmChildren()
+
+    task = platform.post(f"/datasets/{dataset['id']}/rows/tokens", {"model": model, "limit": 1})
+    run_waiting(Lane(platform.settings, platform.database, children), INTERACTIVE)
+
+    refused = platform.task(task["id"])
+    assert (refused["state"], refused["cause"]) == ("failed", "chat_template_runaway")
+    assert processes() == []

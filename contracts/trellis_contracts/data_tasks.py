@@ -270,6 +270,8 @@ RESULT_FILE = "result.json"
 #: Of the child, for work that cannot be done as asked: holds code and message for the person.
 FAILURE_FILE = "failure.json"
 EXIT_BAD_REQUEST = 65  # EX_DATAERR
+#: It took more memory than it may.
+EXIT_NO_MEMORY = 71  # EX_OSERR
 #: Asked to end; what is done so far stays in the folder.
 EXIT_STOPPED = 75  # EX_TEMPFAIL
 

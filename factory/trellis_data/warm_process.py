@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from trellis_contracts.data_tasks import EXIT_NO_MEMORY
+
 #: In the folder of the work.
 LOG_FILE = "log"
 
@@ -29,6 +31,9 @@ def serve(carry_out: Callable[[Path], int]) -> NoReturn:
         _print_to(folder / LOG_FILE)
         try:
             status = carry_out(folder)
+        except MemoryError:
+            traceback.print_exc()
+            status = EXIT_NO_MEMORY
         except Exception:  # noqa: BLE001 - the edge of the process
             traceback.print_exc()
             status = 1

@@ -10,7 +10,7 @@ OTHER_CAUSES = [
     *("heartbeat_lost", "frozen", "node_lost", "launch_failed", "storage_full", "storage_unwritable"),
     *("unknown_dataset", "unknown_model", "reward_unusable", "agent_unusable"),
     *("unknown_environment", "environment_not_ready", "unsuitable_environment", "unknown_workflow"),
-    "tools_not_shown",
+    *("tools_not_shown", "chat_template_runaway"),
     *("stage_job_deleted", "stage_not_exported", "pipeline_stage_failed"),
 ]
 

@@ -236,3 +236,18 @@ def test_jobs_that_cannot_run_any_more_fail_with_their_reasons_and_the_next_one_
     assert platform.get_job(healthy.id).state == JobState.LAUNCHING
     platform.end_run(healthy, 0)
     wait_for_exit(healthy)
+
+
+def test_a_job_whose_models_template_has_become_endless_is_not_started(on_ray: Any) -> None:
+    platform = on_ray()
+    job = platform.add_job()
+    folder = platform.settings.data_root / "models" / "tiny"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text("{{ ('x' * 9999999999) | length }}")
+
+    launch_queued()
+
+    failed = platform.get_job(job.id)
+    assert (failed.state, failed.cause) == (JobState.FAILED, "chat_template_runaway")
+    assert "takes more than" in str(failed.reason)
+    assert platform.list_starts() == []

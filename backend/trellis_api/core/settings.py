@@ -170,6 +170,9 @@ class Settings(BaseSettings):
     preview_timeout_s: float = Field(
         120, gt=0, description="Time limit of a preview, including tokenized rows."
     )
+    preview_memory_bytes: int = Field(
+        4 * 1024**3, ge=512 * 1024**2, description="Memory limit of a preview, including tokenized rows."
+    )
     gpu_hour_price: float | None = Field(
         None, gt=0, le=1e9, description="Price of a GPU-hour; jobs and launches then show their cost."
     )

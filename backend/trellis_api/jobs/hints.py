@@ -301,6 +301,10 @@ HINTS: dict[str, Text] = {
         en="Choose an environment of the kind this recipe needs.",
         zh="请选择与该方案的智能体相符的环境类型。",
     ),
+    "chat_template_runaway": Text(
+        en="Replace the chat template in the model's folder, or clone the job with another model.",
+        zh="请替换模型文件夹中的对话模板，或复制任务并选择其他模型。",
+    ),
     "tools_not_shown": Text(
         en="Use a model with tool support, or clone the job with tool_template set to hermes.",
         zh="请选择支持工具的模型，或复制任务并将 tool_template 设为 hermes。",

@@ -39,6 +39,7 @@ from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.tool_templates import find_tool_problems
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
+from trellis_api.models.tried_templates import find_template_problems
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 from trellis_api.monitoring.machine import find_device_memory
 from trellis_api.rewards.resources import as_terms, find_problems, keep_resources
@@ -230,6 +231,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         *find_workflow_problems(session, job.params),
         *find_auxiliary_problems(session, settings, params=job.params, gpus=job.gpus),
         *find_environment_problems(session, recipe=job.recipe, params=job.params),
+        *find_template_problems(settings.data_root / (job_inputs.model.path or ""), field="model"),
         *find_tool_problems(settings, job_inputs.model, recipe=job.recipe, params=job.params),
     ]
     issues = []

@@ -3,7 +3,13 @@
 from pathlib import Path
 
 from trellis_api.models.fingerprint import fingerprint
-from trellis_api.models.inspection import ModelFacts, UnusableFolder, list_files, read_json
+from trellis_api.models.inspection import (
+    ModelFacts,
+    UnusableFolder,
+    find_runaway_template,
+    list_files,
+    read_json,
+)
 from trellis_api.models.safetensors_header import DamagedWeights, read_header
 
 CONFIG_FILE = "adapter_config.json"
@@ -30,6 +36,8 @@ def inspect_adapter(folder: Path, *, root: Path) -> ModelFacts:
         raise UnusableFolder(
             "folder_unreadable", f"A file of the folder cannot be read: {error.strerror}."
         ) from error
+    if problem := find_runaway_template(folder):
+        raise UnusableFolder("chat_template_runaway", problem)
     counts = weights.parameters_by_dtype
     if not counts:
         raise UnusableFolder("weights_missing", "The adapter contains no parameters.")

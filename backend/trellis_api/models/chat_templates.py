@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,28 +17,51 @@ class RunawayTemplate(Exception):
     """An ordinary conversation takes the template too much time or memory."""
 
 
-@lru_cache(maxsize=64)
+@dataclass(frozen=True)
+class _Verdict:
+    """What trying a template has shown."""
+
+    problem: str | None = None
+    is_runaway: bool = False
+    shows_tools: bool = False
+
+
 def find_problem(template: str) -> str | None:
     """What is wrong with a template, or None; ``RunawayTemplate`` where it does not come to an end."""
-    done = _probe(template)
-    if done.returncode == 0:
-        return None
+    verdict = _try(template)
+    if verdict.is_runaway:
+        raise RunawayTemplate(verdict.problem)
+    return verdict.problem
+
+
+def shows_tools(template: str) -> bool:
+    """Whether the tools of a conversation come out; ``RunawayTemplate`` where it does not come to an end."""
+    verdict = _try(template, "tools")
+    if verdict.is_runaway:
+        raise RunawayTemplate(verdict.problem)
+    return verdict.shows_tools
+
+
+@lru_cache(maxsize=256)
+def _try(template: str, *arguments: str) -> _Verdict:
+    """Kept, as every launch asks, and one without end takes seconds to try."""
+    try:
+        done = _probe(template, *arguments)
+    except RunawayTemplate as error:
+        return _Verdict(str(error), is_runaway=True)
+    if done.returncode in (0, template_probe.SHOWS_TOOLS):
+        return _Verdict(shows_tools=done.returncode == template_probe.SHOWS_TOOLS)
     if done.returncode == template_probe.BROKEN:
-        return done.stdout.decode("utf-8", "replace").strip()
+        return _Verdict(done.stdout.decode("utf-8", "replace").strip())
     if done.returncode == template_probe.RUNAWAY or done.returncode < 0:
         memory_mib = template_probe.MEMORY_BYTES // 1024**2
-        raise RunawayTemplate(
+        return _Verdict(
             f"an ordinary conversation takes more than {template_probe.CPU_S} s, {memory_mib} MiB or "
-            "the deepest recursion"
+            "the deepest recursion",
+            is_runaway=True,
         )
     said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise RuntimeError(f"the probe of chat templates left with exit code {done.returncode}: {said}")
-
-
-@lru_cache(maxsize=64)
-def shows_tools(template: str) -> bool:
-    """Whether the tools of a conversation come out; ``RunawayTemplate`` where it does not come to an end."""
-    return _probe(template, "tools").returncode == template_probe.SHOWS_TOOLS
 
 
 def _probe(template: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":

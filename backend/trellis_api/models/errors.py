@@ -39,6 +39,12 @@ class ModelFolderInvalid(InvalidRequest):
     code = "model_folder_invalid"
 
 
+class ChatTemplateRunaway(InvalidRequest):
+    """A chat template of the model takes too much time or memory on an ordinary conversation."""
+
+    code = "chat_template_runaway"
+
+
 class CheckpointNotUsable(InvalidRequest):
     """The checkpoint does not exist or has no weights in Hugging Face format."""
 

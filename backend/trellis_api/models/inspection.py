@@ -25,6 +25,12 @@ _TOKENIZERS = (
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "n_ctx")
 _INDEX = "model.safetensors.index.json"
 GGUF_SUFFIX = ".gguf"
+_TEMPLATE_FILE = "chat_template.jinja"
+#: With templates in an entry of their own.
+_TEMPLATE_CONFIGS = ("chat_template.json", "tokenizer_config.json")
+#: Where transformers looks for those with a name.
+_TEMPLATE_FOLDER = "additional_chat_templates"
+_MAX_TEMPLATES = 16
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
@@ -129,6 +135,7 @@ def _inspect(folder: Path, root: Path) -> ModelFacts:
     parameters = _count_parameters(folder, names)
     templates = _read_templates(folder, names)
     has_chat_template = bool(templates)
+    templates = _read_all_templates(folder, names)
     sha256, sha256_kind = fingerprint(folder, files)
     return ModelFacts(
         architecture=architecture,
@@ -254,19 +261,65 @@ def shows_tools(folder: Path) -> bool:
         return False
 
 
+def find_runaway_template(folder: Path) -> str | None:
+    """Why a chat template of a model's folder would hang a run, or None.
+
+    The files of a folder that was registered where it lies may have changed since.
+    """
+    if not folder.is_dir():
+        return None  # weights that are not here are told of elsewhere
+    try:
+        names = {path.name for path in folder.iterdir() if path.is_file()}
+        list(try_templates(_read_all_templates(folder, names)))
+    except UnusableFolder as error:
+        return error.message
+    return None
+
+
 def _read_templates(folder: Path, names: set[str]) -> list[str]:
-    """The chat templates of the folder, in files of their own or in the tokenizer's configuration."""
-    if "chat_template.jinja" in names:
-        with (folder / "chat_template.jinja").open("rb") as file:
-            return [file.read(MAX_TEMPLATE_BYTES + 1).decode("utf-8", "replace")]
-    for name in ("chat_template.json", "tokenizer_config.json"):
-        if name in names and (found := read_json(folder / name, "tokenizer_invalid").get("chat_template")):
-            several = found if isinstance(found, list) else [{"template": found}]
-            return [str(each.get("template", "")) for each in several if isinstance(each, dict)]
-    return []
+    """The chat templates in use, in a file of their own or else in the tokenizer's configuration."""
+    if _TEMPLATE_FILE in names:
+        return [_read_template(folder / _TEMPLATE_FILE), *_read_named_templates(folder)]
+    for name in _TEMPLATE_CONFIGS:
+        if found := _read_configured(folder, names, name):
+            return [*found, *_read_named_templates(folder)]
+    return _read_named_templates(folder)
 
 
-def _try_templates(templates: list[str]) -> Iterator[dict[str, str]]:
+def _read_all_templates(folder: Path, names: set[str]) -> list[str]:
+    """Every chat template of the folder, each once: which of them is used differs between libraries."""
+    found = [_read_template(folder / _TEMPLATE_FILE)] if _TEMPLATE_FILE in names else []
+    for name in _TEMPLATE_CONFIGS:
+        found += _read_configured(folder, names, name)
+    return list(dict.fromkeys([*found, *_read_named_templates(folder)]))
+
+
+def _read_template(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(MAX_TEMPLATE_BYTES + 1).decode("utf-8", "replace")
+
+
+def _read_named_templates(folder: Path) -> list[str]:
+    """Those for a purpose, such as ``tool_use``, which transformers reads beside the first."""
+    paths = sorted((folder / _TEMPLATE_FOLDER).glob("*.jinja"))
+    if len(paths) > _MAX_TEMPLATES:
+        raise UnusableFolder("too_many_files", f"The model has more than {_MAX_TEMPLATES} chat templates.")
+    return [_read_template(path) for path in paths]
+
+
+def _read_configured(folder: Path, names: set[str], name: str) -> list[str]:
+    found = read_json(folder / name, "tokenizer_invalid").get("chat_template") if name in names else None
+    if not found:
+        return []
+    several = found if isinstance(found, list) else [{"template": found}]
+    if isinstance(found, dict):
+        several = [{"template": each} for each in found.values()]
+    if len(several) > _MAX_TEMPLATES:
+        raise UnusableFolder("tokenizer_invalid", f"{name} has more than {_MAX_TEMPLATES} chat templates.")
+    return [str(each.get("template", "")) for each in several if isinstance(each, dict)]
+
+
+def try_templates(templates: list[str]) -> Iterator[dict[str, str]]:
     """What is wrong with templates; one that would hang a run is refused."""
     for template in templates:
         try:
@@ -280,7 +333,7 @@ def _try_templates(templates: list[str]) -> Iterator[dict[str, str]]:
 
 
 def _collect_warnings(config: dict[str, Any], templates: list[str], names: set[str]) -> list[dict[str, str]]:
-    warnings = list(_try_templates(templates))
+    warnings = list(try_templates(templates))
     if not templates:
         message = "The tokenizer has no chat template, so messages can't be formatted."
         warnings.append({"code": "chat_template_missing", "message": message})

@@ -1,14 +1,16 @@
-"""Renders a chat template once, within bounds: a program of its own, started by ``chat_templates``.
+"""Renders a chat template, within bounds: a program of its own, started by ``chat_templates``.
 
 The template comes on standard input. Exit codes: 0, it can be rendered (or refuses the conversation in its
 own words); ``BROKEN``, with what is wrong on standard output; ``RUNAWAY``, or death by a signal, where it
-takes too much time or memory. With the argument ``tools`` the conversation has a tool, and ``SHOWS_TOOLS``
-says that its name came out.
+takes too much time or memory on any of the conversations that trainers and engines render: whole, turn by
+turn, with and without tools and a prompt for the next turn. With the argument ``tools`` the conversation has
+a tool, and ``SHOWS_TOOLS`` says that its name came out.
 """
 
 import json
 import resource
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 BROKEN, RUNAWAY, SHOWS_TOOLS = 3, 4, 5
@@ -20,13 +22,25 @@ _TURNS = [
     {"role": "assistant", "content": "Two."},
     {"role": "user", "content": "And two and two?"},
 ]
-#: Some templates take no message of the system.
 _TOOL_NAME = "probe_of_tools"
 _TOOL = {
     "type": "function",
     "function": {"name": _TOOL_NAME, "description": "", "parameters": {"type": "object", "properties": {}}},
 }
-CONVERSATIONS = [[{"role": "system", "content": "Answer."}, *_TURNS], _TURNS]
+_SYSTEM = {"role": "system", "content": "Answer."}
+_CALL = {
+    "type": "function",
+    "id": "call00001",
+    "function": {"name": _TOOL_NAME, "arguments": {"key": "value"}},
+}
+#: Some templates take no message of the system.
+CONVERSATIONS: list[list[dict[str, Any]]] = [[_SYSTEM, *_TURNS], _TURNS]
+_TOOL_USE: list[dict[str, Any]] = [
+    _TURNS[0],
+    {"role": "assistant", "content": "", "reasoning_content": "A tool knows.", "tool_calls": [_CALL]},
+    {"role": "tool", "name": _TOOL_NAME, "tool_call_id": "call00001", "content": "2"},
+    _TURNS[1],
+]
 
 
 class RefusedByTemplate(Exception):
@@ -42,25 +56,74 @@ def main() -> int:
     # After the imports: this bounds what the template takes.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     tools = [_TOOL] if "tools" in sys.argv[1:] else None
+    try:
+        compiled = environment.from_string(template)
+    except _RUNAWAYS:
+        return RUNAWAY
+    except Exception as error:  # noqa: BLE001 - the template is a stranger's program
+        return _tell_broken(error)
+    verdict = 0
     for messages in CONVERSATIONS:
         try:
-            text = ""
-            for piece in environment.from_string(template).generate(**_arguments(messages, tools)):
-                text += piece
-                if len(text) > _MAX_CHARACTERS:
-                    return RUNAWAY
+            text = _render(compiled, _arguments(messages, tools))
         except RefusedByTemplate:
             continue
-        except (MemoryError, RecursionError, OverflowError):
+        except _RUNAWAYS:
             return RUNAWAY
         except Exception as error:  # noqa: BLE001 - the template is a stranger's program
-            print(f"{type(error).__name__}: {error}"[:300])
-            return BROKEN
-        return SHOWS_TOOLS if tools and _TOOL_NAME in text else 0
-    return 0
+            verdict = _tell_broken(error)
+        else:
+            verdict = SHOWS_TOOLS if tools and _TOOL_NAME in text else 0
+        break
+    return RUNAWAY if _runs_away(compiled) else verdict
 
 
-def _arguments(messages: list[dict[str, str]], tools: list[dict[str, Any]] | None) -> dict[str, Any]:
+def _tell_broken(error: Exception) -> int:
+    print(f"{type(error).__name__}: {error}"[:300])
+    return BROKEN
+
+
+class TooLong(Exception):
+    """The text has more characters than any conversation needs."""
+
+
+_RUNAWAYS = (MemoryError, RecursionError, OverflowError, TooLong)
+
+
+def _render(compiled: Any, arguments: dict[str, Any]) -> str:
+    text = ""
+    for piece in compiled.generate(**arguments):
+        text += piece
+        if len(text) > _MAX_CHARACTERS:
+            raise TooLong
+    return text
+
+
+def _runs_away(compiled: Any) -> bool:
+    """Whether it takes too much on one of the other conversations; that it refuses or fails there is fine."""
+    for arguments in _other_uses():
+        try:
+            _render(compiled, arguments)
+        except _RUNAWAYS:
+            return True
+        except Exception:  # noqa: BLE001, S112 - as a trainer would see it, in a message and not in a hang
+            continue
+    return False
+
+
+def _other_uses() -> Iterator[dict[str, Any]]:
+    whole = [[_SYSTEM, *_TURNS], _TURNS, _TOOL_USE]
+    # Trainers also render each turn on its own.
+    turns = [[_SYSTEM], *([each] for each in _TOOL_USE)]
+    for messages in (*whole, *turns):
+        for tools in (None, [_TOOL]):
+            for is_prompt in (True, False):
+                yield _arguments(messages, tools) | {"add_generation_prompt": is_prompt}
+    yield _arguments(_TURNS, None) | {"enable_thinking": False}
+    yield _arguments(_TURNS, None) | {"enable_thinking": True}
+
+
+def _arguments(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> dict[str, Any]:
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     return {
         "messages": messages,

@@ -16,6 +16,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
+from trellis_api.models.tried_templates import require_tried_templates
 from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle
 from trellis_api.rewards.errors import (
@@ -130,9 +131,11 @@ def _find_model(session: Session, settings: Settings, model_id: str, field_name:
     problem = _find_model_problem(model, model_id)
     if problem or model is None:
         raise UnknownRewardModel(problem or "", _details(UnknownRewardModel, field_name, problem or ""))
+    folder = settings.data_root / (model.path or "")
+    require_tried_templates(folder, field=field_name)
     return ModelSource(
         model_id=model.id,
-        path=str(settings.data_root / (model.path or "")),
+        path=str(folder),
         sha256=model.sha256,
         revision=model.revision,
     )

@@ -105,6 +105,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   main_branch_stays: 'main 分支不能删除：数据集的内容以它为准。',
   manifest_not_found: '任务还没有运行到产生运行清单的阶段。',
   method_not_allowed: '不支持此操作。',
+  chat_template_runaway: '该模型的对话模板在普通对话上耗用过多时间或内存。请替换模型文件夹中的模板，或选择其他模型。',
   model_folder_invalid: '此文件夹中没有可以训练的模型。',
   model_in_use: '有未结束的任务正在使用此模型。',
   model_is_adapter: '该模型是适配器，不能单独使用；请先导出为合并后的模型。',

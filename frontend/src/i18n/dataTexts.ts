@@ -85,6 +85,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   input_unreadable: '无法读取流水线的输入。',
   judge_unknown: '没有配置这个裁判端点。',
   judge_unreachable: '无法连接到裁判端点。',
+  memory_limit: '超过了允许的内存。请减少行数，或缩短最长的行。',
   model_not_served: '模型未能启动服务，日志中有更多信息。',
   model_without_end: '该模型的分词器没有结束文本的 Token。',
   moved_meanwhile: '分支在此期间已有新版本，请重新载入后再试。',

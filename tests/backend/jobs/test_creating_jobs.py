@@ -326,3 +326,23 @@ def test_a_recipe_without_rewards_previews_none(client: TestClient, body: dict[s
 
     assert composed["errors"] == []
     assert composed["rewards"] == []
+
+
+def test_a_model_whose_chat_template_has_become_endless_is_refused(
+    client: TestClient, body: dict[str, Any], model: Model, settings: Settings
+) -> None:
+    folder = settings.data_root / str(model.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text("{{ ('x' * 9999999999) | length }}")
+
+    refused = client.post("/api/v1/jobs", json=body)
+    previewed = client.post("/api/v1/jobs/preview", json=body).json()
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    accepted = client.post("/api/v1/jobs", json=body)
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "chat_template_runaway")
+    assert refused.json()["details"][0]["field"] == "model"
+    assert ("model", "chat_template_runaway") in [
+        (each["field"], each["code"]) for each in previewed["errors"]
+    ]
+    assert accepted.status_code == 201, accepted.text

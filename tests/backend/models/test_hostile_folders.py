@@ -22,6 +22,17 @@ RUNAWAYS = {
     "recursion": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "doubling": "{% set n = namespace(x='x') %}{% for a in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
 }
+#: Each takes too long only where one of the uses of trainers and engines comes to it.
+ENDLESS = "{{ ('x' * 9999999999) | length }}"
+HIDDEN = {
+    "without a prompt": "{% if not add_generation_prompt %}" + ENDLESS + "{% endif %}",
+    "with tools": "{% if tools %}" + ENDLESS + "{% endif %}",
+    "of a turn on its own": "{% if messages | length == 1 %}" + ENDLESS + "{% endif %}",
+    "of a tool": "{% for m in messages if m.role == 'tool' %}" + ENDLESS + "{% endfor %}",
+    "of a tool call": "{% for m in messages if m.tool_calls %}" + ENDLESS + "{% endfor %}",
+    "after a refusal": "{% if messages[0].role != 'tool' %}{{ raise_exception('no') }}{% endif %}" + ENDLESS,
+    "while thinking": "{% if enable_thinking %}" + ENDLESS + "{% endif %}",
+}
 BROKEN = {
     "an include": ("{% include '/etc/passwd' %}", "no loader"),
     "an import": ("{% import 'os' as os %}", "no loader"),
@@ -56,6 +67,12 @@ def test_a_template_without_end_is_ended(name: str) -> None:
     assert time.monotonic() - started < LONGEST_S
 
 
+@pytest.mark.parametrize("template", HIDDEN.values(), ids=HIDDEN)
+def test_a_template_without_end_in_one_of_its_uses_is_ended(template: str) -> None:
+    with pytest.raises(RunawayTemplate):
+        find_problem(template)
+
+
 @pytest.mark.parametrize(("template", "told"), BROKEN.values(), ids=BROKEN)
 def test_a_template_reaches_nothing_but_the_conversation(template: str, told: str) -> None:
     assert told in (find_problem(template) or "")
@@ -66,13 +83,29 @@ def test_ordinary_templates_are_fine(template: str) -> None:
     assert find_problem(template) is None
 
 
-@pytest.mark.parametrize("place", ["chat_template.jinja", "chat_template.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("form", ["one", "list", "mapping"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "chat_template.jinja",
+        "additional_chat_templates/tool_use.jinja",
+        "chat_template.json",
+        "tokenizer_config.json",
+    ],
+)
 def test_a_model_with_a_runaway_template_is_refused(
-    tmp_path: Path, write_model: WriteModel, place: str
+    tmp_path: Path, write_model: WriteModel, place: str, form: str
 ) -> None:
+    """Beside harmless ones in all other places: which of them is used differs between libraries."""
     folder, template = write_model(tmp_path / "m"), RUNAWAYS["memory"]
-    content = template if place.endswith("jinja") else json.dumps({"chat_template": template})
-    (folder / place).write_text(content)
+    forms = {"one": template, "list": [{"name": "a", "template": template}], "mapping": {"a": template}}
+    for name in ("chat_template.jinja", "chat_template.json", "tokenizer_config.json"):
+        fine = ORDINARY[0]
+        (folder / name).write_text(fine if name.endswith("jinja") else json.dumps({"chat_template": fine}))
+    (folder / place).parent.mkdir(exist_ok=True)
+    (folder / place).write_text(
+        template if place.endswith("jinja") else json.dumps({"chat_template": forms[form]})
+    )
 
     with pytest.raises(UnusableFolder) as refused:
         inspect(folder)

@@ -1,19 +1,22 @@
 """Evaluations beside each other: leaderboard, comparison, scores over versions, and reports to send on."""
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from trellis_api.benchmarks import service as benchmarks
 from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_testing.accessibility import find_violations, tell
+from trellis_testing.markup import MARKED_NAME, MARKED_TEXT, find_acting
 from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.reporting_jobs import now
@@ -240,6 +243,58 @@ def test_a_report_is_previewed_without_scripts_and_downloaded_in_every_format(
         file = download.value
         assert file.suggested_filename == f"Acorn and oak.{format_}"
         assert file.path().read_bytes().lower().startswith(beginning.lower())
+
+
+@pytest.fixture
+def marked(measured: Measured, dashboard, api) -> Iterator[str]:  # type: ignore[no-untyped-def]
+    """An evaluation with markup in the prompts, responses and groups of its samples; deleted afterwards."""
+    settings = Settings(data_root=dashboard.data_root)
+    database = Database(settings)
+    target = {"kind": "model", "model": measured.models["oak"]}
+    body = {"targets": [target], "benchmarks": [{"benchmark": "gsm8k", "limit": 20}], "name": MARKED_NAME}
+    made = api.request("POST", "/evaluations", json=body)["items"][0]["id"]
+    texts = dict.fromkeys(("prompt", "output", "extracted", "gold"), MARKED_TEXT)
+    samples = [each.model_copy(update=texts) for each in answer_problems("gsm8k", 20, 0.5, seed=3)]
+    finish_evaluation(settings, database, made, {"gsm8k": samples})
+    yield made
+    api.delete(f"/evaluations/{made}")
+    database.dispose()
+
+
+def test_markup_in_samples_and_titles_stays_text_in_pages_and_reports(  # type: ignore[no-untyped-def]
+    browser: Browser, measured: Measured, marked: str, dashboard, api, tmp_path: Path
+) -> None:
+    """Also in a browser that ignores the content security policy: what is escaped needs none."""
+    order = {"name": MARKED_NAME, "evaluations": [marked], "samples": 3, "formats": ["html", "md"]}
+    made = api.request("POST", "/reports", json=order)["id"]
+    write_reports(measured)
+    context = browser.new_context(locale="en-GB", bypass_csp=True)
+    page = context.new_page()
+    login = {"data": json.dumps({"token": dashboard.token}), "headers": {"Content-Type": "application/json"}}
+    page.request.post(f"{dashboard.url}/api/v1/auth/login", **login)
+    file = tmp_path / "report.html"
+    exported = page.request.get(f"{dashboard.url}/api/v1/reports/{made}/file?format=html")
+    file.write_bytes(exported.body())
+
+    found = {}
+    for address in (
+        f"{dashboard.url}/evaluations/{marked}?label=gsm8k",
+        f"{dashboard.url}/reports/{made}",
+        file.as_uri(),
+    ):
+        page.goto(address)
+        expect(page.locator("body")).to_contain_text("onerror=")
+        page.wait_for_load_state("networkidle")
+        if acting := find_acting(page):
+            found[address] = acting
+    policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+    context.close()
+
+    assert found == {}
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert exported.headers["content-disposition"].startswith("attachment")
 
 
 @pytest.mark.parametrize(

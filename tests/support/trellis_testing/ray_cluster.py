@@ -1,4 +1,4 @@
-"""A Ray head of its own for a test session: the product's, in a folder of its own."""
+"""Embedded services of their own for a test: the product's, in a folder of their own."""
 
 import contextlib
 import shutil
@@ -9,8 +9,9 @@ from pathlib import Path
 from trellis_api.core.settings import Settings
 from trellis_cli.services.layout import Layout
 from trellis_cli.services.platform import Platform
-from trellis_cli.services.process import end, start_detached
+from trellis_cli.services.process import ProcessIdentity, end, start_detached
 from trellis_cli.services.ray import RayService
+from trellis_cli.services.service import Service
 
 from trellis_testing.waiting import wait_until
 
@@ -18,25 +19,48 @@ from trellis_testing.waiting import wait_until
 @contextlib.contextmanager
 def running_ray_head(slots: int = 1) -> Iterator[dict[str, str]]:
     """Start the head as ``trellis up`` does; yields what a driver's environment needs to join it."""
+    with local_platform(slots) as platform, running_service(RayService(platform)):
+        yield driver_environment(platform)
+
+
+def driver_environment(platform: Platform) -> dict[str, str]:
+    """The variables with which a driver joins the platform's cluster."""
+    environment = platform.environment(RayService.name)
+    joining = {name: value for name, value in environment.items() if name.startswith("RAY_")}
+    return {**joining, "RAY_ADDRESS": platform.ray_address}
+
+
+@contextlib.contextmanager
+def local_platform(slots: int = 1) -> Iterator[Platform]:
+    """A platform with embedded services and a data root of its own, of which nothing runs yet."""
     # A short name: Ray's sockets have little room for theirs.
     folder = Path(tempfile.mkdtemp(prefix="trray-", dir="/tmp"))
     settings = Settings(data_root=folder, platform="cpu", slots=slots, redis_url=None, ray_address=None)
     layout = Layout(folder)
     layout.prepare()
-    platform = Platform(settings, layout, layout.read_state(), None, None)
-    service = RayService(platform)
+    try:
+        yield Platform(settings, layout, layout.read_state(), None, None)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_service(service: Service) -> Iterator[ProcessIdentity]:
+    """Start a service as ``trellis up`` does, and end it; yields its first process."""
+    platform = service.platform
+    layout, folder = platform.layout, platform.settings.data_root
     service.settle()
     service.prepare()
-    environment = platform.environment(service.name)
     log = layout.log_path(service.name)
-    head = start_detached(service.command(), env=environment, log_path=log, cwd=folder)
+    environment = platform.environment(service.name)
+    leader = start_detached(service.command(), env=environment, log_path=log, cwd=folder)
     try:
         wait_until(
-            lambda: service.probe() is None or not head.is_alive, service.start_timeout_s, "Ray answers"
+            lambda: service.probe() is None or not leader.is_alive,
+            service.start_timeout_s,
+            f"{service.name} answers",
         )
-        assert head.is_alive, log.read_text()[-3000:]
-        joining = {name: value for name, value in environment.items() if name.startswith("RAY_")}
-        yield {**joining, "RAY_ADDRESS": platform.ray_address}
+        assert leader.is_alive, log.read_text()[-3000:]
+        yield leader
     finally:
-        end(head, platform.mark(service.name), grace_s=service.grace_s, last=head, folder=folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        end(leader, platform.mark(service.name), grace_s=service.grace_s, last=leader, folder=folder)

@@ -67,7 +67,7 @@ class WarmChildren:
         command = _warm_command(settings, kind)
         if command is None:
             return start_process(settings, kind, folder, lock)
-        return self._processes.begin(command, folder, lock)
+        return self._processes.begin(command, folder, lock, max_bytes=settings.preview_memory_bytes)
 
     def end_idle(self) -> None:
         """End processes that nobody has needed for a time."""
@@ -95,7 +95,8 @@ def start_process(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO
     """A process for the task, which ends with it."""
     command = _warm_command(settings, kind)
     if command is not None:
-        return WarmTurn(WarmProcess(command, lock, folder.parent), folder, kept_bytes=0)
+        process = WarmProcess(command, lock, folder.parent)
+        return WarmTurn(process, folder, kept_bytes=0, max_bytes=settings.preview_memory_bytes)
     return ProcessChild([sys.executable, "-m", "trellis_workers.data.child"], folder, lock)
 
 

@@ -14,6 +14,7 @@ from trellis_api.datasets.paths import local_source
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.datasets.store import open_store
 from trellis_api.generations.slots import check_slots
+from trellis_api.models.tried_templates import require_tried_templates
 from trellis_api.pipelines.needs import find_model_folder, find_needs
 from trellis_api.uploads import storage as uploads
 from trellis_contracts.data_tasks import (
@@ -120,7 +121,11 @@ def _needs(session: Session, settings: Settings, request: TaskRequest) -> Needs:
 
 def _model_dir(session: Session, settings: Settings, request: TaskRequest) -> str | None:
     model = request.model if isinstance(request, TokensTask | GenerateTask) else None
-    return str(find_model_folder(session, settings, model_id=model)) if model else None
+    if not model:
+        return None
+    folder = find_model_folder(session, settings, model_id=model)
+    require_tried_templates(folder)
+    return str(folder)
 
 
 def _tip(session: Session, target: str | None, branch: str | None) -> str | None:

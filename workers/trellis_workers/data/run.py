@@ -25,6 +25,7 @@ from trellis_api.datasets.store import open_store
 from trellis_api.uploads import storage as uploads
 from trellis_contracts.data_tasks import (
     EXIT_BAD_REQUEST,
+    EXIT_NO_MEMORY,
     FAILURE_FILE,
     PROGRESS_FILE,
     REQUEST_FILE,
@@ -150,6 +151,9 @@ class Lane:
             return
         if status == EXIT_OCCUPIED:
             self._step_back(task)
+            return
+        if status == EXIT_NO_MEMORY:
+            self._fail(task, _explain_memory(self.settings))
             return
         failure = _explain(task, folder, status)
         if status < 0 and DataTaskKind(task.kind) in service.LENGTHY:
@@ -300,6 +304,12 @@ def linger(lane: Lane, kinds: frozenset[DataTaskKind], *, idle_s: float, at_rest
             ends = time.monotonic() + idle_s
         at_rest()
         time.sleep(_IDLE_POLL_S)
+
+
+def _explain_memory(settings: Settings) -> TaskFailure:
+    limit = settings.preview_memory_bytes / 1024**3
+    message = f"It took more than {limit:.3g} GiB of memory. Choose fewer rows, or shorten the longest ones."
+    return TaskFailure(code="memory_limit", message=message)
 
 
 def _explain(task: DataTask, folder: Path, status: int) -> TaskFailure:

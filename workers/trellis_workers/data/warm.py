@@ -1,19 +1,23 @@
 """Processes that are kept from one task to the next, for work that somebody waits for.
 
 One for each program, and each with one task at a time. One whose task was broken off or went wrong is
-ended and replaced, and so is one that has grown or that nobody has needed for a time.
+ended and replaced, and so is one that has grown or that nobody has needed for a time. One that takes more
+memory than it may is killed in the middle of its task.
 """
 
 import contextlib
+import os
 import select
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 import psutil
-from trellis_contracts.data_tasks import EXIT_BAD_REQUEST
+from trellis_contracts.data_tasks import EXIT_BAD_REQUEST, EXIT_NO_MEMORY
 
 from trellis_workers.core.child_environment import data_environment
 from trellis_workers.core.processes import end_group
@@ -22,6 +26,8 @@ from trellis_workers.core.processes import end_group
 KEPT_BYTES = 1024**3
 #: How long it is kept for the next task.
 KEPT_S = 120.0
+#: How often the memory of a process at work is measured.
+_MEASURED_EVERY_S = 0.1
 #: Statuses after which a process is as good as new.
 _WELL = (0, EXIT_BAD_REQUEST)
 
@@ -61,11 +67,14 @@ class WarmProcess:
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that it holds."""
-        try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
-        except psutil.NoSuchProcess:
-            return 0
+        """Memory that it holds, with everything that it started."""
+        held = 0
+        with contextlib.suppress(psutil.NoSuchProcess):
+            leader = psutil.Process(self._process.pid)
+            for process in (leader, *leader.children(recursive=True)):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    held += int(process.memory_info().rss)
+        return held
 
     def give(self, folder: Path) -> None:
         """Let it begin with a task."""
@@ -87,6 +96,13 @@ class WarmProcess:
         self.end()
         return self._process.returncode
 
+    def kill(self) -> None:
+        """Let it die with everything that it started, whoever is listening to it meanwhile."""
+        # One that was waited for may have left its number to another process.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     def end(self) -> None:
         """End it with everything that it started; harmless where it is over."""
         # Once: its number may be another process's later.
@@ -98,20 +114,42 @@ class WarmProcess:
 class WarmTurn:
     """A task of a warm process."""
 
-    def __init__(self, process: WarmProcess, folder: Path, *, kept_bytes: int) -> None:
+    def __init__(self, process: WarmProcess, folder: Path, *, kept_bytes: int, max_bytes: int) -> None:
         self._process = process
         self._kept_bytes = kept_bytes
+        self._max_bytes = max_bytes
         self._status: int | None = None
+        self._is_over = threading.Event()
+        self._has_outgrown = False
+        # On its own: whoever waits may be held up by the database.
+        self._watch = threading.Thread(target=self._bound_memory, daemon=True)
         process.give(folder)
+        self._watch.start()
 
     def wait(self, seconds: float) -> int | None:
         """The exit status, or None where it is still at work after that time."""
         if self._status is None:
-            self._status = self._process.hear(seconds)
+            status = self._process.hear(seconds)
+            if status is not None:
+                self._end_watch()
+                was_killed = self._has_outgrown and status < 0
+                self._status = EXIT_NO_MEMORY if was_killed else status
         return self._status
+
+    def _bound_memory(self) -> None:
+        while not self._is_over.wait(_MEASURED_EVERY_S):
+            if self._process.resident_bytes > self._max_bytes:
+                self._has_outgrown = True
+                self._process.kill()
+                return
+
+    def _end_watch(self) -> None:
+        self._is_over.set()
+        self._watch.join()
 
     def end(self) -> None:
         """Keep the process for the next task, where it is fit for one."""
+        self._end_watch()
         self._process.rested_at = time.monotonic()
         if self._status not in _WELL or self._process.resident_bytes > self._kept_bytes:
             self._process.end()
@@ -125,14 +163,14 @@ class WarmProcesses:
         self._kept_bytes = kept_bytes
         self._processes: dict[Command, WarmProcess] = {}
 
-    def begin(self, command: Command, folder: Path, lock: IO[str]) -> WarmTurn:
+    def begin(self, command: Command, folder: Path, lock: IO[str], *, max_bytes: int) -> WarmTurn:
         """Let the program's process begin with the task of a folder; one is started where there is none."""
         process = self._processes.get(command)
         if process is None or not process.is_alive:
             self._end(command)
             # Not the task's own folder, which goes when the task is over.
             process = self._processes[command] = WarmProcess(command, lock, folder.parent)
-        return WarmTurn(process, folder, kept_bytes=self._kept_bytes)
+        return WarmTurn(process, folder, kept_bytes=self._kept_bytes, max_bytes=max_bytes)
 
     def end_idle(self) -> None:
         """End those that nobody has needed for a time. Call it between tasks."""

@@ -31,6 +31,7 @@ from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, TRAIN, Job
 from trellis_api.jobs.service import Claim
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.submit import find_job_inputs
+from trellis_api.models.tried_templates import require_tried_templates
 from trellis_contracts.attempt import COMPOSITION_FILE, ENGINE_KEY_FILE, SPEC_FILE, TOKEN_FILE
 from trellis_contracts.isolation import isolated_command
 from trellis_contracts.private_files import write_private
@@ -173,6 +174,9 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
     """Write the attempt's folder; the spec that now lies in it."""
     check_storage(settings)
     spec, record = _PREPARE[job.kind](settings, job)
+    # A folder that was registered where it lies may have changed since the job was submitted.
+    if spec.model.path:
+        require_tried_templates(Path(spec.model.path))
     attempt_dir = settings.attempt_dir(job.id, job.attempt)
     attempt_dir.mkdir(parents=True, exist_ok=True)
     settings.checkpoint_dir(job.id).mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from trellis_cli.client import ApiClient
+from trellis_cli.waiting import wait_for_dataset
+from trellis_testing.markup import MARKED_NAME, MARKED_TEXT, find_acting
+from trellis_testing.reporting_jobs import now
 
 pytestmark = pytest.mark.browser
 #: What Chromium calls good.
 GOOD_SHIFT = 0.1
+SOURCE = {"kind": "local", "path": "models/tiny"}
 _SHIFTS = """
 window.shifts = 0
 new PerformanceObserver((list) => {
@@ -85,3 +92,88 @@ def test_filters_do_not_shift_the_page_on_a_phone(phone: Page, dashboard, queue,
     phone.wait_for_timeout(3000)
 
     assert phone.evaluate("window.shifts") < GOOD_SHIFT
+
+
+@pytest.fixture
+def unguarded(browser: Browser, dashboard) -> Iterator[Page]:  # type: ignore[no-untyped-def]
+    """A session in a browser that ignores the content security policy: what is escaped needs none."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB", bypass_csp=True)
+    page = context.new_page()
+    page.request.post(
+        f"{dashboard.url}/api/v1/auth/login",
+        data=json.dumps({"token": dashboard.token}),
+        headers={"Content-Type": "application/json"},
+    )
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def marked_dataset(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Markup in the names of a dataset, its file and a column, and in its rows; deleted afterwards."""
+    file = tmp_path / (MARKED_NAME + ".jsonl")
+    rows = [{"question": MARKED_TEXT, "answer": f"#### {n}", MARKED_NAME: MARKED_TEXT} for n in range(40)]
+    file.write_text("\n".join(json.dumps(row) for row in rows))
+    made = api.upload("/datasets", file, {"name": MARKED_NAME, "description": MARKED_TEXT})
+    yield wait_for_dataset(api, made["id"])
+    api.delete(f"/datasets/{made['id']}")
+
+
+@pytest.mark.timeout(300)
+def test_markup_in_names_texts_and_output_stays_text(  # type: ignore[no-untyped-def]
+    unguarded: Page, dashboard, launch, call_api, marked_dataset: dict[str, Any]
+) -> None:
+    jobs = [launch(MARKED_NAME, tags=[MARKED_NAME[:40]], dataset=marked_dataset["id"]), launch("plain")]
+    rollout = {
+        "group": "0000001-0000001",
+        "prompt": MARKED_TEXT,
+        "messages": [{"role": "user", "content": MARKED_TEXT}],
+        "response": f"<think>{MARKED_TEXT}</think>{MARKED_TEXT}",
+        "ground_truth": MARKED_TEXT,
+        "score": 1.0,
+        "reward_parts": {"acc": 1.0},
+        "response_tokens": 9,
+    }
+    for job in jobs:
+        job.train(3)
+        job.send(
+            {"kind": "log", "time": now(), "stream": "stderr", "lines": MARKED_TEXT.splitlines()},
+            {"kind": "rollouts", "time": now(), "step": 1, "split": "train", "rollouts": [rollout, rollout]},
+        )
+    marked = jobs[0].id
+    call_api("PATCH", f"/jobs/{marked}", {"notes": MARKED_TEXT})
+    jobs[0].settle("failed", reason=MARKED_TEXT[:500], cause="crashed")
+
+    described = call_api(
+        "POST", "/models", {"name": "described", "description": MARKED_TEXT, "source": SOURCE}
+    )
+    tabs = ("logs", "rollouts", "configuration", "manifest")
+    paths = [
+        *(
+            "/",
+            "/jobs",
+            "/datasets",
+            f"/jobs/compare?ids={marked},{jobs[1].id}",
+            f"/models/{described['id']}",
+        ),
+        *(f"/jobs/{marked}", *(f"/jobs/{marked}?tab={tab}" for tab in tabs)),
+        *(f"/datasets/{marked_dataset['id']}?tab={tab}" for tab in ("sample", "statistics", "versions")),
+    ]
+    unguarded.set_content(MARKED_TEXT)
+    assert find_acting(unguarded), "markup that is taken for the page's own would not be seen"
+    found = {}
+    try:
+        for path in paths:
+            answer = unguarded.goto(f"{dashboard.url}{path}")
+            assert answer is not None
+            assert "script-src 'self';" in answer.headers["content-security-policy"]
+            expect(unguarded.get_by_role("main")).to_contain_text("onerror=")
+            for canvas in unguarded.locator("canvas").all()[:1]:
+                canvas.hover()
+            unguarded.wait_for_load_state("networkidle")
+            if acting := find_acting(unguarded):
+                found[path] = acting
+    finally:
+        call_api("DELETE", f"/models/{described['id']}")
+
+    assert found == {}

@@ -272,6 +272,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/datasets/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Samples
+         * @description Sample data: small tasks to try the platform with.
+         */
+        get: operations["list_samples_api_v1_datasets_samples_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/samples/{sample_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Sample
+         * @description Add a sample dataset, once; a worker reads its rows.
+         */
+        post: operations["add_sample_api_v1_datasets_samples__sample_name__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/datasets/{dataset_id}": {
         parameters: {
             query?: never;
@@ -2425,6 +2465,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/monitoring/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Latest results and active alarms
+         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
+         */
+        get: operations["read_activity_api_v1_monitoring_activity_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/monitoring/dashboard": {
         parameters: {
             query?: never;
@@ -3159,6 +3219,26 @@ export interface paths {
          * @description Rename a view, or replace what it shows.
          */
         patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
+        trace?: never;
+    };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search by name or id
+         * @description Jobs, datasets, models, evaluations, pipelines and everything else that has a name.
+         */
+        get: operations["search_api_v1_search_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/shared-conversations": {
@@ -4062,6 +4142,30 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * ActiveAlarm
+         * @description An alarm of a job that has not ended.
+         */
+        ActiveAlarm: {
+            alarm: components["schemas"]["AlarmRead"];
+            job: components["schemas"]["NamedReference"];
+        };
+        /**
+         * ActivityRead
+         * @description Latest results and what needs attention.
+         */
+        ActivityRead: {
+            /**
+             * Alarms
+             * @description Critical ones first, then the newest; at most 20.
+             */
+            alarms: components["schemas"]["ActiveAlarm"][];
+            /**
+             * Finished
+             * @description Succeeded and stopped trainings, the latest first.
+             */
+            finished: components["schemas"]["FinishedJob"][];
+        };
+        /**
          * AdapterEvent
          * @description The engine of an endpoint has loaded an adapter, or can't serve it.
          */
@@ -4448,6 +4552,20 @@ export interface components {
             value: number;
         };
         /**
+         * BlockingEndpoint
+         * @description An endpoint that holds slots for which a training job waits.
+         */
+        BlockingEndpoint: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** @description `stopping`; `preemptible`: it will be stopped to make room if that frees enough slots; `busy`: it is loading or in use, and will be stopped once it is idle; `kept`: it was started with `preemptible: false`; `off`: TRELLIS_ENDPOINT_PREEMPTION is off. */
+            outlook: components["schemas"]["Outlook"];
+            /** Slots */
+            slots: number;
+        };
+        /**
          * Bottleneck
          * @description What limits a run, and the figures that say so.
          */
@@ -4585,14 +4703,14 @@ export interface components {
             /** Name */
             name: string;
             /** Origin */
-            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"];
+            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"] | components["schemas"]["GeneratedOrigin"];
             /** Parameters */
             parameters: number;
             /** Publisher */
             publisher: string;
             /**
              * Size Bytes
-             * @description Of the download.
+             * @description Of the download; of a generated model, of its files.
              */
             size_bytes: number;
             /** Title */
@@ -6004,10 +6122,10 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
+            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation" | "sample";
             /**
              * Name
-             * @description File name, path, Hub id, URL, or the name of the source dataset.
+             * @description File name, path, Hub id, URL, name of the sample or of the source dataset.
              */
             name: string;
             /**
@@ -6731,6 +6849,13 @@ export interface components {
              * @description Start-up phase; null while queued.
              */
             phase: string | null;
+            /** @description The training job that it makes or made room for; null if it stopped for another reason. */
+            preempted_by: components["schemas"]["NamedReference"] | null;
+            /**
+             * Preemptible
+             * @description Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             */
+            preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
             /**
@@ -6758,9 +6883,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did.
+             * @description Why it stopped, if it did; `training`: to make room for `preempted_by`.
              */
-            stopped_by: ("idle" | "request") | null;
+            stopped_by: ("idle" | "request" | "training") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -6782,6 +6907,11 @@ export interface components {
              * @description Max prompt plus answer tokens; null: as many as fit.
              */
             max_model_len?: number | null;
+            /**
+             * Preemptible
+             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
+             */
+            preemptible?: boolean | null;
         };
         /**
          * EndpointState
@@ -7582,7 +7712,7 @@ export interface components {
          * @description Phase of a model download.
          * @enum {string}
          */
-        FetchStage: "downloading" | "converting" | "inspecting";
+        FetchStage: "downloading" | "converting" | "generating" | "inspecting";
         /**
          * FileDeleted
          * @description A deleted file.
@@ -7708,6 +7838,51 @@ export interface components {
             /** Validation File */
             validation_file?: string | null;
         };
+        /**
+         * FinishedJob
+         * @description A training that has ended, and the job that it is a copy of.
+         */
+        FinishedJob: {
+            /** @description With its headline metric in `metric`. */
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job that is no copy, or of a deleted one. */
+            parent: components["schemas"]["JobRead"] | null;
+        };
+        /**
+         * FoundItem
+         * @description Something with a name.
+         */
+        FoundItem: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Detail
+             * @description A job's or sweep's recipe, an evaluation's target, an environment's kind.
+             */
+            detail: string | null;
+            /**
+             * Id
+             * @description For a named model and an endpoint: the name that requests use.
+             */
+            id: string;
+            kind: components["schemas"]["FoundKind"];
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @description As in the lists of its kind; null where the kind has no states.
+             */
+            state: string | null;
+        };
+        /**
+         * FoundKind
+         * @description Kinds of things that can be found, in the order of the results.
+         * @enum {string}
+         */
+        FoundKind: "job" | "sweep" | "dataset" | "model" | "named_model" | "evaluation" | "report" | "endpoint" | "pipeline" | "job_pipeline" | "environment" | "workflow" | "reward_file";
         /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
@@ -7875,6 +8050,22 @@ export interface components {
              * @description Score of the promoted version.
              */
             value: number;
+        };
+        /**
+         * GeneratedOrigin
+         * @description Written on this machine, with random weights: nothing is downloaded.
+         */
+        GeneratedOrigin: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "generated";
+            /**
+             * Seed
+             * @description The same seed gives the same weights.
+             */
+            seed: number;
         };
         /**
          * GenerationCreate
@@ -8948,6 +9139,11 @@ export interface components {
              * @description Missing on this platform, so the template cannot be used.
              */
             missing_recipes?: string[];
+            /**
+             * Model
+             * @description Catalogue model that it was made for.
+             */
+            model?: string | null;
             /** Stages */
             stages: components["schemas"]["TemplateStage"][];
             title: components["schemas"]["Text"];
@@ -10798,6 +10994,12 @@ export interface components {
             time: string;
         };
         /**
+         * Outlook
+         * @description What becomes of an endpoint that holds slots which a training waits for.
+         * @enum {string}
+         */
+        Outlook: "stopping" | "preemptible" | "busy" | "kept" | "off";
+        /**
          * OverlapScorer
          * @description BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1.
          */
@@ -11423,6 +11625,16 @@ export interface components {
             rows_in: number;
             /** Rows Out */
             rows_out: number;
+            /**
+             * Rows Searched
+             * @default null
+             */
+            rows_searched: number | null;
+            /**
+             * Rows Touched
+             * @default null
+             */
+            rows_touched: number | null;
             /** Steps */
             steps: components["schemas"]["PreviewStep"][];
         };
@@ -11439,6 +11651,12 @@ export interface components {
             at_random: boolean;
             /** Dataset */
             dataset: string;
+            /**
+             * Find Changed
+             * @description Search for rows that a step changes or drops, within 20,000 rows and 3 s. Steps that compare rows or call models are not searched.
+             * @default false
+             */
+            find_changed: boolean;
             /**
              * Judges
              * @description Judges that may be asked; those that steps name are, in any case.
@@ -11936,6 +12154,11 @@ export interface components {
          * @description A queued job and its estimated start.
          */
         QueuedJob: {
+            /**
+             * Blocking Endpoints
+             * @description Endpoints whose slots it waits for; only of the first training job that doesn't fit.
+             */
+            blocking_endpoints: components["schemas"]["BlockingEndpoint"][];
             job: components["schemas"]["JobRead"];
             /** @description Null for a job without slots and for one that isn't a training. */
             start: components["schemas"]["StartForecast"] | null;
@@ -13355,6 +13578,30 @@ export interface components {
             worse: number;
         };
         /**
+         * SampleDataset
+         * @description A sample dataset.
+         */
+        SampleDataset: {
+            /**
+             * Dataset Id
+             * @description Its dataset on this platform; null until it is added.
+             */
+            dataset_id: string | null;
+            description: components["schemas"]["Text"];
+            format: components["schemas"]["DataFormat"];
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * SampleDatasetList
+         * @description All sample datasets.
+         */
+        SampleDatasetList: {
+            /** Items */
+            items: components["schemas"]["SampleDataset"][];
+        };
+        /**
          * SamplePage
          * @description Samples of a benchmark, in sampling order of the problems.
          */
@@ -13606,6 +13853,14 @@ export interface components {
              * @default 0
              */
             seed: number;
+        };
+        /**
+         * SearchResult
+         * @description Matches by kind; within a kind, names that start with the text first, then the newest.
+         */
+        SearchResult: {
+            /** Items */
+            items: components["schemas"]["FoundItem"][];
         };
         /**
          * SeedGroup
@@ -14727,7 +14982,17 @@ export interface components {
             preset?: string | null;
             /** Recipe */
             recipe?: string | null;
+            /**
+             * Sample
+             * @description Sample dataset with such rows.
+             */
+            sample?: string | null;
             title: components["schemas"]["Text"];
+            /**
+             * Validation Sample
+             * @description Sample dataset to validate on.
+             */
+            validation_sample?: string | null;
         };
         /**
          * Text
@@ -17389,6 +17654,147 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_samples_api_v1_datasets_samples_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleDatasetList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_sample_api_v1_datasets_samples__sample_name__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sample_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Already added; this is its dataset */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
             /** @description Successful Response */
             201: {
                 headers: {
@@ -25811,6 +26217,56 @@ export interface operations {
             };
         };
     };
+    read_activity_api_v1_monitoring_activity_get: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of finished jobs. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_dashboard_api_v1_monitoring_dashboard_get: {
         parameters: {
             query?: never;
@@ -28929,6 +29385,58 @@ export interface operations {
             };
             /** @description Not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    search_api_v1_search_get: {
+        parameters: {
+            query?: {
+                /** @description Words that must all be part of the name or the id; empty: the newest. */
+                text?: string;
+                /** @description Maximum matches of each kind. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -53,6 +53,14 @@ describe('the texts that a job’s page begins with', () => {
     expect([...files].some((file) => file.endsWith('CheckpointRow.vue'))).toBe(false) // loaded with all texts
   })
 
+  it('call a page as the page calls itself', () => {
+    const pages = { ...rest, dataPipelines: rest.pipelines, workflows: rest.jobPipelines, agentCode: rest.environments.workflows }
+    const titles = Object.entries(messages.layout.place).filter(([name]) => name in pages)
+
+    expect(titles.map(([name]) => [name, pages[name as keyof typeof pages].title])).toEqual(titles)
+    expect(titles.length).toBeGreaterThan(8)
+  })
+
   it('have no domain twice', () => {
     expect(Object.keys(messages).filter((domain) => domain in rest)).toEqual([])
   })

@@ -3,7 +3,7 @@ import type { IconName } from '@/ui/icons'
 
 export interface Place {
   path: string
-  /** Locale key. */
+  /** Locale key, among the texts of the layout where the page's own are loaded with the page. */
   title: string
 }
 
@@ -21,10 +21,10 @@ export const SECTIONS = [
   {
     name: 'build',
     areas: [
-      { path: '/datasets', title: 'datasets.title', icon: 'datasets', further: [] },
-      { path: '/pipelines', title: 'pipelines.title', short: 'layout.nav.pipelines', icon: 'pipelines', further: [] },
-      { path: '/environments', title: 'environments.title', short: 'environments.nav', icon: 'environments', further: [{ path: '/workflows', title: 'environments.workflows.title' }] },
-      { path: '/rewards', title: 'rewards.title', icon: 'rewards', further: [] },
+      { path: '/datasets', title: 'layout.place.datasets', icon: 'datasets', further: [] },
+      { path: '/pipelines', title: 'layout.place.dataPipelines', short: 'layout.nav.pipelines', icon: 'pipelines', further: [] },
+      { path: '/environments', title: 'layout.place.environments', short: 'layout.place.environmentsShort', icon: 'environments', further: [{ path: '/workflows', title: 'layout.place.agentCode' }] },
+      { path: '/rewards', title: 'layout.place.rewards', icon: 'rewards', further: [] },
     ],
   },
   {
@@ -34,7 +34,7 @@ export const SECTIONS = [
         path: '/jobs', title: 'jobs.title', icon: 'jobs', further: [
           { path: '/jobs/queue', title: 'jobs.queue.title' },
           { path: '/sweeps', title: 'sweeps.title' },
-          { path: '/job-pipelines', title: 'jobPipelines.title' },
+          { path: '/job-pipelines', title: 'layout.place.workflows' },
         ],
       },
     ],
@@ -45,13 +45,13 @@ export const SECTIONS = [
       {
         path: '/evaluations', title: 'evaluations.title', short: 'layout.nav.evaluations', icon: 'evaluations', further: [
           { path: '/evaluations/leaderboard', title: 'evaluations.nav.leaderboard' },
-          { path: '/reports', title: 'reports.title' },
+          { path: '/reports', title: 'layout.place.reports' },
         ],
       },
       {
-        path: '/models', title: 'models.title', icon: 'models', further: [
-          { path: '/registry', title: 'registry.title' },
-          { path: '/playground', title: 'playground.title' },
+        path: '/models', title: 'layout.place.models', icon: 'models', further: [
+          { path: '/registry', title: 'layout.place.registry' },
+          { path: '/playground', title: 'layout.place.playground' },
         ],
       },
     ],

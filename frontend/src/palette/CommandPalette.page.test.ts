@@ -79,7 +79,7 @@ describe('the command palette', () => {
     const job = document.getElementById('palette-job-job_aaaaaaaaaaaa')
     expect(job?.textContent).toContain('job')
     expect(job?.querySelector('[data-state=running]')).not.toBeNull()
-    await vi.waitFor(() => { expect(job?.textContent).toContain('GRPO') })
+    await vi.waitFor(() => { expect(job?.textContent?.toUpperCase()).toContain('GRPO') })
   })
 
   it('finds things by name, and opens one with the keyboard', async () => {

@@ -1806,6 +1806,35 @@ class RegexScorer(TypedDict):
     pattern: str
 
 
+class ReplayDifference(TypedDict):
+    """What is different from the run of the manifest."""
+
+    name: str
+    now: str | None
+    was: str | None
+    what: Literal[
+        "model",
+        "data",
+        "validation_data",
+        "parameter",
+        "setting",
+        "engine",
+        "package",
+        "code",
+        "hardware",
+        "start",
+    ]
+
+
+class ReplayPlan(TypedDict):
+    """What would be launched, and what differs from the run of the manifest."""
+
+    differences: list[ReplayDifference]
+    problems: list[Issue]
+    request: JobCreate | None
+    warnings: list[Issue]
+
+
 class ReportFile(TypedDict):
     """One file of a report."""
 

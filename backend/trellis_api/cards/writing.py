@@ -195,12 +195,11 @@ def _explain_reproduction(facts: CardFacts) -> Iterable[str]:
     yield "## How to reproduce it"
     yield (
         "The manifest of a job holds the whole configuration, the versions of all packages, the data by "
-        "version and hash, the seed and the hardware. On the same platform a copy of the job runs it again:"
+        "version and hash, the seed and the hardware. `trellis replay` runs it again, and says what differs "
+        "(`--dry-run` only says it). On another platform, give it the file of the manifest: models and data "
+        "are found by their hashes."
     )
-    lines = [
-        f'curl -X POST -H "Authorization: Bearer $TRELLIS_TOKEN" $TRELLIS_URL/api/v1/jobs/{each.job}/clone'
-        for each in reversed(facts.trainings)
-    ]
+    lines = [f"trellis replay {each.job}" for each in reversed(facts.trainings)]
     yield "```bash\n" + "\n".join(lines) + "\n```"
 
 

@@ -1556,6 +1556,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat a run from its manifest
+         * @description Queue the run again. If something is missing, 422 `cannot_replay` lists it in `details`.
+         */
+        post: operations["replay_job_api_v1_jobs_replay_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/replay/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan the repetition of a run
+         * @description Find model and data by ID or content hash, and list what differs. Launches nothing.
+         */
+        post: operations["preview_replay_api_v1_jobs_replay_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}": {
         parameters: {
             query?: never;
@@ -9645,6 +9685,19 @@ export interface components {
             until: string;
         };
         /**
+         * ManifestCheckout
+         * @description The code of the run.
+         */
+        ManifestCheckout: {
+            /** Commit */
+            commit?: string | null;
+            /**
+             * Is Dirty
+             * @default false
+             */
+            is_dirty: boolean;
+        };
+        /**
          * ManifestEvent
          * @description Everything needed to reproduce the run: resolved configuration, versions, hashes, command.
          */
@@ -9665,6 +9718,31 @@ export interface components {
             time: string;
         };
         /**
+         * ManifestHardware
+         * @description The machine of the run.
+         */
+        ManifestHardware: {
+            /** Gpus */
+            gpus?: string[];
+            /**
+             * Gpus Asked
+             * @default 1
+             */
+            gpus_asked: number;
+            /** Platform */
+            platform?: string | null;
+        };
+        /**
+         * ManifestModel
+         * @description The weights that the run started from.
+         */
+        ManifestModel: {
+            /** Model Id */
+            model_id: string;
+            /** Sha256 */
+            sha256?: string | null;
+        };
+        /**
          * ManifestRead
          * @description Everything needed to reproduce an attempt.
          */
@@ -9675,6 +9753,50 @@ export interface components {
             manifest: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ManifestRequest
+         * @description What of the request the resolved configuration doesn't tell.
+         */
+        ManifestRequest: {
+            /** Name */
+            name?: string | null;
+            /** Overrides */
+            overrides?: {
+                [key: string]: unknown;
+            };
+            /** Preset */
+            preset?: string | null;
+        };
+        /**
+         * ManifestRows
+         * @description Rows that the run read.
+         */
+        ManifestRows: {
+            /** Columns */
+            columns?: {
+                [key: string]: string;
+            };
+            /** Dataset Id */
+            dataset_id: string;
+            format?: components["schemas"]["DataFormat"] | null;
+            /** Sha256 */
+            sha256: string;
+            /** Split */
+            split?: string | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
+         * ManifestSeeds
+         * @description Seeds of the run.
+         */
+        ManifestSeeds: {
+            /**
+             * Run
+             * @default 1
+             */
+            run: number;
         };
         /**
          * ManifestWritten
@@ -11972,6 +12094,95 @@ export interface components {
              * @default 1
              */
             threshold: number;
+        };
+        /**
+         * ReplayCreate
+         * @description A run to repeat.
+         */
+        ReplayCreate: {
+            /** @description As in GET /jobs/{id}/manifest, or from another platform. */
+            manifest: components["schemas"]["ReplayManifest"];
+            /**
+             * Name
+             * @description Name of the new job; default: that of the run.
+             */
+            name?: string | null;
+        };
+        /**
+         * ReplayDifference
+         * @description What is different from the run of the manifest.
+         */
+        ReplayDifference: {
+            /** Name */
+            name: string;
+            /** Now */
+            now: string | null;
+            /** Was */
+            was: string | null;
+            /**
+             * What
+             * @enum {string}
+             */
+            what: "model" | "data" | "validation_data" | "parameter" | "setting" | "engine" | "package" | "code" | "hardware" | "start";
+        };
+        /**
+         * ReplayManifest
+         * @description The manifest of a training run.
+         */
+        ReplayManifest: {
+            /**
+             * Config
+             * @description Only compared.
+             */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** Engine */
+            engine?: string | null;
+            git?: components["schemas"]["ManifestCheckout"] | null;
+            hardware?: components["schemas"]["ManifestHardware"];
+            /** Job Id */
+            job_id?: string | null;
+            model: components["schemas"]["ManifestModel"];
+            /** Packages */
+            packages?: {
+                [key: string]: string;
+            };
+            /**
+             * Params
+             * @description Resolved parameters.
+             */
+            params: {
+                [key: string]: unknown;
+            };
+            /** Recipe */
+            recipe: string;
+            request?: components["schemas"]["ManifestRequest"] | null;
+            /** Resume From */
+            resume_from?: string | null;
+            seeds?: components["schemas"]["ManifestSeeds"];
+            train_data: components["schemas"]["ManifestRows"];
+            validation_data?: components["schemas"]["ManifestRows"] | null;
+        };
+        /**
+         * ReplayPlan
+         * @description What would be launched, and what differs from the run of the manifest.
+         */
+        ReplayPlan: {
+            /**
+             * Differences
+             * @description They don't keep the run from being repeated, but its results may differ.
+             */
+            differences: components["schemas"]["ReplayDifference"][];
+            /**
+             * Problems
+             * @description Why it can't be repeated; empty if it can.
+             */
+            problems: components["schemas"]["Issue"][];
+            /** @description The job; null if model or data are missing. */
+            request: components["schemas"]["JobCreate"] | null;
+            /** Warnings */
+            warnings: components["schemas"]["Issue"][];
         };
         /**
          * ReportCreate
@@ -22152,6 +22363,117 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobQueue"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    replay_job_api_v1_jobs_replay_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preview_replay_api_v1_jobs_replay_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayPlan"];
                 };
             };
             /** @description Not logged in */

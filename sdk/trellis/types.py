@@ -527,6 +527,7 @@ class DatasetRead(TypedDict):
     format_reason: str | None
     head: str | None
     id: str
+    licences: list[str]
     name: str
     row_count: int
     size_bytes: int

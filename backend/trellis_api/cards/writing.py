@@ -204,12 +204,17 @@ def _explain_reproduction(facts: CardFacts) -> Iterable[str]:
 
 
 def _explain_licences(facts: CardFacts) -> str:
-    names = dict.fromkeys(_plain(each.dataset_name) for each in facts.trainings if each.dataset_name)
-    data = f" ({', '.join(names)})" if names else ""
-    return (
-        f"- of the weights at the beginning: {facts.licence or _NOT_KNOWN}\n"
-        f"- of the data{data}: {_NOT_KNOWN} to the platform; see its source"
-    )
+    licences: dict[str, list[str]] = {}
+    for each in facts.trainings:
+        if each.dataset_name:
+            licences.setdefault(each.dataset_name, []).extend(each.dataset_licences)
+    lines = [f"- of the weights at the beginning: {facts.licence or _NOT_KNOWN}"]
+    for name, found in licences.items():
+        told = ", ".join(_plain(licence) for licence in dict.fromkeys(found))
+        lines.append(
+            f"- of the data, {_plain(name)}: {told or f'{_NOT_KNOWN} to the platform; see its source'}"
+        )
+    return "\n".join(lines)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

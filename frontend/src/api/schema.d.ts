@@ -5865,6 +5865,11 @@ export interface components {
         DatasetChange: {
             /** Description */
             description?: string | null;
+            /**
+             * Licences
+             * @description SPDX identifiers or names, e.g. apache-2.0; replaces all. Later imports add theirs.
+             */
+            licences?: string[] | null;
             /** Name */
             name?: string | null;
         };
@@ -5937,6 +5942,11 @@ export interface components {
             head: string | null;
             /** Id */
             id: string;
+            /**
+             * Licences
+             * @description Distinct licenses of the rows: from the cards of imported hub datasets and the datasets that the rows were made from, or as set by PATCH. Empty if unknown.
+             */
+            licences: string[];
             /** Name */
             name: string;
             /** Row Count */

@@ -45,6 +45,7 @@ from trellis_api.ingest.router import router as ingest_router
 from trellis_api.job_comparison.router import router as job_comparison_router
 from trellis_api.job_pipelines.router import router as job_pipelines_router
 from trellis_api.jobs.checkpoints_router import router as checkpoints_router
+from trellis_api.jobs.replay.router import router as replay_router
 from trellis_api.jobs.results_router import router as results_router
 from trellis_api.jobs.rollouts_router import router as rollouts_router
 from trellis_api.jobs.router import router as jobs_router
@@ -79,6 +80,7 @@ API_PREFIX = "/api/v1"
 #: Routers for logged-in users.
 ROUTERS: list[APIRouter] = [
     job_scripts_router,
+    replay_router,
     # Fixed paths under /jobs stand before the ones with an id.
     job_comparison_router,
     jobs_router,

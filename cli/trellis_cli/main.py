@@ -28,6 +28,7 @@ from trellis_cli import (
     quality,
     recipes,
     registry,
+    replay,
     reports,
     rewards,
     sweeps,
@@ -120,6 +121,7 @@ app.add_typer(
 )
 app.add_typer(tune.app, name="tune", help="Train agent workflows: async functions that return a reward.")
 chat.register(app)
+replay.register(app)
 platform_commands.register(app)
 login.register(app)
 quality.register(app)

@@ -17,7 +17,7 @@ ROOTS = (
     "ComparisonRead", "DataTaskRead", "DatasetRead", "DatasetRows", "DiffRead", "DryRunRead", "EndpointRead",
     "EnvironmentRead",
     "EvaluationEstimate", "EvaluationRead", "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview",
-    "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap",
+    "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap", "ReplayPlan",
     "MetricKey", "MetricsRead", "ModelRead", "NamedModelRead", "PipelineChecked", "PipelineRead",
     "PromotionRead", "QuarantineRead", "Recipe",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",

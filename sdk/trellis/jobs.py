@@ -21,6 +21,7 @@ from trellis.types import (
     MetricKey,
     MetricsRead,
     PromptMap,
+    ReplayPlan,
     RolloutRead,
     RolloutStep,
     RolloutSummary,
@@ -203,6 +204,16 @@ class Jobs(Resource[JobRead, JobRead]):
         """What an attempt ran with: versions, machine, configuration, data."""
         path = f"{self.path}/{job_id}/manifest"
         return cast(ManifestRead, self._api.request("GET", path, params=given(attempt=attempt)))
+
+    def plan_replay(self, manifest: Mapping[str, Any], *, name: str | None = None) -> ReplayPlan:
+        """What a run of this manifest would launch here, what differs, and what stands against it."""
+        body = {"manifest": dict(manifest), "name": name}
+        return cast(ReplayPlan, self._api.request("POST", f"{self.path}/replay/preview", json=body))
+
+    def replay(self, manifest: Mapping[str, Any], *, name: str | None = None) -> JobRead:
+        """Queue the run of a manifest again; ``ApiError`` (``cannot_replay``) where something is missing."""
+        body = {"manifest": dict(manifest), "name": name}
+        return cast(JobRead, self._api.request("POST", f"{self.path}/replay", json=body))
 
     def compare(self, job_ids: Sequence[str], *, keys: Sequence[str] | None = None) -> JobComparison:
         """Settings that differ, last and best of ``keys`` (default headline and validation), seed groups."""

@@ -549,6 +549,7 @@ class DatasetRead(TypedDict):
     format_reason: str | None
     head: str | None
     id: str
+    licences: list[str]
     name: str
     row_count: int
     size_bytes: int
@@ -1838,6 +1839,35 @@ class RegexScorer(TypedDict):
 
     kind: Literal["regex"]
     pattern: str
+
+
+class ReplayDifference(TypedDict):
+    """What is different from the run of the manifest."""
+
+    name: str
+    now: str | None
+    was: str | None
+    what: Literal[
+        "model",
+        "data",
+        "validation_data",
+        "parameter",
+        "setting",
+        "engine",
+        "package",
+        "code",
+        "hardware",
+        "start",
+    ]
+
+
+class ReplayPlan(TypedDict):
+    """What would be launched, and what differs from the run of the manifest."""
+
+    differences: list[ReplayDifference]
+    problems: list[Issue]
+    request: JobCreate | None
+    warnings: list[Issue]
 
 
 class ReportFile(TypedDict):

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0037_shared_conversations"
-down_revision = "0035_endpoint_loads"
+down_revision = "0036_preemption_and_licences"
 branch_labels = None
 depends_on = None
 

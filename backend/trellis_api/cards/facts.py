@@ -12,6 +12,7 @@ from sqlmodel import Session, col, or_, select
 from trellis_api.cards.licences import find_licence
 from trellis_api.cards.schemas import CardFacts, Figure, ScoreFacts, TrainingFacts
 from trellis_api.core.redaction import redact_tree
+from trellis_api.datasets.repository import find_dataset
 from trellis_api.evaluations.measured import map_datasets_of_scores
 from trellis_api.evaluations.models import EvaluationScore
 from trellis_api.evaluations.schemas import MeasuredDataset
@@ -79,6 +80,9 @@ def _describe(session: Session, training: Training) -> TrainingFacts:
         environment=training.environment_name,
         environment_sha256=training.environment_sha256,
     )
+    dataset = find_dataset(session, dataset_id=training.dataset_id or "")
+    if dataset is not None:
+        facts.dataset_licences = dataset.licences
     job = find_job(session, job_id=training.job_id or "")
     if job is not None:
         _add_run(session, facts, job)

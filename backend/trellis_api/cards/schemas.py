@@ -47,6 +47,8 @@ class TrainingFacts(BaseModel):
     dataset_version: str | None
     dataset_split: str | None
     dataset_sha256: str | None
+    #: Empty where none is known.
+    dataset_licences: list[str] = Field(default_factory=list)
     environment: str | None
     environment_sha256: str | None
     parameters: dict[str, Any] = Field(default_factory=dict)

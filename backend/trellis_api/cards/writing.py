@@ -195,22 +195,26 @@ def _explain_reproduction(facts: CardFacts) -> Iterable[str]:
     yield "## How to reproduce it"
     yield (
         "The manifest of a job holds the whole configuration, the versions of all packages, the data by "
-        "version and hash, the seed and the hardware. On the same platform a copy of the job runs it again:"
+        "version and hash, the seed and the hardware. `trellis replay` runs it again, and says what differs "
+        "(`--dry-run` only says it). On another platform, give it the file of the manifest: models and data "
+        "are found by their hashes."
     )
-    lines = [
-        f'curl -X POST -H "Authorization: Bearer $TRELLIS_TOKEN" $TRELLIS_URL/api/v1/jobs/{each.job}/clone'
-        for each in reversed(facts.trainings)
-    ]
+    lines = [f"trellis replay {each.job}" for each in reversed(facts.trainings)]
     yield "```bash\n" + "\n".join(lines) + "\n```"
 
 
 def _explain_licences(facts: CardFacts) -> str:
-    names = dict.fromkeys(_plain(each.dataset_name) for each in facts.trainings if each.dataset_name)
-    data = f" ({', '.join(names)})" if names else ""
-    return (
-        f"- of the weights at the beginning: {facts.licence or _NOT_KNOWN}\n"
-        f"- of the data{data}: {_NOT_KNOWN} to the platform; see its source"
-    )
+    licences: dict[str, list[str]] = {}
+    for each in facts.trainings:
+        if each.dataset_name:
+            licences.setdefault(each.dataset_name, []).extend(each.dataset_licences)
+    lines = [f"- of the weights at the beginning: {facts.licence or _NOT_KNOWN}"]
+    for name, found in licences.items():
+        told = ", ".join(_plain(licence) for licence in dict.fromkeys(found))
+        lines.append(
+            f"- of the data, {_plain(name)}: {told or f'{_NOT_KNOWN} to the platform; see its source'}"
+        )
+    return "\n".join(lines)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

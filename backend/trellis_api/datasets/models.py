@@ -25,6 +25,8 @@ class Dataset(SQLModel, table=True):
     state: str = Field(default=DatasetState.CREATING, max_length=16, index=True)
     #: The task that makes its first version.
     task_id: str | None = Field(default=None, max_length=32)
+    #: Distinct licences of its rows: of their sources, of what they were made from, or as a person set them.
+    licences: list[str] = Field(default_factory=list, sa_type=JsonColumn)
     #: Where the rows came from first: ``DatasetOrigin``.
     source: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     head: str | None = Field(default=None, max_length=64)

@@ -34,6 +34,11 @@ class ColumnRead(BaseModel):
     type: str = Field(description="text, integer, number, boolean, list<text>, object{role: text} ...")
 
 
+Licence = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=NO_NUL)
+]
+
+
 class DatasetWarning(BaseModel):
     """A warning that does not prevent training."""
 
@@ -87,6 +92,10 @@ class DatasetRead(BaseModel):
     task: DataTaskRead | None = Field(
         description="The task that creates its first version, until it is done."
     )
+    licences: list[str] = Field(
+        description="Distinct licenses of the rows: from the cards of imported hub datasets and the datasets "
+        "that the rows were made from, or as set by PATCH. Empty if unknown."
+    )
     source: DatasetOrigin
     head: str | None = Field(description="Version at the tip of main.")
     format: DataFormat | None
@@ -110,6 +119,11 @@ class DatasetChange(BaseModel):
 
     name: Name | None = None
     description: Description | None = None
+    licences: list[Licence] | None = Field(
+        default=None,
+        max_length=20,
+        description="SPDX identifiers or names, e.g. apache-2.0; replaces all. Later imports add theirs.",
+    )
 
 
 class ImportCreate(BaseModel):

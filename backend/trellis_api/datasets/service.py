@@ -97,6 +97,8 @@ def change(session: Session, *, dataset_id: str, request: DatasetChange) -> Data
         dataset.name = request.name
     if request.description is not None:
         dataset.description = request.description
+    if request.licences is not None:
+        dataset.licences = list(dict.fromkeys(request.licences))
     dataset.updated_at = utc_now()
     try:
         repository.add_dataset(session, dataset)

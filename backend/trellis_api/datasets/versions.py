@@ -26,6 +26,7 @@ from trellis_api.datasets.errors import (
     VersionAmbiguous,
     VersionNotFound,
 )
+from trellis_api.datasets.licences import pass_on
 from trellis_api.datasets.models import Dataset, DatasetRef, DatasetVersion
 from trellis_api.datasets.states import DatasetState
 from trellis_api.datasets.store import open_store
@@ -96,6 +97,7 @@ def publish(
     ref = ref or DatasetRef(dataset_id=dataset_id, name=branch, kind=BRANCH, version_id=row.id)
     ref.version_id, ref.moved_at = row.id, utc_now()
     version_repository.add(session, ref)
+    pass_on(session, dataset=dataset, version=version)
     if branch == MAIN:
         _summarize(dataset, row, tree, version.commit.provenance.notes)
         session.add(dataset)

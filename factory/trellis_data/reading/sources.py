@@ -5,8 +5,10 @@ of them however many there are.
 """
 
 import os
+import re
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,6 +22,10 @@ class SourceFile:
 
     name: str
     size_bytes: int | None
+
+
+#: A licence as hubs name it.
+_LICENCE = re.compile(r"[A-Za-z0-9][\w.+-]{0,79}")
 
 
 class SourceUnavailable(Exception):
@@ -36,6 +42,8 @@ class Source(ABC):
 
     #: What the source calls the exact state that is read.
     revision: str | None = None
+    #: What its card says of its licences, once the files are listed.
+    licences: Sequence[str] = ()
 
     @abstractmethod
     def describe(self) -> str:
@@ -118,6 +126,7 @@ class HubSource(Source):
         if not found.sha:
             raise SourceUnavailable("hub_no_commit", f"The hub names no commit for '{self.describe()}'.")
         self.revision = found.sha
+        self.licences = _find_licences(found.card_data, found.tags or [])
         names = [(file.rfilename, file.size) for file in found.siblings or []]
         return [
             SourceFile(name, size)
@@ -138,6 +147,21 @@ class HubSource(Source):
                 local_dir=work / "hub",
             )
         return Path(path)
+
+
+def _find_licences(card: Any, tags: Sequence[str]) -> list[str]:
+    """What a dataset's card says of its licence, by the hub's name; ``license_name`` for one of its own.
+
+    https://huggingface.co/docs/hub/datasets-cards
+    """
+    said = card or {}  # the hub client's own kind of mapping
+    stated = said.get("license")
+    found = stated if isinstance(stated, list) else [stated]
+    if not any(found):
+        found = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
+    own = said.get("license_name")
+    named = [own if each == "other" and own else each for each in found]
+    return [each for each in dict.fromkeys(named) if isinstance(each, str) and _LICENCE.fullmatch(each)]
 
 
 class _HubErrors:

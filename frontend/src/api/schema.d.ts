@@ -272,46 +272,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/datasets/samples": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Samples
-         * @description Sample data: small tasks to try the platform with.
-         */
-        get: operations["list_samples_api_v1_datasets_samples_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/datasets/samples/{sample_name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Add Sample
-         * @description Add a sample dataset, once; a worker reads its rows.
-         */
-        post: operations["add_sample_api_v1_datasets_samples__sample_name__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/datasets/{dataset_id}": {
         parameters: {
             query?: never;
@@ -1514,26 +1474,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/compare/seeds": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Compare groups of seeds
-         * @description Jobs that differ only in the seed are one group; each is tested against the baseline's group.
-         */
-        get: operations["compare_seeds_api_v1_jobs_compare_seeds_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/jobs/fields": {
         parameters: {
             query?: never;
@@ -1610,6 +1550,46 @@ export interface paths {
         get: operations["read_queue_api_v1_jobs_queue_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat a run from its manifest
+         * @description Queue the run again. If something is missing, 422 `cannot_replay` lists it in `details`.
+         */
+        post: operations["replay_job_api_v1_jobs_replay_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/replay/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan the repetition of a run
+         * @description Find model and data by ID or content hash, and list what differs. Launches nothing.
+         */
+        post: operations["preview_replay_api_v1_jobs_replay_preview_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2465,26 +2445,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/monitoring/activity": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Latest results and active alarms
-         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
-         */
-        get: operations["read_activity_api_v1_monitoring_activity_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/monitoring/dashboard": {
         parameters: {
             query?: never;
@@ -3219,70 +3179,6 @@ export interface paths {
          * @description Rename a view, or replace what it shows.
          */
         patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
-        trace?: never;
-    };
-    "/api/v1/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Search by name or id
-         * @description Jobs, datasets, models, evaluations, pipelines and everything else that has a name.
-         */
-        get: operations["search_api_v1_search_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/shared-conversations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Share a conversation
-         * @description Keep a conversation of up to 256 KiB for 90 days. Any signed-in user with its ID can read it.
-         */
-        post: operations["share_conversation_api_v1_shared_conversations_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/shared-conversations/{shared_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get a shared conversation
-         * @description Get the conversation with models, settings, prompts and responses.
-         */
-        get: operations["read_shared_conversation_api_v1_shared_conversations__shared_id__get"];
-        put?: never;
-        post?: never;
-        /**
-         * Delete a shared conversation
-         * @description Delete a conversation that you shared; its link stops working.
-         */
-        delete: operations["delete_shared_conversation_api_v1_shared_conversations__shared_id__delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
         trace?: never;
     };
     "/api/v1/sweeps": {
@@ -4117,54 +4013,10 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/tokenize": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Render and tokenize a chat
-         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
-         */
-        post: operations["render_prompt_v1_tokenize_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * ActiveAlarm
-         * @description An alarm of a job that has not ended.
-         */
-        ActiveAlarm: {
-            alarm: components["schemas"]["AlarmRead"];
-            job: components["schemas"]["NamedReference"];
-        };
-        /**
-         * ActivityRead
-         * @description Latest results and what needs attention.
-         */
-        ActivityRead: {
-            /**
-             * Alarms
-             * @description Critical ones first, then the newest; at most 20.
-             */
-            alarms: components["schemas"]["ActiveAlarm"][];
-            /**
-             * Finished
-             * @description Succeeded and stopped trainings, the latest first.
-             */
-            finished: components["schemas"]["FinishedJob"][];
-        };
         /**
          * AdapterEvent
          * @description The engine of an endpoint has loaded an adapter, or can't serve it.
@@ -4540,18 +4392,6 @@ export interface components {
             step: number | null;
         };
         /**
-         * BestRun
-         * @description The job with the best value of the metric.
-         */
-        BestRun: {
-            /** Job Id */
-            job_id: string;
-            /** Step */
-            step: number | null;
-            /** Value */
-            value: number;
-        };
-        /**
          * BlockingEndpoint
          * @description An endpoint that holds slots for which a training job waits.
          */
@@ -4703,14 +4543,14 @@ export interface components {
             /** Name */
             name: string;
             /** Origin */
-            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"] | components["schemas"]["GeneratedOrigin"];
+            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"];
             /** Parameters */
             parameters: number;
             /** Publisher */
             publisher: string;
             /**
              * Size Bytes
-             * @description Of the download; of a generated model, of its files.
+             * @description Of the download.
              */
             size_bytes: number;
             /** Title */
@@ -4734,11 +4574,7 @@ export interface components {
          * @description ``POST /v1/chat/completions``.
          */
         ChatRequest: {
-            /** Add Generation Prompt */
-            add_generation_prompt?: boolean | null;
             chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
-            /** Continue Final Message */
-            continue_final_message?: boolean | null;
             /** Frequency Penalty */
             frequency_penalty?: number | null;
             /** Ignore Eos */
@@ -5370,53 +5206,6 @@ export interface components {
             total: number;
         };
         /**
-         * ComparedSeeds
-         * @description Groups of seeds compared on one metric.
-         */
-        ComparedSeeds: {
-            /**
-             * Baseline
-             * @description Index of the group with the baseline.
-             */
-            baseline: number;
-            best: components["schemas"]["BestRun"] | null;
-            /**
-             * Differences
-             * @description Of groups with a value, without the baseline's.
-             */
-            differences: components["schemas"]["GroupDifference"][];
-            /** Groups */
-            groups: components["schemas"]["SeedGroup"][];
-            /**
-             * Method
-             * @default welch_t
-             * @constant
-             */
-            method: "welch_t";
-            /**
-             * Metric
-             * @description Null where no two groups share a metric.
-             */
-            metric: string | null;
-            /**
-             * Mode
-             * @enum {string}
-             */
-            mode: "max" | "min";
-            /**
-             * Take
-             * @enum {string}
-             */
-            take: "last" | "best";
-            /**
-             * Values
-             * @description By job: the metric of each that reported it.
-             */
-            values: {
-                [key: string]: number;
-            };
-        };
-        /**
          * ComparedTable
          * @description One benchmark of several evaluations.
          */
@@ -5614,35 +5403,6 @@ export interface components {
              * @enum {string}
              */
             kind: "contains";
-        };
-        /**
-         * ContextMessage
-         * @description A turn before the first prompt.
-         */
-        ContextMessage: {
-            /** Content */
-            content: string;
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "system" | "user" | "assistant";
-        };
-        /**
-         * Conversation
-         * @description Everything that the playground needs to show a conversation again.
-         */
-        Conversation: {
-            /** Columns */
-            columns: components["schemas"]["SharedColumn"][];
-            /**
-             * Context
-             * @default []
-             */
-            context: components["schemas"]["ContextMessage"][];
-            /** Prompts */
-            prompts: string[];
-            settings: components["schemas"]["PlaygroundSettings"];
         };
         /**
          * ConversationRow
@@ -6105,6 +5865,11 @@ export interface components {
         DatasetChange: {
             /** Description */
             description?: string | null;
+            /**
+             * Licences
+             * @description SPDX identifiers or names, e.g. apache-2.0; replaces all. Later imports add theirs.
+             */
+            licences?: string[] | null;
             /** Name */
             name?: string | null;
         };
@@ -6122,10 +5887,10 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation" | "sample";
+            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
             /**
              * Name
-             * @description File name, path, Hub id, URL, name of the sample or of the source dataset.
+             * @description File name, path, Hub id, URL, or the name of the source dataset.
              */
             name: string;
             /**
@@ -6177,6 +5942,11 @@ export interface components {
             head: string | null;
             /** Id */
             id: string;
+            /**
+             * Licences
+             * @description Distinct licenses of the rows: from the cards of imported hub datasets and the datasets that the rows were made from, or as set by PATCH. Empty if unknown.
+             */
+            licences: string[];
             /** Name */
             name: string;
             /** Row Count */
@@ -7712,7 +7482,7 @@ export interface components {
          * @description Phase of a model download.
          * @enum {string}
          */
-        FetchStage: "downloading" | "converting" | "generating" | "inspecting";
+        FetchStage: "downloading" | "converting" | "inspecting";
         /**
          * FileDeleted
          * @description A deleted file.
@@ -7838,51 +7608,6 @@ export interface components {
             /** Validation File */
             validation_file?: string | null;
         };
-        /**
-         * FinishedJob
-         * @description A training that has ended, and the job that it is a copy of.
-         */
-        FinishedJob: {
-            /** @description With its headline metric in `metric`. */
-            job: components["schemas"]["JobRead"];
-            /** @description Null for a job that is no copy, or of a deleted one. */
-            parent: components["schemas"]["JobRead"] | null;
-        };
-        /**
-         * FoundItem
-         * @description Something with a name.
-         */
-        FoundItem: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Detail
-             * @description A job's or sweep's recipe, an evaluation's target, an environment's kind.
-             */
-            detail: string | null;
-            /**
-             * Id
-             * @description For a named model and an endpoint: the name that requests use.
-             */
-            id: string;
-            kind: components["schemas"]["FoundKind"];
-            /** Name */
-            name: string;
-            /**
-             * State
-             * @description As in the lists of its kind; null where the kind has no states.
-             */
-            state: string | null;
-        };
-        /**
-         * FoundKind
-         * @description Kinds of things that can be found, in the order of the results.
-         * @enum {string}
-         */
-        FoundKind: "job" | "sweep" | "dataset" | "model" | "named_model" | "evaluation" | "report" | "endpoint" | "pipeline" | "job_pipeline" | "environment" | "workflow" | "reward_file";
         /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
@@ -8050,22 +7775,6 @@ export interface components {
              * @description Score of the promoted version.
              */
             value: number;
-        };
-        /**
-         * GeneratedOrigin
-         * @description Written on this machine, with random weights: nothing is downloaded.
-         */
-        GeneratedOrigin: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "generated";
-            /**
-             * Seed
-             * @description The same seed gives the same weights.
-             */
-            seed: number;
         };
         /**
          * GenerationCreate
@@ -8254,45 +7963,6 @@ export interface components {
             temperature_celsius: number | null;
             /** Utilization Percent */
             utilization_percent: number | null;
-        };
-        /**
-         * GroupDifference
-         * @description A group compared with the baseline's.
-         */
-        GroupDifference: {
-            /**
-             * Difference
-             * @description Mean of the group minus mean of the baseline's.
-             */
-            difference: number;
-            /**
-             * Group
-             * @description Its index in `groups`.
-             */
-            group: number;
-            /** High */
-            high: number | null;
-            /**
-             * Low
-             * @description 95 % interval of the difference (Welch's t).
-             */
-            low: number | null;
-            /**
-             * P Adjusted
-             * @description By Holm's method, over all groups with a test.
-             */
-            p_adjusted: number | null;
-            /**
-             * P Value
-             * @description Of Welch's t-test, two-sided.
-             */
-            p_value: number | null;
-            /**
-             * Verdict
-             * @description Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
-             * @enum {string}
-             */
-            verdict: "better" | "worse" | "unclear" | "too_few_seeds" | "no_spread";
         };
         /**
          * GroupScore
@@ -9139,11 +8809,6 @@ export interface components {
              * @description Missing on this platform, so the template cannot be used.
              */
             missing_recipes?: string[];
-            /**
-             * Model
-             * @description Catalogue model that it was made for.
-             */
-            model?: string | null;
             /** Stages */
             stages: components["schemas"]["TemplateStage"][];
             title: components["schemas"]["Text"];
@@ -9395,7 +9060,7 @@ export interface components {
             resume_step: number | null;
             /**
              * Resumes
-             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job or comparing jobs).
+             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job).
              */
             resumes: components["schemas"]["Resume"][];
             /** Seed */
@@ -10030,6 +9695,19 @@ export interface components {
             until: string;
         };
         /**
+         * ManifestCheckout
+         * @description The code of the run.
+         */
+        ManifestCheckout: {
+            /** Commit */
+            commit?: string | null;
+            /**
+             * Is Dirty
+             * @default false
+             */
+            is_dirty: boolean;
+        };
+        /**
          * ManifestEvent
          * @description Everything needed to reproduce the run: resolved configuration, versions, hashes, command.
          */
@@ -10050,6 +9728,31 @@ export interface components {
             time: string;
         };
         /**
+         * ManifestHardware
+         * @description The machine of the run.
+         */
+        ManifestHardware: {
+            /** Gpus */
+            gpus?: string[];
+            /**
+             * Gpus Asked
+             * @default 1
+             */
+            gpus_asked: number;
+            /** Platform */
+            platform?: string | null;
+        };
+        /**
+         * ManifestModel
+         * @description The weights that the run started from.
+         */
+        ManifestModel: {
+            /** Model Id */
+            model_id: string;
+            /** Sha256 */
+            sha256?: string | null;
+        };
+        /**
          * ManifestRead
          * @description Everything needed to reproduce an attempt.
          */
@@ -10060,6 +9763,50 @@ export interface components {
             manifest: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ManifestRequest
+         * @description What of the request the resolved configuration doesn't tell.
+         */
+        ManifestRequest: {
+            /** Name */
+            name?: string | null;
+            /** Overrides */
+            overrides?: {
+                [key: string]: unknown;
+            };
+            /** Preset */
+            preset?: string | null;
+        };
+        /**
+         * ManifestRows
+         * @description Rows that the run read.
+         */
+        ManifestRows: {
+            /** Columns */
+            columns?: {
+                [key: string]: string;
+            };
+            /** Dataset Id */
+            dataset_id: string;
+            format?: components["schemas"]["DataFormat"] | null;
+            /** Sha256 */
+            sha256: string;
+            /** Split */
+            split?: string | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
+         * ManifestSeeds
+         * @description Seeds of the run.
+         */
+        ManifestSeeds: {
+            /**
+             * Run
+             * @default 1
+             */
+            run: number;
         };
         /**
          * ManifestWritten
@@ -11558,43 +11305,6 @@ export interface components {
             pipeline: components["schemas"]["Pipeline"];
         };
         /**
-         * PlaygroundSettings
-         * @description What all columns are asked with.
-         */
-        PlaygroundSettings: {
-            /**
-             * Format
-             * @default text
-             * @enum {string}
-             */
-            format: "text" | "json" | "schema";
-            /** Max Tokens */
-            max_tokens: number;
-            /**
-             * Response Schema
-             * @description JSON schema of responses, as typed.
-             * @default
-             */
-            response_schema: string;
-            /** Seed */
-            seed?: number | null;
-            /**
-             * System
-             * @default
-             */
-            system: string;
-            /** Temperature */
-            temperature: number;
-            /**
-             * Tools
-             * @description JSON list of tools, as typed.
-             * @default
-             */
-            tools: string;
-            /** Top P */
-            top_p: number;
-        };
-        /**
          * Preset
          * @description Parameter values and engine overrides that suit one size of machine.
          */
@@ -11625,16 +11335,6 @@ export interface components {
             rows_in: number;
             /** Rows Out */
             rows_out: number;
-            /**
-             * Rows Searched
-             * @default null
-             */
-            rows_searched: number | null;
-            /**
-             * Rows Touched
-             * @default null
-             */
-            rows_touched: number | null;
             /** Steps */
             steps: components["schemas"]["PreviewStep"][];
         };
@@ -11651,12 +11351,6 @@ export interface components {
             at_random: boolean;
             /** Dataset */
             dataset: string;
-            /**
-             * Find Changed
-             * @description Search for rows that a step changes or drops, within 20,000 rows and 3 s. Steps that compare rows or call models are not searched.
-             * @default false
-             */
-            find_changed: boolean;
             /**
              * Judges
              * @description Judges that may be asked; those that steps name are, in any case.
@@ -11981,19 +11675,6 @@ export interface components {
             content: string;
             /** Role */
             role: string;
-        };
-        /**
-         * PromptPiece
-         * @description A piece of a rendered prompt.
-         */
-        PromptPiece: {
-            /**
-             * Is Special
-             * @description One of the tokens added to the vocabulary, e.g. `<|im_start|>`.
-             */
-            is_special: boolean;
-            /** Text */
-            text: string;
         };
         /**
          * PromptResponses
@@ -12425,44 +12106,93 @@ export interface components {
             threshold: number;
         };
         /**
-         * RenderRequest
-         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         * ReplayCreate
+         * @description A run to repeat.
          */
-        RenderRequest: {
-            /** Add Generation Prompt */
-            add_generation_prompt?: boolean | null;
-            chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
-            /** Continue Final Message */
-            continue_final_message?: boolean | null;
-            /** Messages */
-            messages: components["schemas"]["Message"][];
-            /** Model */
-            model: string;
-            /** Tools */
-            tools?: components["schemas"]["Tool"][] | null;
+        ReplayCreate: {
+            /** @description As in GET /jobs/{id}/manifest, or from another platform. */
+            manifest: components["schemas"]["ReplayManifest"];
+            /**
+             * Name
+             * @description Name of the new job; default: that of the run.
+             */
+            name?: string | null;
         };
         /**
-         * RenderedPrompt
-         * @description The prompt that a model gets for a chat request.
+         * ReplayDifference
+         * @description What is different from the run of the manifest.
          */
-        RenderedPrompt: {
+        ReplayDifference: {
+            /** Name */
+            name: string;
+            /** Now */
+            now: string | null;
+            /** Was */
+            was: string | null;
             /**
-             * Count
-             * @description Number of tokens.
+             * What
+             * @enum {string}
              */
-            count: number;
+            what: "model" | "data" | "validation_data" | "parameter" | "setting" | "engine" | "package" | "code" | "hardware" | "start";
+        };
+        /**
+         * ReplayManifest
+         * @description The manifest of a training run.
+         */
+        ReplayManifest: {
             /**
-             * Max Model Len
-             * @description Context length of the endpoint: prompt and response together.
+             * Config
+             * @description Only compared.
              */
-            max_model_len: number;
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** Engine */
+            engine?: string | null;
+            git?: components["schemas"]["ManifestCheckout"] | null;
+            hardware?: components["schemas"]["ManifestHardware"];
+            /** Job Id */
+            job_id?: string | null;
+            model: components["schemas"]["ManifestModel"];
+            /** Packages */
+            packages?: {
+                [key: string]: string;
+            };
             /**
-             * Pieces
-             * @description The rendered text, cut at special tokens.
+             * Params
+             * @description Resolved parameters.
              */
-            pieces: components["schemas"]["PromptPiece"][];
-            /** Tokens */
-            tokens: number[];
+            params: {
+                [key: string]: unknown;
+            };
+            /** Recipe */
+            recipe: string;
+            request?: components["schemas"]["ManifestRequest"] | null;
+            /** Resume From */
+            resume_from?: string | null;
+            seeds?: components["schemas"]["ManifestSeeds"];
+            train_data: components["schemas"]["ManifestRows"];
+            validation_data?: components["schemas"]["ManifestRows"] | null;
+        };
+        /**
+         * ReplayPlan
+         * @description What would be launched, and what differs from the run of the manifest.
+         */
+        ReplayPlan: {
+            /**
+             * Differences
+             * @description They don't keep the run from being repeated, but its results may differ.
+             */
+            differences: components["schemas"]["ReplayDifference"][];
+            /**
+             * Problems
+             * @description Why it can't be repeated; empty if it can.
+             */
+            problems: components["schemas"]["Issue"][];
+            /** @description The job; null if model or data are missing. */
+            request: components["schemas"]["JobCreate"] | null;
+            /** Warnings */
+            warnings: components["schemas"]["Issue"][];
         };
         /**
          * ReportCreate
@@ -13578,30 +13308,6 @@ export interface components {
             worse: number;
         };
         /**
-         * SampleDataset
-         * @description A sample dataset.
-         */
-        SampleDataset: {
-            /**
-             * Dataset Id
-             * @description Its dataset on this platform; null until it is added.
-             */
-            dataset_id: string | null;
-            description: components["schemas"]["Text"];
-            format: components["schemas"]["DataFormat"];
-            /** Name */
-            name: string;
-            title: components["schemas"]["Text"];
-        };
-        /**
-         * SampleDatasetList
-         * @description All sample datasets.
-         */
-        SampleDatasetList: {
-            /** Items */
-            items: components["schemas"]["SampleDataset"][];
-        };
-        /**
          * SamplePage
          * @description Samples of a benchmark, in sampling order of the problems.
          */
@@ -13855,58 +13561,6 @@ export interface components {
             seed: number;
         };
         /**
-         * SearchResult
-         * @description Matches by kind; within a kind, names that start with the text first, then the newest.
-         */
-        SearchResult: {
-            /** Items */
-            items: components["schemas"]["FoundItem"][];
-        };
-        /**
-         * SeedGroup
-         * @description Jobs that differ only in the seed, or one trial of a sweep.
-         */
-        SeedGroup: {
-            /**
-             * Deviation
-             * @description Sample standard deviation over seeds; null for one seed.
-             */
-            deviation: number | null;
-            /** Job Ids */
-            job_ids: string[];
-            /**
-             * Left Out
-             * @description Jobs without a value; where some have succeeded, also those that have not.
-             */
-            left_out: string[];
-            /** Mean */
-            mean: number | null;
-            /**
-             * Name
-             * @description The sweep's name of the trial, else the name of its first job.
-             */
-            name: string;
-            /**
-             * Seed Count
-             * @description Seeds with a value; jobs with the same seed are averaged first.
-             */
-            seed_count: number;
-            /** Values */
-            values: components["schemas"]["SeedValue"][];
-        };
-        /**
-         * SeedValue
-         * @description The metric in one job.
-         */
-        SeedValue: {
-            /** Job Id */
-            job_id: string;
-            /** Seed */
-            seed: number;
-            /** Value */
-            value: number;
-        };
-        /**
          * SelfInstruct
          * @description New instructions in the style of the seed rows, each with an answer.
          */
@@ -14038,80 +13692,6 @@ export interface components {
             waiting: number;
             /** Window S */
             window_s: number;
-        };
-        /**
-         * SharedAnswer
-         * @description A response of a column.
-         */
-        SharedAnswer: {
-            /**
-             * Calls
-             * @default []
-             */
-            calls: components["schemas"]["SharedCall"][];
-            /**
-             * Is Edited
-             * @default false
-             */
-            is_edited: boolean;
-            /** Text */
-            text: string;
-        };
-        /**
-         * SharedCall
-         * @description A tool call of a response.
-         */
-        SharedCall: {
-            /** Arguments */
-            arguments: string;
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /**
-             * Result
-             * @description Null until there is one.
-             */
-            result?: string | null;
-        };
-        /**
-         * SharedColumn
-         * @description A model with its responses: for each prompt one, and one more after each round of tool calls.
-         */
-        SharedColumn: {
-            /** Model */
-            model: string;
-            /**
-             * Turns
-             * @default []
-             */
-            turns: components["schemas"]["SharedAnswer"][][];
-        };
-        /**
-         * SharedConversationRead
-         * @description A shared conversation.
-         */
-        SharedConversationRead: {
-            /**
-             * Can Delete
-             * @description Only whoever shared it can delete it.
-             */
-            can_delete: boolean;
-            content: components["schemas"]["Conversation"];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Created By */
-            created_by: string;
-            /**
-             * Expires At
-             * Format: date-time
-             */
-            expires_at: string;
-            /** Id */
-            id: string;
         };
         /**
          * SharingRefusal
@@ -14982,17 +14562,7 @@ export interface components {
             preset?: string | null;
             /** Recipe */
             recipe?: string | null;
-            /**
-             * Sample
-             * @description Sample dataset with such rows.
-             */
-            sample?: string | null;
             title: components["schemas"]["Text"];
-            /**
-             * Validation Sample
-             * @description Sample dataset to validate on.
-             */
-            validation_sample?: string | null;
         };
         /**
          * Text
@@ -17654,147 +17224,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DatasetRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    list_samples_api_v1_datasets_samples_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SampleDatasetList"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    add_sample_api_v1_datasets_samples__sample_name__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                sample_name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Already added; this is its dataset */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DatasetRead"];
-                };
-            };
             /** @description Successful Response */
             201: {
                 headers: {
@@ -22768,71 +22197,6 @@ export interface operations {
             };
         };
     };
-    compare_seeds_api_v1_jobs_compare_seeds_get: {
-        parameters: {
-            query: {
-                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
-                ids: string[];
-                /** @description Default the first job. */
-                baseline?: string | null;
-                /** @description Default the first shared validation or headline metric. */
-                metric?: string | null;
-                /** @description Default best for validation metrics, else last. */
-                take?: ("last" | "best") | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ComparedSeeds"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     list_job_fields_api_v1_jobs_fields_get: {
         parameters: {
             query?: never;
@@ -23009,6 +22373,117 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobQueue"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    replay_job_api_v1_jobs_replay_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preview_replay_api_v1_jobs_replay_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayPlan"];
                 };
             };
             /** @description Not logged in */
@@ -26217,56 +25692,6 @@ export interface operations {
             };
         };
     };
-    read_activity_api_v1_monitoring_activity_get: {
-        parameters: {
-            query?: {
-                /** @description Maximum number of finished jobs. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ActivityRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     read_dashboard_api_v1_monitoring_dashboard_get: {
         parameters: {
             query?: never;
@@ -29355,261 +28780,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SavedViewRead"];
                 };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    search_api_v1_search_get: {
-        parameters: {
-            query?: {
-                /** @description Words that must all be part of the name or the id; empty: the newest. */
-                text?: string;
-                /** @description Maximum matches of each kind. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SearchResult"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    share_conversation_api_v1_shared_conversations_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Conversation"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SharedConversationRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    read_shared_conversation_api_v1_shared_conversations__shared_id__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description ID of the shared conversation. */
-                shared_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SharedConversationRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    delete_shared_conversation_api_v1_shared_conversations__shared_id__delete: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description ID of the shared conversation. */
-                shared_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description Not logged in */
             401: {
@@ -33570,93 +32740,6 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
-                };
-            };
-            /** @description The request has something that is not supported, or is malformed */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenAiErrorBody"];
-                };
-            };
-            /** @description The token is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenAiErrorBody"];
-                };
-            };
-            /** @description No such model */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenAiErrorBody"];
-                };
-            };
-            /** @description The model cannot be served */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenAiErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too many requests at once */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenAiErrorBody"];
-                };
-            };
-            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenAiErrorBody"];
-                };
-            };
-        };
-    };
-    render_prompt_v1_tokenize_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RenderRequest"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RenderedPrompt"];
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

@@ -16,6 +16,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   body_too_slow: '请求内容没有按时到达，请重新发送。',
   branch_is_tag: '这是一个标签，不能向它写入数据；请选择分支。',
   branch_moved: '该分支在此期间有了新版本，请重新载入后再试。',
+  cannot_replay: '无法重现该运行：缺少所需的模型、数据或方案，详见各项说明。',
   cannot_move_before: '不能移到该任务之前：它可能已不在队列中；评测总是排在其他任务之后。',
   card_outdated: '模型卡中的数字与平台记录不再一致，请重新生成。',
   card_unreadable: '这段文字不是本平台生成的模型卡。',

@@ -178,6 +178,14 @@ def test_a_card_that_is_right_passes_with_what_people_wrote_around_it(
     assert answer.json()["statements"] > 20
 
 
+def test_the_licences_of_the_data_are_named(client: TestClient, trained: Model, dataset: Dataset) -> None:
+    assert f"of the data, {dataset.name}: not known to the platform" in read(client, trained)
+
+    client.patch(f"/api/v1/datasets/{dataset.id}", json={"licences": ["mit", "cc | by"]})
+
+    assert f"of the data, {dataset.name}: mit, cc \\| by" in read(client, trained)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [

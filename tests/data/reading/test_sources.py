@@ -68,6 +68,8 @@ class StandInHub:
         hub = self
         self.files = files
         self.is_gated = False
+        #: More of what the hub tells of the dataset.
+        self.facts: dict[str, Any] = {}
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -93,6 +95,7 @@ class StandInHub:
                 return self.send(request, 404, b"", {"X-Error-Code": "RevisionNotFound"})
             siblings = [{"rfilename": name, "size": len(data)} for name, data in self.files.items()]
             info = {"id": "team/rows", "sha": COMMIT, "siblings": siblings, "private": False, "tags": []}
+            info |= self.facts
             return self.send(request, 200, json.dumps(info).encode(), {"Content-Type": "application/json"})
         data = self.files[path.removeprefix(f"/datasets/team/rows/resolve/{COMMIT}/")]
         return self.send(request, 200, data, {"ETag": f'"{hash(data)}"', "X-Repo-Commit": COMMIT})
@@ -117,6 +120,29 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInHub]:
     yield hub
     hub.server.shutdown()
     hub.server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("facts", "licences"),
+    [
+        ({}, []),
+        ({"cardData": {"license": "cc-by-4.0"}}, ["cc-by-4.0"]),
+        ({"cardData": {"license": ["mit", "apache-2.0", "mit"]}}, ["mit", "apache-2.0"]),
+        ({"cardData": {"license": "other", "license_name": "llama3"}}, ["llama3"]),
+        ({"cardData": {"license": "other"}}, ["other"]),
+        ({"tags": ["license:odc-by", "language:en"]}, ["odc-by"]),
+        ({"cardData": {"license": "<b>free</b>"}}, []),
+    ],
+)
+def test_the_licence_is_that_of_the_hubs_card(
+    hub: StandInHub, facts: dict[str, Any], licences: list[str]
+) -> None:
+    hub.facts = facts
+    source = HubSource("team/rows")
+
+    source.list_files()
+
+    assert list(source.licences) == licences
 
 
 def test_a_dataset_of_the_hub_is_read_at_one_commit(hub: StandInHub, tmp_path: Path) -> None:

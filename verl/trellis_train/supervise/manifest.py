@@ -31,6 +31,8 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "recipe": spec.recipe,
         "engine": spec.engine,
         "params": spec.params,
+        # What of the request these don't tell; with it, a replay starts from the same preset.
+        "request": composition.get("request"),
         "engine_overrides": spec.engine_overrides,
         "config": composition.get("config"),
         "command": composition.get("command"),

@@ -202,7 +202,8 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
         reasons = " ".join(issue.message for issue in composition.errors)
         raise CannotLaunchError(reasons, "bad_configuration")
     spec = build_spec(settings, job, job_inputs, composition)
-    return spec, {"config": composition.config, "command": composition.command}
+    request = {"name": job.name, "preset": job.preset, "overrides": job.overrides}
+    return spec, {"config": composition.config, "command": composition.command, "request": request}
 
 
 def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:

@@ -15,6 +15,8 @@ export default {
     nameOf: 'Name of the dataset for {file}',
     description: 'Description',
     descriptionHint: 'Where the data comes from and what it’s for.',
+    licences: 'Licenses',
+    licencesHint: 'e.g. apache-2.0, cc-by-4.0',
     path: 'File or folder',
     pathHint: 'Path relative to the platform’s data directory. The file is read in place.',
     repo: 'Hub dataset',

@@ -15,6 +15,8 @@ export default {
     nameOf: '由 {file} 生成的数据集名称',
     description: '说明',
     descriptionHint: '数据从哪里来，用来做什么。',
+    licences: '许可证',
+    licencesHint: '例如 apache-2.0、cc-by-4.0',
     path: '文件或文件夹',
     pathHint: '相对于平台的数据目录，直接在原处读取。',
     repo: '仓库中的数据集',

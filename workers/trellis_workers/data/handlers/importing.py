@@ -178,7 +178,9 @@ def _provenance(task: ChildTask, request: contracts.ImportTask, source: Source) 
         file = SourceFile(name=place.name, sha256=place.sha256, size_bytes=place.size_bytes or 0)
         return Provenance(files=[file])
     address = source.describe() if place is None else place.name
-    notes = {"revision": source.revision} if source.revision else {}
+    notes: dict[str, Any] = {"revision": source.revision} if source.revision else {}
+    if source.licences:
+        notes["licences"] = list(source.licences)
     return Provenance(address=f"{request.source.kind}:{address}".removeprefix("s3:"), notes=notes)
 
 

@@ -1,0 +1,1 @@
+"""A run again, from the manifest that it wrote."""

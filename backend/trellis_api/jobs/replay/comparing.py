@@ -1,0 +1,92 @@
+"""Compares a run that would be launched now with what a manifest says of one."""
+
+import importlib.metadata
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trellis_api.jobs.replay.schemas import ReplayDifference, ReplayManifest
+
+#: Differences in the engine's configuration that are listed.
+_MAX_SETTINGS = 100
+_MAX_TEXT = 200
+_JOB = re.compile(r"job_[a-z2-7]{12}")
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same as JSON, in which manifests are kept."""
+    return _dump(one) == _dump(other)
+
+
+def compare_settings(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[ReplayDifference]:
+    """Keys of the engine's configuration with other values; places of files and names of jobs don't count."""
+    before, after = dict(_flatten(was)), dict(_flatten(now))
+    differing = (
+        ReplayDifference(what="setting", name=key, was=show(before.get(key)), now=show(after.get(key)))
+        for key in sorted({*before, *after})
+        if not is_same(before.get(key), after.get(key))
+        and not (_is_place(before.get(key)) and _is_place(after.get(key)))
+    )
+    return list(differing)[:_MAX_SETTINGS]
+
+
+def compare_machines(manifest: ReplayManifest, newest: Mapping[str, Any] | None) -> list[ReplayDifference]:
+    """Packages, code and GPUs: of what is installed here, and of the newest run of this platform."""
+    known = newest or {}
+    differences = []
+    for name, was in sorted(manifest.packages.items()):
+        now = _find_version(name) or _text(known.get("packages"), name)
+        if now is not None and now != was:
+            differences.append(ReplayDifference(what="package", name=name, was=was, now=now))
+    commit = _text(known.get("git"), "commit")
+    if manifest.git is not None and commit is not None and commit != manifest.git.commit:
+        differences.append(ReplayDifference(what="code", name="commit", was=manifest.git.commit, now=commit))
+    if manifest.git is not None and manifest.git.is_dirty:
+        was = "uncommitted changes"
+        differences.append(ReplayDifference(what="code", name="changes", was=was, now=None))
+    hardware = known.get("hardware")
+    gpus = hardware.get("gpus") if isinstance(hardware, dict) else None
+    if isinstance(gpus, list) and gpus != manifest.hardware.gpus:
+        pair = {"was": show(manifest.hardware.gpus), "now": show(gpus)}
+        differences.append(ReplayDifference(what="hardware", name="gpus", **pair))
+    return differences
+
+
+def show(value: Any) -> str | None:
+    """A value in a short text."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else _dump(value)
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+
+
+def _text(found: Any, key: str) -> str | None:
+    value = found.get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _is_place(value: Any) -> bool:
+    """Whether a value names a file, a folder or a job, in a list as well."""
+    if isinstance(value, list):
+        return bool(value) and all(_is_place(each) for each in value)
+    return isinstance(value, str) and (value.startswith("/") or _JOB.search(value) is not None)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

@@ -1,10 +1,15 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { h, nextTick, ref } from 'vue'
 
+import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 
 import SettingsCard from './SettingsCard.vue'
 import { DEFAULTS, type Settings } from './types'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
 function show(changes: Partial<Settings>) {
   const settings = ref<Settings>({ ...DEFAULTS, ...changes })
@@ -26,6 +31,15 @@ describe('the settings of the playground', () => {
     expect(settings.value.schema).toBe('{"type": "object"}')
     expect(field?.querySelector('[data-test=problem]')?.textContent).toBe('')
     expect(area?.getAttribute('aria-invalid')).toBe('false')
+    end()
+  })
+
+  it('offer the tools of environments that can be called', async () => {
+    const tool = { name: 'weather', description: 'Looks.', parameters: { type: 'object' } }
+    answering('GET', () => answer(200, { items: [{ id: 'env_1', name: 'in the making', can_call: false, tools: [tool] }, { id: 'env_2', name: 'station', can_call: true, tools: [tool] }], next_cursor: null }))
+    const { root, end } = show({})
+    root.querySelector<HTMLElement>('[data-test=tools-of-environment]')?.click()
+    await vi.waitFor(() => { expect(root.querySelector('[data-test=tools-choice]')).not.toBeNull() })
     end()
   })
 

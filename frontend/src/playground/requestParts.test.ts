@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { partsOf, readFormat, readTools } from './requestParts'
+import { partsOf, readFormat, readTools, spellTools } from './requestParts'
 import { DEFAULTS } from './types'
 
 const WEATHER = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }
@@ -41,5 +41,11 @@ describe('tools', () => {
     expect(problemOf([{ type: 'function', function: { name: 'the weather' } }])?.key).toBe('toolName')
     expect(problemOf([{ type: 'function', function: { name: 'weather', parameters: [] } }])).toEqual({ key: 'toolParameters', named: { n: 1, name: 'weather' } })
     expect(problemOf([WEATHER, WEATHER])).toEqual({ key: 'toolTwice', named: { n: 2, name: 'weather' } })
+  })
+
+  it('are read from the tools of an environment', () => {
+    const tool = { name: 'weather', description: 'Looks.', parameters: { type: 'object' } }
+
+    expect(readTools(spellTools([tool])).value).toEqual([{ type: 'function', function: tool }])
   })
 })

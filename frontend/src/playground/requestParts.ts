@@ -69,6 +69,11 @@ export function readTools(text: string): Read<unknown[] | null> {
   return { value: tools.length === 0 ? null : tools, problem: null }
 }
 
+/** Tools of an environment, as they are typed. */
+export function spellTools(tools: readonly { name: string; description: string; parameters: Record<string, unknown> }[]): string {
+  return JSON.stringify(tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } })), null, 2)
+}
+
 /** The fields of a request that come of the settings' JSON; what cannot be read is not sent. */
 export function partsOf(settings: Settings): { response_format?: object; tools?: unknown[] } {
   const [format, tools] = [readFormat(settings).value, readTools(settings.tools).value]

@@ -1,6 +1,7 @@
 """Models are compared, also blindly; votes and conversations become rows, answers go on and are shared."""
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,30 @@ def test_an_answer_goes_on_from_a_token_and_its_conversation_is_shared(
     expect(page.locator("[data-test=shared]")).to_have_count(0)
     page.goto(link)
     expect(page.get_by_role("alert")).to_contain_text("may have expired")
+
+
+def test_tools_of_an_environment_are_offered_and_called_there(page_with_engines: Page, dashboard) -> None:
+    page = page_with_engines
+    tool = {"name": "weather", "description": "Looks.", "parameters": {"type": "object"}}
+    environment = {"id": "env_aaaaaaaaaaaa", "name": "weather station", "can_call": True, "tools": [tool]}
+    listed = {"items": [environment], "next_cursor": None}
+    called = {"id": "ecl_aaaaaaaaaaaa", "state": "succeeded", "result": "-7", "error": None}
+    page.route("**/api/v1/environments?*", lambda route: route.fulfill(json=listed))
+    page.route("**/api/v1/environments/*/calls", lambda route: route.fulfill(status=202, json=called))
+    page.route("**/api/v1/environments/*/calls/*", lambda route: route.fulfill(json=called))
+    page.route("**/v1/chat/completions", _answer_with_tools)
+    page.goto(f"{dashboard.url}/playground?m=base")
+
+    page.get_by_role("button", name="Use an environment’s tools…").click()
+    page.locator("[data-test=tools-choice]").click()
+    page.get_by_text("weather station", exact=True).click()
+    expect(page.get_by_label("Tools (JSON)")).to_have_value(re.compile('"name": "weather"'))
+    page.get_by_label("Prompt for all columns").fill("Weather in Oslo?")
+    page.get_by_label("Prompt for all columns").press("Control+Enter")
+    page.get_by_role("button", name="Run in an environment…").click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_label("Result of weather", exact=True)).to_have_value("-7")
+    assert check(page) == []
+    page.get_by_role("button", name="Send results").click()
+
+    expect(page.locator("[data-test=answer] li")).to_be_visible()

@@ -142,6 +142,8 @@ export default {
     arguments: 'Arguments of {name}',
     result: 'Result of {name}',
     environment: 'Run in an environment…',
+    take: 'Use an environment’s tools…',
+    none: 'No ready environment has tools.',
     chooseEnvironment: 'Environment',
     run: 'Run',
     noEnvironment: 'No ready environment has a tool named {name}.',

@@ -142,6 +142,8 @@ export default {
     arguments: '{name} 的参数',
     result: '{name} 的结果',
     environment: '在环境中运行…',
+    take: '使用环境的工具…',
+    none: '没有就绪的环境提供工具。',
     chooseEnvironment: '环境',
     run: '运行',
     noEnvironment: '没有就绪的环境提供名为 {name} 的工具。',

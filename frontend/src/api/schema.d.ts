@@ -9151,7 +9151,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -13441,7 +13441,7 @@ export interface components {
             mean: number | null;
             /**
              * Name
-             * @description The sweep's name of the trial, else the name of its first job.
+             * @description The sweep's name of the trial, else what its jobs' names share.
              */
             name: string;
             /**

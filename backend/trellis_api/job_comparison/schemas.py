@@ -58,7 +58,7 @@ class SeedValue(BaseModel):
 class SeedGroup(BaseModel):
     """Jobs that differ only in the seed, or one trial of a sweep."""
 
-    name: str = Field(description="The sweep's name of the trial, else the name of its first job.")
+    name: str = Field(description="The sweep's name of the trial, else what its jobs' names share.")
     job_ids: list[str]
     seed_count: int = Field(description="Seeds with a value; jobs with the same seed are averaged first.")
     mean: float | None

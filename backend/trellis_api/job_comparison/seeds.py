@@ -1,8 +1,11 @@
 """Which setting is better, and by how much, with the spread over seeds taken into account."""
 
+import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sqlmodel import Session
 from trellis_contracts.states import JobState
@@ -24,6 +27,10 @@ from trellis_api.jobs.models import Job
 
 #: Below this a difference is called one: the usual bound.
 LEVEL = 0.05
+#: A word of a name, or what stands between two.
+_WORDS = re.compile(r"[^\s\-_·:,;#=()\[\]]+|[\s\-_·:,;#=()\[\]]+")
+#: What is left of "seed 1" where names part.
+_SEED = re.compile(r"(?:(?:^|[\W_]+)(?:seed|s))?[\W_]*$", re.IGNORECASE)
 #: Value and step of each job that reported the metric.
 Values = Mapping[str, tuple[float, int | None]]
 
@@ -56,10 +63,15 @@ def measure(
     chosen: Take = take or ("best" if key is not None and is_validation(key) else "last")
     values = {} if key is None else _read_values(session, series, key, chosen)
     by_id = {job.id: job for job in jobs}
+    summaries = [_summarise([by_id[each] for each in ids], values) for ids in groups]
+    taken = Counter(group.name for group in summaries)
+    for group in summaries:
+        if taken[group.name] > 1:
+            group.name = by_id[group.job_ids[0]].name
     return Measured(
         metric=key,
         take=chosen,
-        groups=[_summarise([by_id[each] for each in ids], values) for ids in groups],
+        groups=summaries,
         baseline=groups.index(first),
         values={job_id: value for job_id, (value, _) in values.items()},
         best=None if key is None else _find_best(values, key),
@@ -130,10 +142,8 @@ def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
     counted = [job for job in measured if job.state == JobState.SUCCEEDED] or measured
     found = [SeedValue(job_id=job.id, seed=job.seed, value=values[job.id][0]) for job in counted]
     means = _list_means(found)
-    trial = {(job.sweep_id, job.group) for job in jobs}
-    name = jobs[0].group if len(trial) == 1 and jobs[0].sweep_id is not None else None
     return SeedGroup(
-        name=name or jobs[0].name,
+        name=name_group(jobs),
         job_ids=[job.id for job in jobs],
         seed_count=len(means),
         mean=statistics.fmean(means) if means else None,
@@ -141,6 +151,16 @@ def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
         values=found,
         left_out=[job.id for job in jobs if job not in counted],
     )
+
+
+def name_group(jobs: Sequence[Job]) -> str:
+    """The sweep's name of the trial, else the words that all names begin with, without "seed"."""
+    trials = {(job.sweep_id, job.group) for job in jobs}
+    if len(trials) == 1 and jobs[0].sweep_id is not None and jobs[0].group:
+        return jobs[0].group
+    words = zip(*(_WORDS.findall(job.name) for job in jobs), strict=False)
+    common = "".join(each[0] for each in takewhile(lambda each: len(set(each)) == 1, words))
+    return jobs[0].name if len(jobs) == 1 else _SEED.sub("", common) or jobs[0].name
 
 
 def _find_best(values: Values, key: str) -> BestRun | None:

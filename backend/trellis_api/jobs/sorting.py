@@ -21,6 +21,7 @@ from trellis_api.jobs import field_order
 from trellis_api.jobs.fields import JobField, is_text
 from trellis_api.jobs.models import Attempt, Job, JobTag
 from trellis_api.models.models import Model
+from trellis_api.sweeps.models import Sweep
 
 Direction = Literal["asc", "desc"]
 
@@ -39,6 +40,7 @@ class JobSort(StrEnum):
     PROGRESS = "progress"
     STARRED = "starred"
     TAGS = "tags"
+    SWEEP = "sweep"
     METRIC_LAST = "metric_last"
     METRIC_BEST = "metric_best"
 
@@ -89,7 +91,9 @@ def _has_texts(sort: JobSort | JobField) -> bool:
     return is_text(sort) if isinstance(sort, JobField) else sort in _TEXTS
 
 
-_TEXTS = frozenset({JobSort.NAME, JobSort.RECIPE, JobSort.MODEL, JobSort.DATASET, JobSort.TAGS})
+_TEXTS = frozenset(
+    {JobSort.NAME, JobSort.RECIPE, JobSort.MODEL, JobSort.DATASET, JobSort.TAGS, JobSort.SWEEP}
+)
 
 
 def list_sorted(
@@ -155,6 +159,12 @@ _COLUMNS: dict[JobSort, Any] = {
     JobSort.STATE: case(*((col(Job.state) == state, place) for state, place in _LIFE.items())),
     JobSort.PROGRESS: cast(Job.step, Float(53)) / func.nullif(Job.total_steps, 0),
     JobSort.STARRED: case((col(Job.is_starred) == true(), 1), else_=0),
+    # Sweeps of the same name stay apart.
+    JobSort.SWEEP: (
+        select(func.lower(Sweep.name) + " " + col(Sweep.id))
+        .where(col(Sweep.id) == Job.sweep_id)
+        .scalar_subquery()
+    ),
     JobSort.TAGS: select(func.min(JobTag.tag)).where(col(JobTag.job_id) == Job.id).scalar_subquery(),
 }
 

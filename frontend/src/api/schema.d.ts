@@ -1474,6 +1474,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/compare/seeds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare groups of seeds
+         * @description Jobs that differ only in the seed are one group; each is tested against the baseline's group.
+         */
+        get: operations["compare_seeds_api_v1_jobs_compare_seeds_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/fields": {
         parameters: {
             query?: never;
@@ -1550,46 +1570,6 @@ export interface paths {
         get: operations["read_queue_api_v1_jobs_queue_get"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/jobs/replay": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Repeat a run from its manifest
-         * @description Queue the run again. If something is missing, 422 `cannot_replay` lists it in `details`.
-         */
-        post: operations["replay_job_api_v1_jobs_replay_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/jobs/replay/preview": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Plan the repetition of a run
-         * @description Find model and data by ID or content hash, and list what differs. Launches nothing.
-         */
-        post: operations["preview_replay_api_v1_jobs_replay_preview_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4392,18 +4372,16 @@ export interface components {
             step: number | null;
         };
         /**
-         * BlockingEndpoint
-         * @description An endpoint that holds slots for which a training job waits.
+         * BestRun
+         * @description The job with the best value of the metric.
          */
-        BlockingEndpoint: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** @description `stopping`; `preemptible`: it will be stopped to make room if that frees enough slots; `busy`: it is loading or in use, and will be stopped once it is idle; `kept`: it was started with `preemptible: false`; `off`: TRELLIS_ENDPOINT_PREEMPTION is off. */
-            outlook: components["schemas"]["Outlook"];
-            /** Slots */
-            slots: number;
+        BestRun: {
+            /** Job Id */
+            job_id: string;
+            /** Step */
+            step: number | null;
+            /** Value */
+            value: number;
         };
         /**
          * Bottleneck
@@ -5206,6 +5184,53 @@ export interface components {
             total: number;
         };
         /**
+         * ComparedSeeds
+         * @description Groups of seeds compared on one metric.
+         */
+        ComparedSeeds: {
+            /**
+             * Baseline
+             * @description Index of the group with the baseline.
+             */
+            baseline: number;
+            best: components["schemas"]["BestRun"] | null;
+            /**
+             * Differences
+             * @description Of groups with a value, without the baseline's.
+             */
+            differences: components["schemas"]["GroupDifference"][];
+            /** Groups */
+            groups: components["schemas"]["SeedGroup"][];
+            /**
+             * Method
+             * @default welch_t
+             * @constant
+             */
+            method: "welch_t";
+            /**
+             * Metric
+             * @description Null where no two groups share a metric.
+             */
+            metric: string | null;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            /**
+             * Take
+             * @enum {string}
+             */
+            take: "last" | "best";
+            /**
+             * Values
+             * @description By job: the metric of each that reported it.
+             */
+            values: {
+                [key: string]: number;
+            };
+        };
+        /**
          * ComparedTable
          * @description One benchmark of several evaluations.
          */
@@ -5865,11 +5890,6 @@ export interface components {
         DatasetChange: {
             /** Description */
             description?: string | null;
-            /**
-             * Licences
-             * @description SPDX identifiers or names, e.g. apache-2.0; replaces all. Later imports add theirs.
-             */
-            licences?: string[] | null;
             /** Name */
             name?: string | null;
         };
@@ -5942,11 +5962,6 @@ export interface components {
             head: string | null;
             /** Id */
             id: string;
-            /**
-             * Licences
-             * @description Distinct licenses of the rows: from the cards of imported hub datasets and the datasets that the rows were made from, or as set by PATCH. Empty if unknown.
-             */
-            licences: string[];
             /** Name */
             name: string;
             /** Row Count */
@@ -6619,13 +6634,6 @@ export interface components {
              * @description Start-up phase; null while queued.
              */
             phase: string | null;
-            /** @description The training job that it makes or made room for; null if it stopped for another reason. */
-            preempted_by: components["schemas"]["NamedReference"] | null;
-            /**
-             * Preemptible
-             * @description Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
-             */
-            preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
             /**
@@ -6653,9 +6661,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`: to make room for `preempted_by`.
+             * @description Why it stopped, if it did.
              */
-            stopped_by: ("idle" | "request" | "training") | null;
+            stopped_by: ("idle" | "request") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -6677,11 +6685,6 @@ export interface components {
              * @description Max prompt plus answer tokens; null: as many as fit.
              */
             max_model_len?: number | null;
-            /**
-             * Preemptible
-             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
-             */
-            preemptible?: boolean | null;
         };
         /**
          * EndpointState
@@ -7965,6 +7968,45 @@ export interface components {
             utilization_percent: number | null;
         };
         /**
+         * GroupDifference
+         * @description A group compared with the baseline's.
+         */
+        GroupDifference: {
+            /**
+             * Difference
+             * @description Mean of the group minus mean of the baseline's.
+             */
+            difference: number;
+            /**
+             * Group
+             * @description Its index in `groups`.
+             */
+            group: number;
+            /** High */
+            high: number | null;
+            /**
+             * Low
+             * @description 95 % interval of the difference (Welch's t).
+             */
+            low: number | null;
+            /**
+             * P Adjusted
+             * @description By Holm's method, over all groups with a test.
+             */
+            p_adjusted: number | null;
+            /**
+             * P Value
+             * @description Of Welch's t-test, two-sided.
+             */
+            p_value: number | null;
+            /**
+             * Verdict
+             * @description Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
+             * @enum {string}
+             */
+            verdict: "better" | "worse" | "unclear" | "too_few_seeds" | "no_spread";
+        };
+        /**
          * GroupScore
          * @description The headline metric over some of the problems.
          */
@@ -9060,7 +9102,7 @@ export interface components {
             resume_step: number | null;
             /**
              * Resumes
-             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job).
+             * @description All attempts that continued from a checkpoint and whose steps still stand, oldest first (only when reading one job or comparing jobs).
              */
             resumes: components["schemas"]["Resume"][];
             /** Seed */
@@ -9109,7 +9151,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -9695,19 +9737,6 @@ export interface components {
             until: string;
         };
         /**
-         * ManifestCheckout
-         * @description The code of the run.
-         */
-        ManifestCheckout: {
-            /** Commit */
-            commit?: string | null;
-            /**
-             * Is Dirty
-             * @default false
-             */
-            is_dirty: boolean;
-        };
-        /**
          * ManifestEvent
          * @description Everything needed to reproduce the run: resolved configuration, versions, hashes, command.
          */
@@ -9728,31 +9757,6 @@ export interface components {
             time: string;
         };
         /**
-         * ManifestHardware
-         * @description The machine of the run.
-         */
-        ManifestHardware: {
-            /** Gpus */
-            gpus?: string[];
-            /**
-             * Gpus Asked
-             * @default 1
-             */
-            gpus_asked: number;
-            /** Platform */
-            platform?: string | null;
-        };
-        /**
-         * ManifestModel
-         * @description The weights that the run started from.
-         */
-        ManifestModel: {
-            /** Model Id */
-            model_id: string;
-            /** Sha256 */
-            sha256?: string | null;
-        };
-        /**
          * ManifestRead
          * @description Everything needed to reproduce an attempt.
          */
@@ -9763,50 +9767,6 @@ export interface components {
             manifest: {
                 [key: string]: unknown;
             };
-        };
-        /**
-         * ManifestRequest
-         * @description What of the request the resolved configuration doesn't tell.
-         */
-        ManifestRequest: {
-            /** Name */
-            name?: string | null;
-            /** Overrides */
-            overrides?: {
-                [key: string]: unknown;
-            };
-            /** Preset */
-            preset?: string | null;
-        };
-        /**
-         * ManifestRows
-         * @description Rows that the run read.
-         */
-        ManifestRows: {
-            /** Columns */
-            columns?: {
-                [key: string]: string;
-            };
-            /** Dataset Id */
-            dataset_id: string;
-            format?: components["schemas"]["DataFormat"] | null;
-            /** Sha256 */
-            sha256: string;
-            /** Split */
-            split?: string | null;
-            /** Version */
-            version?: string | null;
-        };
-        /**
-         * ManifestSeeds
-         * @description Seeds of the run.
-         */
-        ManifestSeeds: {
-            /**
-             * Run
-             * @default 1
-             */
-            run: number;
         };
         /**
          * ManifestWritten
@@ -10740,12 +10700,6 @@ export interface components {
              */
             time: string;
         };
-        /**
-         * Outlook
-         * @description What becomes of an endpoint that holds slots which a training waits for.
-         * @enum {string}
-         */
-        Outlook: "stopping" | "preemptible" | "busy" | "kept" | "off";
         /**
          * OverlapScorer
          * @description BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1.
@@ -11835,11 +11789,6 @@ export interface components {
          * @description A queued job and its estimated start.
          */
         QueuedJob: {
-            /**
-             * Blocking Endpoints
-             * @description Endpoints whose slots it waits for; only of the first training job that doesn't fit.
-             */
-            blocking_endpoints: components["schemas"]["BlockingEndpoint"][];
             job: components["schemas"]["JobRead"];
             /** @description Null for a job without slots and for one that isn't a training. */
             start: components["schemas"]["StartForecast"] | null;
@@ -12104,95 +12053,6 @@ export interface components {
              * @default 1
              */
             threshold: number;
-        };
-        /**
-         * ReplayCreate
-         * @description A run to repeat.
-         */
-        ReplayCreate: {
-            /** @description As in GET /jobs/{id}/manifest, or from another platform. */
-            manifest: components["schemas"]["ReplayManifest"];
-            /**
-             * Name
-             * @description Name of the new job; default: that of the run.
-             */
-            name?: string | null;
-        };
-        /**
-         * ReplayDifference
-         * @description What is different from the run of the manifest.
-         */
-        ReplayDifference: {
-            /** Name */
-            name: string;
-            /** Now */
-            now: string | null;
-            /** Was */
-            was: string | null;
-            /**
-             * What
-             * @enum {string}
-             */
-            what: "model" | "data" | "validation_data" | "parameter" | "setting" | "engine" | "package" | "code" | "hardware" | "start";
-        };
-        /**
-         * ReplayManifest
-         * @description The manifest of a training run.
-         */
-        ReplayManifest: {
-            /**
-             * Config
-             * @description Only compared.
-             */
-            config?: {
-                [key: string]: unknown;
-            } | null;
-            /** Engine */
-            engine?: string | null;
-            git?: components["schemas"]["ManifestCheckout"] | null;
-            hardware?: components["schemas"]["ManifestHardware"];
-            /** Job Id */
-            job_id?: string | null;
-            model: components["schemas"]["ManifestModel"];
-            /** Packages */
-            packages?: {
-                [key: string]: string;
-            };
-            /**
-             * Params
-             * @description Resolved parameters.
-             */
-            params: {
-                [key: string]: unknown;
-            };
-            /** Recipe */
-            recipe: string;
-            request?: components["schemas"]["ManifestRequest"] | null;
-            /** Resume From */
-            resume_from?: string | null;
-            seeds?: components["schemas"]["ManifestSeeds"];
-            train_data: components["schemas"]["ManifestRows"];
-            validation_data?: components["schemas"]["ManifestRows"] | null;
-        };
-        /**
-         * ReplayPlan
-         * @description What would be launched, and what differs from the run of the manifest.
-         */
-        ReplayPlan: {
-            /**
-             * Differences
-             * @description They don't keep the run from being repeated, but its results may differ.
-             */
-            differences: components["schemas"]["ReplayDifference"][];
-            /**
-             * Problems
-             * @description Why it can't be repeated; empty if it can.
-             */
-            problems: components["schemas"]["Issue"][];
-            /** @description The job; null if model or data are missing. */
-            request: components["schemas"]["JobCreate"] | null;
-            /** Warnings */
-            warnings: components["schemas"]["Issue"][];
         };
         /**
          * ReportCreate
@@ -13559,6 +13419,50 @@ export interface components {
              * @default 0
              */
             seed: number;
+        };
+        /**
+         * SeedGroup
+         * @description Jobs that differ only in the seed, or one trial of a sweep.
+         */
+        SeedGroup: {
+            /**
+             * Deviation
+             * @description Sample standard deviation over seeds; null for one seed.
+             */
+            deviation: number | null;
+            /** Job Ids */
+            job_ids: string[];
+            /**
+             * Left Out
+             * @description Jobs without a value; where some have succeeded, also those that have not.
+             */
+            left_out: string[];
+            /** Mean */
+            mean: number | null;
+            /**
+             * Name
+             * @description The sweep's name of the trial, else what its jobs' names share.
+             */
+            name: string;
+            /**
+             * Seed Count
+             * @description Seeds with a value; jobs with the same seed are averaged first.
+             */
+            seed_count: number;
+            /** Values */
+            values: components["schemas"]["SeedValue"][];
+        };
+        /**
+         * SeedValue
+         * @description The metric in one job.
+         */
+        SeedValue: {
+            /** Job Id */
+            job_id: string;
+            /** Seed */
+            seed: number;
+            /** Value */
+            value: number;
         };
         /**
          * SelfInstruct
@@ -22197,6 +22101,71 @@ export interface operations {
             };
         };
     };
+    compare_seeds_api_v1_jobs_compare_seeds_get: {
+        parameters: {
+            query: {
+                /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
+                ids: string[];
+                /** @description Default the first job. */
+                baseline?: string | null;
+                /** @description Default the first shared validation or headline metric. */
+                metric?: string | null;
+                /** @description Default best for validation metrics, else last. */
+                take?: ("last" | "best") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedSeeds"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_job_fields_api_v1_jobs_fields_get: {
         parameters: {
             query?: never;
@@ -22373,117 +22342,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobQueue"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    replay_job_api_v1_jobs_replay_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReplayCreate"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobRead"];
-                };
-            };
-            /** @description Not logged in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description A session cookie came without the header that proves where the request is from */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not possible in this state */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Malformed request */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    preview_replay_api_v1_jobs_replay_preview_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReplayCreate"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReplayPlan"];
                 };
             };
             /** @description Not logged in */

@@ -1,5 +1,5 @@
 /** Scales of parameters and of a metric, for the scatter and for parallel coordinates. */
-import { formatNumber } from './format'
+import { formatNumber, roundTo } from '@/format/numbers'
 import { formatParameter } from '@/format/parameter'
 
 /** One run: what it was set to, and what came of it. */
@@ -59,7 +59,7 @@ function numberAxis(name: string, values: readonly number[], show: (value: unkno
   }
   const few = unique(values)
   const shown = few.length <= 4 ? few : [Math.min(...values), isLog ? 10 ** ((low + high) / 2) : (low + high) / 2, Math.max(...values)]
-  return { name, place, ticks: shown.map((value) => ({ at: place(value) ?? 0, label: show(Number(value.toPrecision(3))) })) }
+  return { name, place, ticks: shown.map((value) => ({ at: place(value) ?? 0, label: show(roundTo(value, 3)) })) }
 }
 
 function listAxis(name: string, values: readonly unknown[], show: (value: unknown) => string): Axis {

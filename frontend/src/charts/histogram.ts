@@ -1,4 +1,5 @@
 /** Bins of equal width over a set of values. */
+import { roundTo } from '@/format/numbers'
 
 export interface Bin {
   from: number
@@ -45,5 +46,5 @@ function roundWidth(width: number): number {
 }
 
 function clean(value: number): number {
-  return Number(value.toPrecision(12))
+  return roundTo(value, 12)
 }

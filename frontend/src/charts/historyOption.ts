@@ -2,7 +2,7 @@
 import type { Palette } from '@/theme/palettes'
 
 import type { ChartOption, SeriesOption } from './echarts'
-import { formatStepTick } from './format'
+import { formatStepTick } from '@/format/numbers'
 import { scoreAxis, type ScoreLine, type ScorePoint, valueRange } from './scores'
 
 export interface HistoryOptionInput {

@@ -2,7 +2,7 @@
 import type { Palette } from '@/theme/palettes'
 
 import type { ChartOption, SeriesOption } from './echarts'
-import { formatElapsedTick, formatMoment, formatStepTick, formatTick, type TimeUnit } from './format'
+import { formatElapsedTick, formatMoment, formatStepTick, formatTick, roundTo, type TimeUnit } from '@/format/numbers'
 import { type ChartMark, type DrawnLine, joinMarks, type XAxis } from './lines'
 
 export interface MetricOptionInput {
@@ -106,8 +106,8 @@ export function endsOfFlat({ min, max }: { min: number; max: number }): [number,
   const margin = size === 0 ? 1 : size * 0.1
   // The ends are labelled: 3.3 and not 3.317747839.
   const unit = 10 ** Math.floor(Math.log10(margin))
-  const inUnits = (value: number) => Number((value / unit).toPrecision(9))
-  const tidy = (value: number) => Number((value * unit).toPrecision(12))
+  const inUnits = (value: number) => roundTo(value / unit, 9)
+  const tidy = (value: number) => roundTo(value * unit, 12)
   return [tidy(Math.floor(inUnits(min - margin))), tidy(Math.ceil(inUnits(max + margin)))]
 }
 

@@ -1,4 +1,5 @@
 /** Geometry of a sparkline: an SVG path per stretch without gaps. */
+import { formatFixed } from '@/format/numbers'
 
 /** SVG path of `values` in a box of `width` × `height`, over `range` or that of the values; a value that is not finite breaks the line. */
 export function sparklinePath(values: readonly number[], width: number, height: number, padding = 2, range?: readonly [number, number]): string {
@@ -16,7 +17,7 @@ export function sparklinePath(values: readonly number[], width: number, height: 
       isPenDown = false
       return
     }
-    parts.push(`${isPenDown ? 'L' : 'M'}${(padding + index * xStep).toFixed(1)} ${y(value).toFixed(1)}`)
+    parts.push(`${isPenDown ? 'L' : 'M'}${formatFixed(padding + index * xStep, 1)} ${formatFixed(y(value), 1)}`)
     isPenDown = true
   })
   // A single point has no line: a short dash keeps it visible.

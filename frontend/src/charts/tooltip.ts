@@ -1,5 +1,5 @@
 /** The tooltip of a metric chart, built from DOM nodes so that run names need no escaping. */
-import { formatNumber } from './format'
+import { formatNumber } from '@/format/numbers'
 import { type DrawnLine, nearest } from './lines'
 
 function element(tag: string, className: string, text = ''): HTMLElement {

@@ -155,6 +155,25 @@ def test_runs_of_one_trial_of_a_sweep_are_a_group(
     assert found["metric"] == REWARD
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("lr 1e-6 seed 1", "lr 1e-6 seed 2"), "lr 1e-6"),
+        (("grpo_s1", "grpo_s2"), "grpo"),
+        (("run-10", "run-11"), "run"),
+        (("base", "base (2)"), "base"),
+        (("one", "two"), "one"),
+        (("seed 1", "seed 2"), "seed 1"),
+    ],
+)
+def test_a_group_has_the_words_that_all_names_begin_with(
+    client: TestClient, make_job: Callable[..., str], names: tuple[str, str], expected: str
+) -> None:
+    ids = [make_job(name=name, seed=seed) for seed, name in enumerate(names)]
+
+    assert [group["name"] for group in compare(client, ids)["groups"]] == [expected]
+
+
 def test_jobs_without_a_common_metric_have_no_statement(
     client: TestClient, make_job: Callable[..., str], database: Database
 ) -> None:

@@ -11,6 +11,7 @@ from trellis_api.core.database import Database
 from trellis_api.jobs import metric_store, service
 from trellis_api.jobs.models import Attempt
 from trellis_api.jobs.sorting import BY_METRIC, JobSort
+from trellis_api.sweeps.models import Sweep
 from trellis_contracts.states import JobState
 
 LOSS = "val/loss"
@@ -63,6 +64,11 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
             job.step, job.total_steps = steps, 4
             end = now + timedelta(seconds=seconds)
             session.add(Attempt(job_id=job.id, number=1, started_at=now, finished_at=end))
+        for sweep_id, name in (("swp_a", "rates"), ("swp_b", "Seeds")):
+            session.add(Sweep(id=sweep_id, name=name, recipe="grpo", document={}))
+        session.flush()
+        for name, sweep_id in (("A", "swp_a"), ("c", "swp_b")):
+            service.get_locked_job(session, job_id=ids[name]).sweep_id = sweep_id
     return ids
 
 
@@ -75,6 +81,7 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         ("duration", "cAb"),
         ("progress", "bcA"),
         ("tags", "cb"),
+        ("sweep", "Ac"),
         ("metric_last", "cbA"),
         ("metric_best", "Acb"),
     ],

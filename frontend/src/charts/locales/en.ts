@@ -32,6 +32,6 @@ export default {
   hours: 'h',
   markAt: '{label}, {place}.',
   mark: '{label}, at step {step}.',
-  scatter: { title: 'Objective by parameter', x: 'Parameter', label: '{metric} by {parameter}: {count} runs' },
+  scatter: { title: 'Metric by parameter', x: 'Parameter', label: '{metric} by {parameter}: {count} runs' },
   parallel: { title: 'Parallel coordinates', hint: 'Each line is a run; better runs are bolder. Hover over a run to highlight it.', label: 'Parallel coordinates of {count} runs' },
 }

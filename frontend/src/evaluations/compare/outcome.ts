@@ -1,5 +1,6 @@
 /** What a comparison of scores comes to, for a reader who knows no statistics. */
 import type { components } from '@/api/schema'
+import { formatFixed } from '@/format/numbers'
 
 export type Comparison = components['schemas']['ComparisonRead']
 export type ComparedTable = Comparison['benchmarks'][number]
@@ -31,7 +32,7 @@ export function outcomeOf({ p_value: p, difference, pairs, improved, worsened, o
 export function sayP(p: number): string {
   if (p < 0.001) return '< 0.001'
   if (p >= 0.9995) return '> 0.999'
-  return `= ${Number(p.toFixed(p < 0.1 ? 3 : 2))}`
+  return `= ${Number(formatFixed(p, p < 0.1 ? 3 : 2))}`
 }
 
 /** Where the problems that became better or worse are looked at. */

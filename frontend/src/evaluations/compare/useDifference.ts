@@ -2,6 +2,7 @@
 import { useI18n } from 'vue-i18n'
 
 import { useFormat } from '@/format/useFormat'
+import { formatFixed } from '@/format/numbers'
 
 import { isShare } from '../shared/names'
 import type { ComparedBenchmark } from './outcome'
@@ -15,7 +16,7 @@ export function useDifference() {
     const sign = value > 0 ? '+' : value < 0 ? '−' : '±'
     const size = Math.abs(value)
     const usesShares = isShare(compared.metric) && Math.abs(compared.difference) <= 1
-    return usesShares ? t('evaluations.compare.points', { n: `${sign}${(size * 100).toFixed(1)}` }) : `${sign}${format.number(size)}`
+    return usesShares ? t('evaluations.compare.points', { n: `${sign}${formatFixed(size * 100, 1)}` }) : `${sign}${format.number(size)}`
   }
 
   return { signed }

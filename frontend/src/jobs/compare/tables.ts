@@ -1,7 +1,6 @@
 /** Figures of the tables, and the tables as CSV. */
 import type { components } from '@/api/schema'
 import type { Curve } from '@/charts/curve'
-import { formatNumber } from '@/charts/format'
 
 export type Comparison = components['schemas']['JobComparison']
 export type ComparedMetric = components['schemas']['ComparedMetric']
@@ -22,11 +21,6 @@ export function differenceTo(value: number | null | undefined, base: number | nu
     share: base === 0 ? null : absolute / Math.abs(base),
     isBetter: absolute === 0 ? null : mode === 'max' ? absolute > 0 : absolute < 0,
   }
-}
-
-/** With its sign in front: +0.03, −0.5, ±0. */
-export function signed(value: number): string {
-  return `${value > 0 ? '+' : value < 0 ? '−' : '±'}${formatNumber(Math.abs(value), 3)}`
 }
 
 /** A setting's value as text; what is no text as JSON. */

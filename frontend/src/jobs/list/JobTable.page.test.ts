@@ -7,10 +7,10 @@ import type { Job } from '../types'
 import { COLUMNS } from './columns'
 import JobTable from './JobTable.vue'
 
-const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
+const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, sweep: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
 
 function show(jobs: object[], more: object = {}) {
-  const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
+  const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset', 'sweep'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
   const props = { jobs: jobs as Job[], columns: COLUMNS, sort: 'created', isRising: false, selected: new Set(), sparks: new Map(), busyId: null, titleOf: () => 'SFT', recipeTitle: (id: string) => id.toUpperCase(), ...more }
   return mount(JobTable, props, (app) => app.use(router))
 }
@@ -38,6 +38,9 @@ describe('the table of jobs', () => {
     expect([...grouped.root.querySelectorAll('[data-test=group-heading]')].map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['SFT 2 jobs', 'DPO 1 job'])
     expect(grouped.root.querySelectorAll('[data-job]')).toHaveLength(3)
     grouped.end()
+    const inSweeps = show([{ ...EMPTY, sweep: { id: 'swp_a', name: 'rates' } }, EMPTY], { sort: 'sweep', isGrouped: true })
+    expect([...inSweeps.root.querySelectorAll('[data-test=group-heading]')].map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['rates 1 job', 'No value: Sweep 1 job'])
+    inSweeps.end()
     const plain = show(jobs, { sort: 'recipe' })
     expect(plain.root.querySelector('[data-test=group-heading]')).toBeNull()
     plain.end()

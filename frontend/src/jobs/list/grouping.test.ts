@@ -23,6 +23,7 @@ describe('groups of the list', () => {
   it('have the empty text for jobs without a value', () => {
     expect(groupJobs([job('a')], 'dataset')[0]?.value).toBe('')
     expect(groupJobs([job('a')], 'tags')[0]?.value).toBe('')
+    expect(groupJobs([job('a', { sweep: null }), job('b', { sweep: { id: 'swp_b', name: 'rates' } })], 'sweep').map((group) => group.value)).toEqual(['', 'swp_b'])
     expect(groupJobs([job('a', { model: { id: 'm', name: null } })], 'model')[0]?.value).toBe('')
     expect(groupJobs([job('a', { tags: ['x', 'y'] })], 'tags')[0]?.value).toBe('x, y')
   })

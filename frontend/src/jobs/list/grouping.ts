@@ -2,7 +2,7 @@
 import type { Job } from '../types'
 import type { JobSort } from './columns'
 
-export const GROUPS = ['recipe', 'model', 'dataset', 'tags', 'state'] as const satisfies readonly JobSort[]
+export const GROUPS = ['recipe', 'model', 'dataset', 'sweep', 'tags', 'state'] as const satisfies readonly JobSort[]
 export type GroupSort = (typeof GROUPS)[number]
 
 export interface JobGroup {
@@ -35,6 +35,9 @@ function valueOf(job: Job, by: GroupSort): string {
       return job.model.name ?? ''
     case 'dataset':
       return job.dataset?.name ?? ''
+    case 'sweep':
+      // Two sweeps may have the same name.
+      return job.sweep?.id ?? ''
     case 'tags':
       return [...job.tags].sort().join(', ')
     case 'state':

@@ -58,7 +58,7 @@ export function writeView(view: ListView): LocationQueryRaw {
 /** What a saved view holds: everything but the selection. */
 export const VIEW_KEYS = [...FILTER_KEYS, 'sort', 'order', 'grouped', 'baseline', 'metric', 'columns'] as const
 
-const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>(['name', 'recipe', 'model', 'dataset', 'state', 'tags'])
+const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>(['name', 'recipe', 'model', 'dataset', 'state', 'tags', 'sweep'])
 
 /**
  * A column that is chosen again turns round; words begin at A, figures and dates at the greatest.

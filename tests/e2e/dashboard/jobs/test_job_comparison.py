@@ -41,6 +41,27 @@ def test_runs_are_chosen_in_the_list_and_compared(logged_in: Page, dashboard, la
     assert low.id in download.value.path().read_text()
 
 
+def test_settings_are_compared_over_seeds_and_the_best_run_is_cloned(  # type: ignore[no-untyped-def]
+    logged_in: Page, dashboard, launch
+) -> None:
+    ids = []
+    for rate, steps in ((1e-6, 10), (2e-6, 30)):
+        for seed in (1, 2):
+            job = launch(f"rate {rate} seed {seed}", params={"learning_rate": rate}, seed=seed)
+            job.train(steps + seed)
+            ids.append(job.id)
+    logged_in.goto(f"{dashboard.url}/jobs/compare?ids={','.join(ids)}&baseline={ids[0]}")
+
+    expect(logged_in.locator("[data-test=seed-sentence]")).to_contain_text(
+        "“rate 2e-06” is better than “rate 1e-06”"
+    )
+    logged_in.get_by_role("tab", name="Parameters").click()
+    expect(logged_in.locator("path[data-run]")).to_have_count(4)
+    expect(logged_in.locator("circle[data-run]")).to_have_count(4)
+    logged_in.locator("[data-test=clone-best]").click()
+    expect(logged_in).to_have_url(re.compile(f"clone={ids[3]}"))
+
+
 def test_a_link_without_jobs_leads_to_the_list(logged_in: Page, dashboard) -> None:  # type: ignore[no-untyped-def]
     logged_in.goto(f"{dashboard.url}/jobs/compare")
 

@@ -1,5 +1,6 @@
 /** What varies in a launch, and how it becomes a sweep. */
 import type { SweepCreate, Variation } from '@/sweeps/types'
+import { roundTo } from '@/format/numbers'
 
 import type { JobCreate, Parameter } from '../../types'
 
@@ -58,7 +59,7 @@ export function startVary(parameter: Parameter, value: unknown): Vary {
 function aroundNumber(value: number, isInteger: boolean): number[] {
   if (value === 0) return isInteger ? [0, 1] : [0, 0.1]
   const around = isInteger ? [Math.max(1, Math.round(value / 2)), value, value * 2] : [value / 3, value, value * 3]
-  return [...new Set(around.map((each) => Number(each.toPrecision(1 + (isInteger ? 5 : 0)))))]
+  return [...new Set(around.map((each) => roundTo(each, 1 + (isInteger ? 5 : 0))))]
 }
 
 function toNumber(text: string): number | null {

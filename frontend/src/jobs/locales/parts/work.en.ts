@@ -24,6 +24,7 @@ export default {
       recipe: 'Recipe',
       model: 'Model',
       dataset: 'Dataset',
+      sweep: 'Sweep',
       progress: 'Progress',
       metricLast: 'Last',
       metricBest: 'Best',

@@ -24,6 +24,7 @@ export default {
       recipe: '训练方案',
       model: '模型',
       dataset: '数据集',
+      sweep: '超参扫描',
       progress: '进度',
       metricLast: '最新值',
       metricBest: '最佳值',

@@ -1,5 +1,6 @@
 /** Geometry of where a step's time goes: stacks over steps, and how many responses were in progress when. */
 import type { components } from '@/api/schema'
+import { formatFixed } from '@/format/numbers'
 
 type Schemas = components['schemas']
 export type Timing = Schemas['TimingRead']
@@ -68,8 +69,8 @@ export function countInProgress(responses: readonly { start_s: number; end_s: nu
  */
 export function stairs(at: readonly number[], values: readonly number[], end: number, toX: (seconds: number) => number, toY: (value: number) => number): string {
   if (at.length === 0) return ''
-  const x = (seconds: number) => toX(seconds).toFixed(3)
-  const y = (value: number) => toY(value).toFixed(2)
+  const x = (seconds: number) => formatFixed(toX(seconds), 3)
+  const y = (value: number) => formatFixed(toY(value), 2)
   const steps = at.map((moment, place) => `H${x(moment)}V${y(values[place] ?? 0)}`)
   return `M${x(at[0] ?? 0)} ${y(0)}${steps.join('')}H${x(end)}V${y(0)}Z`
 }

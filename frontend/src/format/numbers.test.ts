@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { formatElapsedTick, formatMoment, formatNumber, formatPercent, formatStepTick, formatTick, timeUnit } from './format'
+import { formatElapsedTick, formatFixed, formatMoment, formatNumber, formatPercent, formatSigned, formatSignedPercent, formatStepTick, formatTick, roundTo, timeUnit } from './numbers'
 
 describe('numbers in tables and tooltips', () => {
   it.each([
@@ -90,5 +90,18 @@ describe('formatMoment', () => {
     [60_000, '14:05:30'],
   ])('tells as much as an axis of %s ms needs', (span, text) => {
     expect(formatMoment(moment, span)).toBe(text)
+  })
+})
+
+describe('differences', () => {
+  it('have their sign in front', () => {
+    expect([0.03, -0.5, 0].map((value) => formatSigned(value))).toEqual(['+0.03', '−0.5', '±0'])
+    expect([0.025, -0.5, 0].map(formatSignedPercent)).toEqual(['+2.5%', '−50.0%', '±0.0%'])
+  })
+})
+
+describe('rounding', () => {
+  it('keeps as many decimals or digits as are asked for', () => {
+    expect([formatFixed(0.5, 2), roundTo(0.123456, 3), roundTo(123456, 2)]).toEqual(['0.50', 0.123, 120000])
   })
 })

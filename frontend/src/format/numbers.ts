@@ -1,4 +1,4 @@
-/** Numbers as people read them on axes, in tooltips and in tables. */
+/** Numbers as people read them on axes, in tooltips and in tables: the only place that turns them into text. */
 
 const SUFFIXES: readonly [number, string][] = [
   [1e12, 'T'],
@@ -88,6 +88,30 @@ export function formatMoment(time: number, spanMs = Infinity): string {
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}`
   if (spanMs < 900_000) return `${clock}:${two(at.getSeconds())}`
   return spanMs < 86_400_000 ? clock : `${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`
+}
+
+/** Always so many decimals: for coordinates of drawings, and for numbers whose width must not change. */
+export function formatFixed(value: number, decimals: number): string {
+  return value.toFixed(decimals)
+}
+
+/** Rounded to significant digits, as a number. */
+export function roundTo(value: number, digits: number): number {
+  return Number(value.toPrecision(digits))
+}
+
+/** With its sign in front: +0.03, −0.5, ±0. */
+export function formatSigned(value: number, digits = 3): string {
+  return signOf(value) + formatNumber(Math.abs(value), digits)
+}
+
+/** A change as a percentage with its sign in front: +2.5%, −50.0%. */
+export function formatSignedPercent(ratio: number): string {
+  return `${signOf(ratio)}${(Math.abs(ratio) * 100).toFixed(1)}%`
+}
+
+function signOf(value: number): string {
+  return value > 0 ? '+' : value < 0 ? '−' : '±'
 }
 
 /** A ratio in [0, 1] as a percentage without needless digits. */

@@ -52,7 +52,7 @@ def test_without_the_engine_the_command_that_installs_it_is_named(
     def hide(name: str) -> Any:
         return None if name == "vllm" else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(tuning, "find_spec", hide)
+    monkeypatch.setattr(engine_install, "find_spec", hide)
     with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
         trellis.tune("no function", config)  # type: ignore[arg-type]
 

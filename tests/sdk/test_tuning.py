@@ -9,6 +9,7 @@ import pytest
 import trellis
 from trellis import tuning
 from trellis_cli.main import app
+from trellis_contracts import engine_install
 from typer.testing import CliRunner
 
 CONFIG = "model: {model_path: /model}\nbuffer: {explorer_input: {taskset: {path: /tasks.jsonl}}}\n"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Dict  # noqa: UP035 - as people write it
 
 import pytest
-from trellis_contracts.workflows import JudgeOutput, TunableChatModel, WorkflowOutput
 from trellis_contracts import engine_install
+from trellis_contracts.workflows import JudgeOutput, TunableChatModel, WorkflowOutput
 from trellis_train.agents.tune.signature import InvalidWorkflow, validate_workflow
 
 

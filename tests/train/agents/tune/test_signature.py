@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Dict  # noqa: UP035 - as people write it
 
 import pytest
+from trellis_contracts import engine_install
 from trellis_contracts.workflows import JudgeOutput, TunableChatModel, WorkflowOutput
-from trellis_train.agents.tune import signature
 from trellis_train.agents.tune.signature import InvalidWorkflow, validate_workflow
 
 
@@ -148,6 +148,6 @@ def test_a_missing_engine_comes_before_the_signature(monkeypatch: pytest.MonkeyP
     def hide(name: str) -> Any:
         return None if name == "verl" else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(signature, "find_spec", hide)
+    monkeypatch.setattr(engine_install, "find_spec", hide)
     with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
         validate_workflow("not even a function")

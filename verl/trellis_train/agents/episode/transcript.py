@@ -14,6 +14,7 @@ from typing import Any, cast
 from trellis_contracts.agents import Role, ToolCall, Trajectory, Turn
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
+from trellis_train.agents.episode.alternation import join_after_results, joins_results
 from trellis_train.agents.episode.shortening import shorten
 
 Message = dict[str, Any]
@@ -69,7 +70,7 @@ class Transcript:
 
     async def begin(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Render the prompt. Raises ``PromptTooLong``; the prompt's end is kept for the output."""
-        self.messages = [dict(message) for message in messages]
+        self.messages = self._as_template_takes(messages)
         builder = self._loop.continuous_token_builder
         ids = await self._loop.loop.run_in_executor(
             None, lambda: builder.build_initial_tokens(self.messages, tools=self._tools)
@@ -133,6 +134,7 @@ class Transcript:
 
         False where it leaves no room for a further turn: then nothing was appended.
         """
+        messages = self._as_template_takes(messages)
         updated = [*self.messages, *messages]
         merged, mask, aligned = await self._loop.ct_merge_context_msg(
             self.messages, updated, self.context_ids, self.mask, self.logprobs, tools=self._tools
@@ -216,6 +218,11 @@ class Transcript:
         )
 
     # -- inside ----------------------------------------------------------------------------
+
+    def _as_template_takes(self, messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+        if joins_results(self._loop):
+            return join_after_results(messages)
+        return [dict(message) for message in messages]
 
     def _take(self, merged: Any, mask: list[int], logprobs: list[float] | None) -> None:
         self.response_ids = list(merged.token_ids[len(self.prompt_ids) :])

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
+from trellis_train.agents.episode.alternation import render_users_in_turn
 from trellis_train.agents.episode.rendering import remember_renderings
 from trellis_train.agents.episode.transcript import Transcript
 from trellis_train.agents.linksearch.calls import open_desk
@@ -44,6 +45,7 @@ class LinkSearchLoop(AgentLoopBase):
         # Rendering a turn takes less than handing it to a thread.
         self.loop = Inline()
         remember_renderings(self.continuous_token_builder)
+        render_users_in_turn(self.continuous_token_builder, self.tokenizer)
         self.options = Options.parse(options or {})
         self.desk = open_desk(Path(environment_path))
         self.log_folder = Path(log_folder) if log_folder and self.options.detailed_logging else None

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from trellis_contracts.engine_install import require_engine
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, read_requirements
 
 from trellis_train.agents.tune.mapping import MappedJob, map_config
@@ -27,7 +28,7 @@ from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.requirements import NotInstalled, cache_folder, install
 from trellis_train.agents.tune.services import NO_SERVICES, Services
 from trellis_train.agents.tune.settings import load_config
-from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, Fault, find_faults, require_engine
+from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, Fault, find_faults
 from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
 from trellis_train.platform.activation import is_cpu_platform
 

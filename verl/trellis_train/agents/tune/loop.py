@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from trellis_contracts.agents import AgentTask
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
+from trellis_train.agents.episode.alternation import render_users_in_turn
 from trellis_train.agents.episode.rendering import remember_renderings
 from trellis_train.agents.episode.transcript import PromptTooLong, Transcript
 from trellis_train.agents.tune.isolation import SessionFailed, SessionResult, WorkflowRunner
@@ -53,6 +54,7 @@ class TuneLoop(AgentLoopBase):
         super().__init__(*args, **kwargs)
         self.loop = Inline()
         remember_renderings(self.continuous_token_builder)
+        render_users_in_turn(self.continuous_token_builder, self.tokenizer)
         self._options = Options.parse(options or {})
         source = WorkflowSource.read(workflow_path, packages=workflow_packages)
         named = os.environ.get(ATTEMPT_DIR_VARIABLE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from jinja2 import TemplateError
 from trellis_contracts.agents import ToolCall
 from trellis_contracts.workflows import (
     ContextExceeded,
@@ -165,7 +166,7 @@ class RecordingChatModel(TunableChatModel):
         if branch.known:
             try:
                 has_room = await transcript.show(messages[len(branch.known) :])
-            except ValueError as error:
+            except (ValueError, TemplateError) as error:
                 raise ModelError(f"the messages cannot be rendered: {error}") from error
             if not has_room:
                 raise ContextExceeded(

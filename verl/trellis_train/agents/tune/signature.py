@@ -7,16 +7,13 @@ import pickle
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
+from trellis_contracts.engine_install import require_engine
 from trellis_contracts.workflows import JudgeOutput, TunableChatModel, WorkflowOutput
 from trellis_recipes.workflows.source import AUXILIARY
 
 log = logging.getLogger(__name__)
-INSTALL = "`pip install '.[train]'` in a checkout of Trellis"
-#: What training cannot do without.
-ENGINE_MODULES = ("verl", "vllm", "torch")
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -59,15 +56,6 @@ class InvalidWorkflow(ValueError):
     def __init__(self, what: str, faults: list[Fault]) -> None:
         super().__init__(f"Invalid {what}: " + "; ".join(map(str, faults)))
         self.faults = faults
-
-
-def require_engine() -> None:
-    """``ImportError`` with the command that installs the engine, where it is missing."""
-    missing = [name for name in ENGINE_MODULES if find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"Training needs {', '.join(missing)}, not installed here. Install it with {INSTALL}."
-        )
 
 
 def validate_workflow(func: Any, judge: Any = None) -> None:

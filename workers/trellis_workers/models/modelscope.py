@@ -15,7 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import httpx
+from trellis_data.addresses import open_endpoint_client
 from trellis_data.hashing import hash_file
+from trellis_data.operator import OperatorProblem
 
 from trellis_workers.models.hub import FetchFailed, Kind, Snapshot, is_needed
 
@@ -158,7 +160,7 @@ class ModelScope:
         ranges = {"Range": f"bytes={begins}-"} if 0 < begins < file.size_bytes else {}
         asked = {"Revision": revision, "FilePath": file.name}
         with (
-            httpx.Client(timeout=_TIMEOUT, follow_redirects=True) as client,
+            open_endpoint_client(self._endpoint, timeout=_TIMEOUT, follow_redirects=True) as client,
             client.stream(
                 "GET",
                 f"{self._endpoint}/api/v1/models/{repo_id}/repo",
@@ -204,13 +206,10 @@ class ModelScope:
     def _store(self, address: str, content: Path | bytes, size: int) -> None:
         # The token goes to the endpoint alone: signed addresses of a store need none.
         headers = self._headers if _origin(address) == _origin(self._endpoint) else {}
-        answer = httpx.put(
-            address,
-            content=_read(content),
-            headers={**headers, "Content-Length": str(size)},
-            timeout=httpx.Timeout(3600.0, connect=15.0),
-        )
-        answer.raise_for_status()
+        timeout = httpx.Timeout(3600.0, connect=15.0)
+        sent = {**headers, "Content-Length": str(size)}
+        with open_endpoint_client(self._endpoint, timeout=timeout, follow_redirects=False) as client:
+            client.put(address, content=_read(content), headers=sent).raise_for_status()
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
         """The ``Data`` of an answer; errors come as a status, or as a code within a 200."""
@@ -283,6 +282,8 @@ def _explained(kind: type[Exception]) -> Iterator[None]:
     """Turn what httpx raises into one sentence without addresses or secrets."""
     try:
         yield
+    except OperatorProblem as problem:
+        raise kind(f"ModelScope leads to an address that isn't opened. {problem.message}") from problem
     except httpx.HTTPStatusError as error:
         status = error.response.status_code
         if status in _REFUSED:

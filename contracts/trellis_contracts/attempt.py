@@ -6,6 +6,8 @@ from pathlib import Path
 SPEC_FILE = "spec.json"
 #: The ingest token (mode 600).
 TOKEN_FILE = "token"  # noqa: S105 - a file name
+#: Where the API is now; a run that cannot reach it at the ``ingest_url`` of its spec looks here.
+ADDRESS_FILE = "address"
 #: Of an endpoint: the key that its engine wants to see from the API (mode 600).
 ENGINE_KEY_FILE = "engine-key"
 #: The ``RewardResources`` of a run whose rewards need files, models or judges.

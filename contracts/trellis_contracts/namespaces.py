@@ -6,14 +6,17 @@ their user. All is done twice: what is mounted in the first namespace cannot be 
 (mount_namespaces(7), "locked mounts"). Standard library only, and only in a process with one thread.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
+import resource
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from trellis_contracts import gpu_devices
 from trellis_contracts.isolation import Rules, is_link_target, is_run_written, is_showable
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -31,10 +34,11 @@ _DOORS = (
     "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd",
     "/var/run/docker.sock", "/run/user", "/run/postgresql", "/var/run/postgresql",
 )  # fmt: skip
-#: Where libraries keep what they have compiled or fetched.
+#: Where libraries keep what they have compiled or fetched, and where CUDA's multi-process service listens.
 _CACHES = (
     "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "HF_HOME", "HF_HUB_CACHE", "VLLM_CACHE_ROOT",
-    "XDG_CACHE_HOME",
+    "XDG_CACHE_HOME", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY", "TORCH_EXTENSIONS_DIR", "TORCH_HOME",
+    "FLASHINFER_WORKSPACE_BASE", "DG_JIT_CACHE_DIR", "NUMBA_CACHE_DIR",
 )  # fmt: skip
 #: Of the hub's client: files in its folder, and variables that name them elsewhere.
 _HUB_SECRETS = ("token", "stored_tokens")
@@ -66,6 +70,7 @@ def enter(rules: Rules) -> None:
     folder = os.getcwd()
     for path in rules.writable:
         os.makedirs(path, exist_ok=True)
+    _keep_memory_locks()
     _own_namespaces()
     _mount("none", "/", _MS_REC | _MS_SLAVE)
     if os.path.isdir(rules.data_root):
@@ -114,6 +119,17 @@ def _own_namespaces() -> None:
     _write("/proc/self/setgroups", "deny")
     for name, text in identities.items():
         _write(f"/proc/self/{name}", text)
+
+
+def _keep_memory_locks() -> None:
+    """Let root lock as much memory as before: inside, it is not exempt from the limit any more.
+
+    The network's adapters lock what they read and write.
+    """
+    if os.geteuid() == 0:
+        # Some containers' root may not; then the limit held for it before, too.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def _map(pid: int, identities: Mapping[str, str]) -> None:
@@ -176,9 +192,10 @@ def _try_in_child(work: Callable[[], None]) -> str | None:
     if child == 0:
         try:
             os.close(read_end)
-            before = _list_gpu_devices()
+            before = gpu_devices.list_devices()
             work()
-            _require_openable(before)
+            if obstacle := gpu_devices.find_obstacle(before):
+                raise NotIsolated(obstacle)
         except Exception as error:  # noqa: BLE001 - the edge of the process: said by the one that waits
             os.write(write_end, (str(error) or type(error).__name__).encode()[:500])
         finally:
@@ -188,26 +205,6 @@ def _try_in_child(work: Callable[[], None]) -> str | None:
         problem = said.read().decode()
     os.waitpid(child, 0)
     return problem or None
-
-
-def _list_gpu_devices() -> list[str]:
-    """GPU device files that this process can open."""
-    devices = (str(path) for path in Path("/dev").glob("nvidia*") if path.is_char_device())
-    return [device for device in devices if _can_open(device)]
-
-
-def _require_openable(devices: Iterable[str]) -> None:
-    for device in devices:
-        if not _can_open(device):
-            raise NotIsolated(f"{device} cannot be opened inside")
-
-
-def _can_open(device: str) -> bool:
-    try:
-        os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
-    except OSError:
-        return False
-    return True
 
 
 # -- Mounts --

@@ -1,12 +1,14 @@
-"""Opens addresses that a pipeline names, and none of those that a server must not open for somebody.
+"""Opens addresses that a pipeline or a server's answer names, and none that must not be opened for somebody.
 
 The host is resolved once, every address that comes back is looked at, and the connection goes to one of
-these: a name that resolves to something else a moment later changes nothing. Redirects are not followed.
+these: a name that resolves to something else a moment later changes nothing. A redirect is an address like
+any other where it is followed at all.
 """
 
 import ipaddress
 import socket
 from typing import Any
+from urllib.request import getproxies
 
 import httpx
 
@@ -23,6 +25,25 @@ def open_client(*, allows_local: bool, timeout_s: float, headers: dict[str, str]
     """A client for such addresses; ``allows_local``: also those of this machine and of private networks."""
     transport = _CheckedTransport(allows_local=allows_local)
     return httpx.Client(transport=transport, timeout=timeout_s, headers=headers, follow_redirects=False)
+
+
+def open_endpoint_client(endpoint: str, *, timeout: httpx.Timeout, follow_redirects: bool) -> httpx.Client:
+    """A client for an address that the owner has set, and for those that its answers name.
+
+    These are on this machine or in a private network only where the endpoint itself is.
+    """
+    if getproxies():  # which resolve names and connect themselves
+        return httpx.Client(timeout=timeout, follow_redirects=follow_redirects)
+    transport = _CheckedTransport(allows_local=_is_local(httpx.URL(endpoint).host))
+    return httpx.Client(transport=transport, timeout=timeout, follow_redirects=follow_redirects)
+
+
+def _is_local(host: str) -> bool:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False  # asked again, and explained, when it is opened
+    return any(not ipaddress.ip_address(str(each[4][0]).partition("%")[0]).is_global for each in found)
 
 
 def explain_refusal(address: Address, *, allows_local: bool) -> str | None:

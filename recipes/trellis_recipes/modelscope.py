@@ -8,7 +8,7 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -50,6 +50,12 @@ class ModelScopeFiles:
         self.endpoint = (os.environ.get("MODELSCOPE_ENDPOINT") or ENDPOINT).rstrip("/")
         self.token = os.environ.get(TOKEN_VARIABLE) or None
 
+    def open_client(
+        self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
+    ) -> AbstractContextManager[httpx.Client]:
+        """A client for files, which may lie at another address; a platform restricts the addresses."""
+        return httpx.Client(timeout=timeout, follow_redirects=follow_redirects)
+
     def list_files(self, repo_id: str, revision: str) -> list[RemoteFile]:
         """The files of a revision."""
         asked = {"Revision": revision, "Recursive": "True"}
@@ -89,7 +95,7 @@ class ModelScopeFiles:
         ranges = {"Range": f"bytes={begins}-"} if 0 < begins < file.size_bytes else {}
         asked = {"Revision": revision, "FilePath": file.name}
         with (
-            httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client,
+            self.open_client(follow_redirects=True) as client,
             client.stream(
                 "GET",
                 f"{self.endpoint}/api/v1/models/{repo_id}/repo",

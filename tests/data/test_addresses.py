@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from trellis_data.addresses import explain_refusal, open_client
+from trellis_data.addresses import explain_refusal, open_client, open_endpoint_client
 from trellis_data.dedup import embeddings
 from trellis_data.operator import OperatorProblem
 
@@ -131,6 +131,39 @@ def test_a_redirect_is_not_followed(server: HTTPServer) -> None:
         embeddings.of_endpoint(["a"], url, "m", None, allows_local=True)
 
     assert len(_Redirecting.hosts) == 1
+
+
+@pytest.mark.parametrize("name", ["hub.test", "127.0.0.1"])
+def test_a_redirect_of_an_endpoint_leads_to_no_metadata(
+    server: HTTPServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    without_proxies(monkeypatch)
+    resolve_to(monkeypatch, ["127.0.0.1"])
+    url = f"http://{name}:{server.server_port}/"
+    client = open_endpoint_client(url, timeout=httpx.Timeout(5), follow_redirects=True)
+
+    with client, pytest.raises(OperatorProblem, match="link-local"):
+        client.post(url)
+
+    assert len(_Redirecting.hosts) == 1
+
+
+def test_an_endpoint_elsewhere_leads_to_nothing_on_this_machine(
+    server: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_proxies(monkeypatch)
+    resolve_to(monkeypatch, ["93.184.216.34"])
+    client = open_endpoint_client("http://hub.test/", timeout=httpx.Timeout(5), follow_redirects=True)
+
+    with client, pytest.raises(OperatorProblem, match="this machine's"):
+        client.post(f"http://127.0.0.1:{server.server_port}/")
+
+    assert _Redirecting.hosts == []
+
+
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_an_unknown_host_is_an_error_of_the_connection() -> None:

@@ -12,13 +12,14 @@ from trellis_api.core.columns import utc_now
 from trellis_api.ingest.service import ingest_batch
 from trellis_api.jobs import admission, events, metric_query, repository, service
 from trellis_api.jobs.alarms import stall
-from trellis_contracts.attempt import EVENTS_FOLDER, KEY_FILES
+from trellis_contracts.attempt import ADDRESS_FILE, EVENTS_FOLDER, KEY_FILES
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader
 from trellis_contracts.states import JobState
 from trellis_recipes.placement import ResourceDemand
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
+from trellis_workers.jobs import addresses
 from trellis_workers.jobs import reconcile as reconcile_module
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT, launch_queued
@@ -295,3 +296,24 @@ def test_a_run_without_a_job_is_ended(on_ray: Any) -> None:
 
     assert ray.find("job_of_others-1").status not in OVER
     ray.stop("job_of_others-1")
+
+
+def test_a_run_under_way_is_told_where_the_api_has_moved(
+    on_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = on_ray()
+    job = start(platform)
+    folder = platform.attempt_dir(job)
+    (folder / ADDRESS_FILE).symlink_to(folder / "elsewhere")
+
+    reconcile()
+    before = (folder / ADDRESS_FILE).read_text()
+    monkeypatch.setattr(addresses, "get_settings", lambda: moved)
+    moved = platform.settings.model_copy(update={"public_url": "http://127.0.0.1:4711"})
+    reconcile()
+
+    assert before == f"{platform.settings.base_url}\n"
+    assert (folder / ADDRESS_FILE).read_text() == "http://127.0.0.1:4711\n"
+    assert not (folder / "elsewhere").exists()
+    platform.end_run(job, 0)
+    reconcile_until_over(platform, job)

@@ -57,6 +57,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   benchmark_without_text: '用于去污染的评测集中没有文本列。',
   column_missing: '没有步骤所需的列。',
   column_not_a_number: '该列不是数值。',
+  chat_template_runaway: '该模型的对话模板在普通对话上耗用过多时间或内存，请选择其他模型。',
   column_not_plain: '该列不是普通的文本、数值或真假值。',
   column_not_vectors: '该列不是向量。',
   column_taken: '要写入的列已经存在，请换一个列名。',

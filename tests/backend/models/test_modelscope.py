@@ -217,11 +217,11 @@ def test_only_the_endpoint_itself_gets_the_token(
 ) -> None:
     sent: list[dict[str, str]] = []
 
-    def put(url: str, *, headers: dict[str, str], **_more: Any) -> httpx.Response:
+    def put(_client: httpx.Client, url: str, *, headers: dict[str, str], **_more: Any) -> httpx.Response:
         sent.append(headers)
         return httpx.Response(200, request=httpx.Request("PUT", url))
 
-    monkeypatch.setattr(httpx, "put", put)
+    monkeypatch.setattr(httpx.Client, "put", put)
     monkeypatch.setenv("MODELSCOPE_ENDPOINT", "https://hub.example")
     monkeypatch.setenv("MODELSCOPE_API_TOKEN", TOKEN)
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trellis_contracts.attempt import CURSOR_FILE, EVENTS_FOLDER
 from trellis_contracts.events import LogEvent, MetricsEvent, OutcomeEvent
+from trellis_contracts.private_files import write_private
 from trellis_contracts.spool import MAX_BATCH_EVENTS
 from trellis_testing.waiting import wait_until
 from trellis_train.hooks.event_spool import Spool
@@ -118,6 +119,51 @@ def test_nothing_is_lost_while_the_platform_is_away(platform: Any, tmp_path: Pat
     wait_until(lambda: len(platform.events) >= 1_199, 10, "all events arrive", pause_s=0.005)
     assert [event.step for event in platform.events] == list(range(1, 1_200))
     assert shipper.drain(5)
+
+
+@pytest.mark.parametrize("is_port_reused", [False, True], ids=["nobody", "a stranger"])
+def test_events_follow_a_platform_that_moves_to_another_port(
+    make_platform: Callable[[], Any], tmp_path: Path, token: str, is_port_reused: bool
+) -> None:
+    """Where the old port is nobody's, and where another server there refuses the token."""
+    before, after = make_platform(), make_platform()
+    address = tmp_path / "address"
+    address.write_text(before.url)
+    client = PlatformClient(before.url, "job_test", token, address_file=address)
+    spool, shipper = Spool(tmp_path, "trainer"), Shipper(client, tmp_path, 1)
+    shipper.start()
+    spool.write(make_metrics(1))
+    wait_until(lambda: len(before.events) == 1, 10, "the event arrives", pause_s=0.005)
+
+    # What the platform has is in its database.
+    after.next_sequence = before.next_sequence
+    if is_port_reused:
+        before.faults.extend([401] * 1_000)
+    else:
+        before.faults.append("lose-request")  # on the connection that is open
+        before.stop()
+    spool.write(make_metrics(2))
+    time.sleep(0.3)
+    write_private(address, after.url + "\n")
+
+    wait_until(lambda: len(after.events) == 1, 20, "the next event arrives at the new address")
+    spool.write(make_metrics(3))
+    assert shipper.drain(5)
+    assert [event.step for event in (*before.events, *after.events)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("content", ["", "file:///etc/passwd", "no address", "http://[", "\xff"])
+def test_an_address_that_is_none_is_not_followed(
+    platform: Any, tmp_path: Path, token: str, content: str
+) -> None:
+    (tmp_path / "address").write_bytes(content.encode("latin-1"))
+    client = PlatformClient(platform.url, "job_test", token, address_file=tmp_path / "address")
+    platform.faults.append(503)
+
+    with pytest.raises(PlatformAwayError):
+        client.post("batches", b"{}")
+
+    assert client.post("heartbeat", b'{"attempt": 1, "step": 0}').status == 200
 
 
 def test_a_batch_has_a_bounded_number_of_events(platform: Any, tmp_path: Path, token: str) -> None:

@@ -3,13 +3,17 @@
 import gzip
 import http.client
 import json
+import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+logger = logging.getLogger(__name__)
 #: Bodies below this are not worth compressing.
 _MIN_GZIP_BYTES = 1_000
 _TIMEOUT_S = 15.0
+_MAX_ADDRESS_BYTES = 2_048
 #: A 409 that says: a newer attempt has taken over.
 _STALE_ATTEMPT = "stale_attempt"
 
@@ -37,15 +41,49 @@ class Answer:
 class PlatformClient:
     """Posts JSON to ``/api/v1/ingest/jobs/<job>/...``. Not for use by two threads at once."""
 
-    def __init__(self, ingest_url: str, job_id: str, token: str) -> None:
-        address = urlsplit(ingest_url)
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(address.hostname or "127.0.0.1", address.port, timeout=_TIMEOUT_S)
-        self._prefix = f"{address.path.rstrip('/')}/api/v1/ingest/jobs/{job_id}"
+    def __init__(self, ingest_url: str, job_id: str, token: str, *, address_file: Path | None = None) -> None:
+        """``address_file`` names another address where the API has moved since."""
+        self._job_id = job_id
+        self._address_file = address_file
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._go_to(ingest_url)
 
     def post(self, name: str, body: bytes) -> Answer:
-        """Post to ``.../<name>``; an answer, or one of this module's three errors."""
+        """Post to ``.../<name>``; an answer, or one of this module's three errors.
+
+        Where the API is away, or another server refuses in its place, the next call goes to where it is now.
+        """
+        try:
+            return self._post(name, body)
+        except (PlatformAwayError, RefusedError):
+            self._follow()
+            raise
+
+    def _go_to(self, url: str) -> None:
+        address = urlsplit(url)
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(address.hostname or "127.0.0.1", address.port, timeout=_TIMEOUT_S)
+        self._prefix = f"{address.path.rstrip('/')}/api/v1/ingest/jobs/{self._job_id}"
+        self._url = url
+
+    def _follow(self) -> None:
+        if self._address_file is None:
+            return
+        try:
+            with self._address_file.open("rb") as file:
+                url = file.read(_MAX_ADDRESS_BYTES).decode().strip()
+            if url == self._url or urlsplit(url).scheme not in ("http", "https"):
+                return
+            self._connection.close()
+            self._go_to(url)
+        except FileNotFoundError:
+            return  # of a platform that does not move
+        except (OSError, ValueError) as error:
+            logger.warning("the API's address could not be read: %s", error)
+            return
+        logger.warning("the API has moved to %s", url)
+
+    def _post(self, name: str, body: bytes) -> Answer:
         headers = dict(self._headers)
         if len(body) >= _MIN_GZIP_BYTES:
             body = gzip.compress(body, compresslevel=1)

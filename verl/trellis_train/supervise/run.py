@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from trellis_contracts.attempt import ENGINE_KEY_FILE, STOP_FILE
+from trellis_contracts.attempt import ADDRESS_FILE, ENGINE_KEY_FILE, STOP_FILE
 from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.isolation import OFF, ON, STATE_VARIABLE
 from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
@@ -82,15 +82,15 @@ class SupervisedRun:
 
     def _report_to(self, token: str) -> tuple[Shipper, HeartbeatSender]:
         """What tells the platform of the run, and hears from it."""
-        spec = self._spec
+        spec, address_file = self._spec, self._attempt_dir / ADDRESS_FILE
         shipper = Shipper(
-            PlatformClient(spec.ingest_url, spec.job_id, token),
+            PlatformClient(spec.ingest_url, spec.job_id, token, address_file=address_file),
             self._attempt_dir,
             spec.attempt,
             on_refused=self._ending.note_refusal,
         )
         heartbeat = HeartbeatSender(
-            PlatformClient(spec.ingest_url, spec.job_id, token),
+            PlatformClient(spec.ingest_url, spec.job_id, token, address_file=address_file),
             self._attempt_dir,
             spec.attempt,
             interval_s=spec.heartbeat_interval_s,

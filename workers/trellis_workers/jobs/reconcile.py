@@ -19,6 +19,7 @@ from trellis_workers.core.ray_client import OVER, RayAwayError, RayJob, RayJobs,
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
 from trellis_workers.jobs import silence
+from trellis_workers.jobs.addresses import tell_addresses
 from trellis_workers.jobs.drain import drain_spool
 from trellis_workers.jobs.launch import METADATA_ROOT
 from trellis_workers.jobs.settle import settle
@@ -60,6 +61,7 @@ def reconcile() -> bool:
             (job, repository.find_attempt(session, job_id=job.id, number=job.attempt))
             for job in repository.list_holding_slots(session)
         ]
+    tell_addresses(job for job, _ in active)
     is_ray_away = has_settled = False
     for job, attempt in active:
         try:

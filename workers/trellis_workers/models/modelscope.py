@@ -7,14 +7,17 @@ neither is stored. It speaks of branches and tags: the listing names no commit t
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+from trellis_data.addresses import open_endpoint_client
+from trellis_data.operator import OperatorProblem
 from trellis_recipes.hub_models import is_needed
 from trellis_recipes.modelscope import (
     DEFAULT_REVISION,
+    TIMEOUT,
     TOKEN_VARIABLE,
     ModelScopeError,
     ModelScopeFiles,
@@ -38,6 +41,12 @@ Tell = Callable[[int, str | None], None]
 
 class ModelScope(ModelScopeFiles):
     """ModelScope, with the interface of ``Hub`` for what is fetched."""
+
+    def open_client(
+        self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
+    ) -> AbstractContextManager[httpx.Client]:
+        """A client that opens addresses of private networks only where ModelScope's own is one."""
+        return open_endpoint_client(self.endpoint, timeout=timeout, follow_redirects=follow_redirects)
 
     def resolve(self, repo_id: str, revision: str) -> Snapshot:
         """The revision and the size of the files that would be fetched."""
@@ -74,7 +83,7 @@ class ModelScope(ModelScopeFiles):
             raise ModelScopeError(
                 f"Pushing to ModelScope needs a token that may write: set {TOKEN_VARIABLE} for the workers."
             )
-        with explained():
+        with _explained():
             self._create(repo_id, private=private)
             done, actions = 0, list[dict[str, Any]]()
             for name, content in files.items():
@@ -135,13 +144,10 @@ class ModelScope(ModelScopeFiles):
     def _store(self, address: str, content: Path | bytes, size: int) -> None:
         # The token goes to the endpoint alone: signed addresses of a store need none.
         headers = self.headers if _origin(address) == _origin(self.endpoint) else {}
-        answer = httpx.put(
-            address,
-            content=_read(content),
-            headers={**headers, "Content-Length": str(size)},
-            timeout=httpx.Timeout(3600.0, connect=15.0),
-        )
-        answer.raise_for_status()
+        timeout = httpx.Timeout(3600.0, connect=15.0)
+        sent = {**headers, "Content-Length": str(size)}
+        with self.open_client(timeout=timeout, follow_redirects=False) as client:
+            client.put(address, content=_read(content), headers=sent).raise_for_status()
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:
@@ -162,7 +168,19 @@ def _read(content: Path | bytes) -> Iterator[bytes]:
 @contextmanager
 def _fetching() -> Iterator[None]:
     try:
-        with explained():
+        with _explained():
             yield
     except ModelScopeError as error:
         raise FetchFailed(str(error)) from error
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """``ModelScopeError`` also where an address that ModelScope names isn't opened."""
+    with explained():
+        try:
+            yield
+        except OperatorProblem as problem:
+            raise ModelScopeError(
+                f"ModelScope leads to an address that isn't opened. {problem.message}"
+            ) from problem

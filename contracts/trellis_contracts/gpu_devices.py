@@ -1,0 +1,46 @@
+"""Device files that CUDA and NCCL open: whether a process in a namespace can use them (standard library)."""
+
+import os
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+
+_FOLDER = Path("/dev")
+#: GPUs and the driver's own, parts of GPUs (MIG), memory of other nodes (IMEX), adapters of the network, and
+#: copies between both.
+_PATTERNS = ("nvidia*", "nvidia-caps/*", "nvidia-caps-imex-channels/*", "infiniband/*", "gdrdrv")
+_UVM = "nvidia-uvm"
+
+
+def list_devices() -> list[str]:
+    """Those that this process can open."""
+    found = (path for pattern in _PATTERNS for path in sorted(_FOLDER.glob(pattern)))
+    return [str(path) for path in found if path.is_char_device() and _can_open(str(path))]
+
+
+def find_obstacle(devices: Sequence[str]) -> str | None:
+    """Why this process cannot use GPUs whose ``devices`` could be opened outside, or None."""
+    for device in devices:
+        if not _can_open(device):
+            return f"{device} cannot be opened inside"
+    has_gpu = any(path.name.removeprefix("nvidia").isdigit() for path in _FOLDER.glob("nvidia*"))
+    if has_gpu and not (_FOLDER / _UVM).exists():
+        # CUDA has it made when it is first used, by a program that is root's and inside is nobody's.
+        return f"{_FOLDER / _UVM} is missing and cannot be made inside; run nvidia-modprobe -u -c=0"
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if (
+        os.geteuid() == 0
+        and limit != resource.RLIM_INFINITY
+        and any("/infiniband/" in each for each in devices)
+    ):
+        # Outside, root is exempt from the limit (``namespaces.enter`` raises it where it may).
+        return f"root can lock only {limit} bytes of memory inside; set ulimit -l unlimited for InfiniBand"
+    return None
+
+
+def _can_open(device: str) -> bool:
+    try:
+        os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True

@@ -8,6 +8,7 @@ import { hadSession, useSessionStore } from '@/auth/store'
 import { datasetRoutes } from '@/datasets/routes'
 import { environmentRoutes } from '@/environments/routes'
 import { evaluationRoutes } from '@/evaluations/routes'
+import { helpRoutes } from '@/help/routes'
 import { jobPipelineRoutes } from '@/jobPipelines/routes'
 import { jobRoutes } from '@/jobs/routes'
 import { modelRoutes } from '@/models/routes'
@@ -59,6 +60,7 @@ export const router = createRouter({
         ...rewardRoutes,
         ...evaluationRoutes,
         ...reportRoutes,
+        ...helpRoutes,
         {
           path: ':rest(.*)*',
           name: 'not-found',

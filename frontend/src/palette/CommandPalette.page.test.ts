@@ -71,7 +71,7 @@ const groupTitles = () => [...document.querySelectorAll('[role=listbox] [role=pr
 
 describe('the command palette', () => {
   it('begins with what is newest, then actions and pages', async () => {
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['Recent', 'Actions', 'Pages']) })
+    await vi.waitFor(() => { expect(groupTitles()).toEqual(['Recent', 'Actions', 'Pages', 'Documentation']) })
 
     expect(labels().slice(0, 3)).toEqual(['Questions', 'Sums', 'New job'])
     expect(labels()).toContain('Data pipelines')
@@ -127,7 +127,7 @@ describe('the command palette', () => {
 
   it('speaks the language of the page', async () => {
     i18n.global.locale.value = 'zh'
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['最近', '操作', '页面']) })
+    await vi.waitFor(() => { expect(groupTitles()).toEqual(['最近', '操作', '页面', '文档']) })
 
     type('数据')
     await vi.waitFor(() => { expect(labels()).toContain('数据流水线') })

@@ -277,7 +277,7 @@ ensure_node() {
 }
 
 hash_files() { (cd "$here/frontend" && find "$@" -type f -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1); }
-hash_sources() { hash_files src public scripts index.html api.html package-lock.json vite.config.ts tsconfig.json tsconfig.app.json; }
+hash_sources() { hash_files src public scripts index.html api.html package-lock.json vite.config.ts tsconfig.json tsconfig.app.json ../docs; }
 modules="$here/frontend/node_modules/.trellis-lock"
 built="$here/frontend/dist/.trellis-source"
 has_node_modules() { [ -f "$modules" ] && [ "$(cat "$modules")" = "$(hash_files package-lock.json)" ]; }

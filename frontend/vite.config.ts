@@ -47,6 +47,8 @@ export default defineConfig({
   },
   server: {
     port: 5173,
+    // The documentation lies beside the dashboard.
+    fs: { allow: ['..'] },
     proxy: { '/api': { target: api, changeOrigin: false } },
   },
   build: {

@@ -8,6 +8,7 @@ import { hadSession, useSessionStore } from '@/auth/store'
 import { datasetRoutes } from '@/datasets/routes'
 import { environmentRoutes } from '@/environments/routes'
 import { evaluationRoutes } from '@/evaluations/routes'
+import { helpRoutes } from '@/help/routes'
 import { loadAllTexts } from '@/i18n'
 import { jobPipelineRoutes } from '@/jobPipelines/routes'
 import { jobRoutes } from '@/jobs/routes'
@@ -62,6 +63,7 @@ export const router = createRouter({
         ...rewardRoutes,
         ...evaluationRoutes,
         ...reportRoutes,
+        ...helpRoutes,
         {
           path: ':rest(.*)*',
           name: 'not-found',

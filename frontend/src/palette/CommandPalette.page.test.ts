@@ -71,7 +71,7 @@ const groupTitles = () => [...document.querySelectorAll('[role=listbox] [role=pr
 
 describe('the command palette', () => {
   it('begins with what is newest, then actions and pages', async () => {
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['Recent', 'Actions', 'Pages']) })
+    await vi.waitFor(() => { expect(groupTitles()).toEqual(['Recent', 'Actions', 'Pages', 'Documentation']) })
 
     expect(labels().slice(0, 3)).toEqual(['Questions', 'Sums', 'New job'])
     expect(labels()).toContain('Data pipelines')
@@ -79,7 +79,8 @@ describe('the command palette', () => {
     const job = document.getElementById('palette-job-job_aaaaaaaaaaaa')
     expect(job?.textContent).toContain('job')
     expect(job?.querySelector('[data-state=running]')).not.toBeNull()
-    await vi.waitFor(() => { expect(job?.textContent?.toUpperCase()).toContain('GRPO') })
+    // The recipe's name, or its id until the names are here.
+    expect(job?.querySelector('.detail')?.textContent?.toLowerCase()).toBe('grpo')
   })
 
   it('finds things by name, and opens one with the keyboard', async () => {
@@ -126,7 +127,7 @@ describe('the command palette', () => {
 
   it('speaks the language of the page', async () => {
     i18n.global.locale.value = 'zh'
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['最近', '操作', '页面']) })
+    await vi.waitFor(() => { expect(groupTitles()).toEqual(['最近', '操作', '页面', '文档']) })
 
     type('数据')
     await vi.waitFor(() => { expect(labels()).toContain('数据流水线') })

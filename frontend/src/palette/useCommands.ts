@@ -1,9 +1,10 @@
-/** Pages and actions of the command palette. */
+/** Pages, actions and documents of the command palette. */
 import { computed } from 'vue'
 import { useI18n } from 'vue-i18n'
 import { type RouteLocationRaw, useRouter } from 'vue-router'
 
 import { useSessionStore } from '@/auth/store'
+import { DOCUMENTS } from '@/help/documents'
 import { currentLocale, setLocale } from '@/i18n'
 import { type Area, OVERVIEW, type Place, SECTIONS } from '@/layout/places'
 import { THEMES, useThemeStore } from '@/theme/store'
@@ -53,6 +54,8 @@ export function useCommands(own: (key: string) => string, help: () => void) {
     ...MORE_PAGES.map((page) => toPage(page, page.icon, t('evaluations.title'))),
   ])
 
+  const documents = computed<Entry[]>(() => DOCUMENTS.map(({ name, title }) => ({ id: `docs-${name}`, label: title, words: `${t('layout.docs')} docs help`, icon: 'file', run: goTo({ name: 'help', params: { name } }) })))
+
   const actions = computed<Entry[]>(() => [
     { id: 'new-job', label: t('layout.newJob'), icon: 'plus', keys: ['n'], run: goTo('/jobs/new') },
     { id: 'new-sweep', label: own('action.newSweep'), icon: 'plus', run: goTo({ name: 'launch', query: { sweep: '1' } }) },
@@ -67,5 +70,5 @@ export function useCommands(own: (key: string) => string, help: () => void) {
     { id: 'logout', label: own('action.logout'), icon: 'logout', run: () => void logOut() },
   ])
 
-  return { pages, actions }
+  return { pages, actions, documents }
 }

@@ -127,6 +127,19 @@ def test_no_page_is_wider_than_a_narrow_screen(logged_in: Page, dashboard, width
     assert too_wide == {}
 
 
+def test_pages_lead_to_their_documentation(logged_in: Page, dashboard) -> None:
+    logged_in.goto(f"{dashboard.url}/datasets")
+    logged_in.get_by_role("main").get_by_role("link", name="Docs", exact=True).click()
+    article = logged_in.locator("article")
+
+    expect(article.get_by_role("heading", level=2, name="Data")).to_be_visible()
+    logged_in.get_by_role("navigation", name="Docs").get_by_role("link", name="Serving").click()
+    expect(article.get_by_role("heading", level=2, name="Serving")).to_be_visible()
+
+    logged_in.goto(f"{dashboard.url}/help/nothing")
+    expect(logged_in.get_by_text("There’s nothing at /help/nothing.")).to_be_visible()
+
+
 def test_an_unknown_address_leads_back(logged_in: Page, dashboard) -> None:
     logged_in.goto(f"{dashboard.url}/no/such/page")
     expect(logged_in.get_by_text("There’s nothing at /no/such/page.")).to_be_visible()

@@ -23,6 +23,7 @@ export default {
   },
   newJob: 'New job',
   find: 'Search',
+  docs: 'Docs',
   language: { label: 'Language', en: 'English', zh: '中文' },
   theme: { label: 'Theme', system: 'System', light: 'Light', dark: 'Dark' },
   account: { label: 'Account', logout: 'Log out', sessionUntil: 'Session expires {time}' },

@@ -23,6 +23,7 @@ export default {
   },
   newJob: '新建任务',
   find: '搜索',
+  docs: '文档',
   language: { label: '语言', en: 'English', zh: '中文' },
   theme: { label: '主题', system: '跟随系统', light: '浅色', dark: '深色' },
   account: { label: '账户', logout: '退出登录', sessionUntil: '登录有效期至 {time}' },

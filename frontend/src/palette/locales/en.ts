@@ -5,6 +5,7 @@ export default {
   recent: 'Recent',
   pages: 'Pages',
   actions: 'Actions',
+  docs: 'Documentation',
   kind: {
     job: 'Jobs',
     sweep: 'Sweeps',

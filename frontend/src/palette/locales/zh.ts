@@ -5,6 +5,7 @@ export default {
   recent: '最近',
   pages: '页面',
   actions: '操作',
+  docs: '文档',
   kind: {
     job: '任务',
     sweep: '超参扫描',

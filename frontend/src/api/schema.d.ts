@@ -272,6 +272,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/datasets/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Samples
+         * @description Sample data: small tasks to try the platform with.
+         */
+        get: operations["list_samples_api_v1_datasets_samples_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/samples/{sample_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Sample
+         * @description Add a sample dataset, once; a worker reads its rows.
+         */
+        post: operations["add_sample_api_v1_datasets_samples__sample_name__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/datasets/{dataset_id}": {
         parameters: {
             query?: never;
@@ -1576,6 +1616,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat a run from its manifest
+         * @description Queue the run again. If something is missing, 422 `cannot_replay` lists it in `details`.
+         */
+        post: operations["replay_job_api_v1_jobs_replay_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/replay/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan the repetition of a run
+         * @description Find model and data by ID or content hash, and list what differs. Launches nothing.
+         */
+        post: operations["preview_replay_api_v1_jobs_replay_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}": {
         parameters: {
             query?: never;
@@ -2425,6 +2505,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/monitoring/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Latest results and active alarms
+         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
+         */
+        get: operations["read_activity_api_v1_monitoring_activity_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/monitoring/dashboard": {
         parameters: {
             query?: never;
@@ -3159,6 +3259,70 @@ export interface paths {
          * @description Rename a view, or replace what it shows.
          */
         patch: operations["update_saved_view_api_v1_saved_views__view_id__patch"];
+        trace?: never;
+    };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search by name or id
+         * @description Jobs, datasets, models, evaluations, pipelines and everything else that has a name.
+         */
+        get: operations["search_api_v1_search_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared-conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share a conversation
+         * @description Keep a conversation of up to 256 KiB for 90 days. Any signed-in user with its ID can read it.
+         */
+        post: operations["share_conversation_api_v1_shared_conversations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared-conversations/{shared_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a shared conversation
+         * @description Get the conversation with models, settings, prompts and responses.
+         */
+        get: operations["read_shared_conversation_api_v1_shared_conversations__shared_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a shared conversation
+         * @description Delete a conversation that you shared; its link stops working.
+         */
+        delete: operations["delete_shared_conversation_api_v1_shared_conversations__shared_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/sweeps": {
@@ -3993,10 +4157,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tokenize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Render and tokenize a chat
+         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
+         */
+        post: operations["render_prompt_v1_tokenize_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * ActiveAlarm
+         * @description An alarm of a job that has not ended.
+         */
+        ActiveAlarm: {
+            alarm: components["schemas"]["AlarmRead"];
+            job: components["schemas"]["NamedReference"];
+        };
+        /**
+         * ActivityRead
+         * @description Latest results and what needs attention.
+         */
+        ActivityRead: {
+            /**
+             * Alarms
+             * @description Critical ones first, then the newest; at most 20.
+             */
+            alarms: components["schemas"]["ActiveAlarm"][];
+            /**
+             * Finished
+             * @description Succeeded and stopped trainings, the latest first.
+             */
+            finished: components["schemas"]["FinishedJob"][];
+        };
         /**
          * AdapterEvent
          * @description The engine of an endpoint has loaded an adapter, or can't serve it.
@@ -4384,6 +4592,20 @@ export interface components {
             value: number;
         };
         /**
+         * BlockingEndpoint
+         * @description An endpoint that holds slots for which a training job waits.
+         */
+        BlockingEndpoint: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** @description `stopping`; `preemptible`: it will be stopped to make room if that frees enough slots; `busy`: it is loading or in use, and will be stopped once it is idle; `kept`: it was started with `preemptible: false`; `off`: TRELLIS_ENDPOINT_PREEMPTION is off. */
+            outlook: components["schemas"]["Outlook"];
+            /** Slots */
+            slots: number;
+        };
+        /**
          * Bottleneck
          * @description What limits a run, and the figures that say so.
          */
@@ -4521,14 +4743,14 @@ export interface components {
             /** Name */
             name: string;
             /** Origin */
-            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"];
+            origin: components["schemas"]["PackageOrigin"] | components["schemas"]["HubOrigin"] | components["schemas"]["GeneratedOrigin"];
             /** Parameters */
             parameters: number;
             /** Publisher */
             publisher: string;
             /**
              * Size Bytes
-             * @description Of the download.
+             * @description Of the download; of a generated model, of its files.
              */
             size_bytes: number;
             /** Title */
@@ -4552,7 +4774,11 @@ export interface components {
          * @description ``POST /v1/chat/completions``.
          */
         ChatRequest: {
+            /** Add Generation Prompt */
+            add_generation_prompt?: boolean | null;
             chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Continue Final Message */
+            continue_final_message?: boolean | null;
             /** Frequency Penalty */
             frequency_penalty?: number | null;
             /** Ignore Eos */
@@ -5430,6 +5656,35 @@ export interface components {
             kind: "contains";
         };
         /**
+         * ContextMessage
+         * @description A turn before the first prompt.
+         */
+        ContextMessage: {
+            /** Content */
+            content: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant";
+        };
+        /**
+         * Conversation
+         * @description Everything that the playground needs to show a conversation again.
+         */
+        Conversation: {
+            /** Columns */
+            columns: components["schemas"]["SharedColumn"][];
+            /**
+             * Context
+             * @default []
+             */
+            context: components["schemas"]["ContextMessage"][];
+            /** Prompts */
+            prompts: string[];
+            settings: components["schemas"]["PlaygroundSettings"];
+        };
+        /**
          * ConversationRow
          * @description A conversation to learn from (SFT).
          */
@@ -5890,6 +6145,11 @@ export interface components {
         DatasetChange: {
             /** Description */
             description?: string | null;
+            /**
+             * Licences
+             * @description SPDX identifiers or names, e.g. apache-2.0; replaces all. Later imports add theirs.
+             */
+            licences?: string[] | null;
             /** Name */
             name?: string | null;
         };
@@ -5907,10 +6167,10 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation";
+            kind: "upload" | "path" | "hub" | "s3" | "pipeline" | "generation" | "sample";
             /**
              * Name
-             * @description File name, path, Hub id, URL, or the name of the source dataset.
+             * @description File name, path, Hub id, URL, name of the sample or of the source dataset.
              */
             name: string;
             /**
@@ -5962,6 +6222,11 @@ export interface components {
             head: string | null;
             /** Id */
             id: string;
+            /**
+             * Licences
+             * @description Distinct licenses of the rows: from the cards of imported hub datasets and the datasets that the rows were made from, or as set by PATCH. Empty if unknown.
+             */
+            licences: string[];
             /** Name */
             name: string;
             /** Row Count */
@@ -6634,6 +6899,13 @@ export interface components {
              * @description Start-up phase; null while queued.
              */
             phase: string | null;
+            /** @description The training job that it makes or made room for; null if it stopped for another reason. */
+            preempted_by: components["schemas"]["NamedReference"] | null;
+            /**
+             * Preemptible
+             * @description Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             */
+            preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
             /**
@@ -6661,9 +6933,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did.
+             * @description Why it stopped, if it did; `training`: to make room for `preempted_by`.
              */
-            stopped_by: ("idle" | "request") | null;
+            stopped_by: ("idle" | "request" | "training") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -6685,6 +6957,11 @@ export interface components {
              * @description Max prompt plus answer tokens; null: as many as fit.
              */
             max_model_len?: number | null;
+            /**
+             * Preemptible
+             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
+             */
+            preemptible?: boolean | null;
         };
         /**
          * EndpointState
@@ -7485,7 +7762,7 @@ export interface components {
          * @description Phase of a model download.
          * @enum {string}
          */
-        FetchStage: "downloading" | "converting" | "inspecting";
+        FetchStage: "downloading" | "converting" | "generating" | "inspecting";
         /**
          * FileDeleted
          * @description A deleted file.
@@ -7611,6 +7888,51 @@ export interface components {
             /** Validation File */
             validation_file?: string | null;
         };
+        /**
+         * FinishedJob
+         * @description A training that has ended, and the job that it is a copy of.
+         */
+        FinishedJob: {
+            /** @description With its headline metric in `metric`. */
+            job: components["schemas"]["JobRead"];
+            /** @description Null for a job that is no copy, or of a deleted one. */
+            parent: components["schemas"]["JobRead"] | null;
+        };
+        /**
+         * FoundItem
+         * @description Something with a name.
+         */
+        FoundItem: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Detail
+             * @description A job's or sweep's recipe, an evaluation's target, an environment's kind.
+             */
+            detail: string | null;
+            /**
+             * Id
+             * @description For a named model and an endpoint: the name that requests use.
+             */
+            id: string;
+            kind: components["schemas"]["FoundKind"];
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @description As in the lists of its kind; null where the kind has no states.
+             */
+            state: string | null;
+        };
+        /**
+         * FoundKind
+         * @description Kinds of things that can be found, in the order of the results.
+         * @enum {string}
+         */
+        FoundKind: "job" | "sweep" | "dataset" | "model" | "named_model" | "evaluation" | "report" | "endpoint" | "pipeline" | "job_pipeline" | "environment" | "workflow" | "reward_file";
         /**
          * FoundRows
          * @description Rows that fit. A call looks for about a second; ``next_cursor`` says where the next one goes on.
@@ -7778,6 +8100,22 @@ export interface components {
              * @description Score of the promoted version.
              */
             value: number;
+        };
+        /**
+         * GeneratedOrigin
+         * @description Written on this machine, with random weights: nothing is downloaded.
+         */
+        GeneratedOrigin: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "generated";
+            /**
+             * Seed
+             * @description The same seed gives the same weights.
+             */
+            seed: number;
         };
         /**
          * GenerationCreate
@@ -8851,6 +9189,11 @@ export interface components {
              * @description Missing on this platform, so the template cannot be used.
              */
             missing_recipes?: string[];
+            /**
+             * Model
+             * @description Catalogue model that it was made for.
+             */
+            model?: string | null;
             /** Stages */
             stages: components["schemas"]["TemplateStage"][];
             title: components["schemas"]["Text"];
@@ -9737,6 +10080,19 @@ export interface components {
             until: string;
         };
         /**
+         * ManifestCheckout
+         * @description The code of the run.
+         */
+        ManifestCheckout: {
+            /** Commit */
+            commit?: string | null;
+            /**
+             * Is Dirty
+             * @default false
+             */
+            is_dirty: boolean;
+        };
+        /**
          * ManifestEvent
          * @description Everything needed to reproduce the run: resolved configuration, versions, hashes, command.
          */
@@ -9757,6 +10113,31 @@ export interface components {
             time: string;
         };
         /**
+         * ManifestHardware
+         * @description The machine of the run.
+         */
+        ManifestHardware: {
+            /** Gpus */
+            gpus?: string[];
+            /**
+             * Gpus Asked
+             * @default 1
+             */
+            gpus_asked: number;
+            /** Platform */
+            platform?: string | null;
+        };
+        /**
+         * ManifestModel
+         * @description The weights that the run started from.
+         */
+        ManifestModel: {
+            /** Model Id */
+            model_id: string;
+            /** Sha256 */
+            sha256?: string | null;
+        };
+        /**
          * ManifestRead
          * @description Everything needed to reproduce an attempt.
          */
@@ -9767,6 +10148,50 @@ export interface components {
             manifest: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ManifestRequest
+         * @description What of the request the resolved configuration doesn't tell.
+         */
+        ManifestRequest: {
+            /** Name */
+            name?: string | null;
+            /** Overrides */
+            overrides?: {
+                [key: string]: unknown;
+            };
+            /** Preset */
+            preset?: string | null;
+        };
+        /**
+         * ManifestRows
+         * @description Rows that the run read.
+         */
+        ManifestRows: {
+            /** Columns */
+            columns?: {
+                [key: string]: string;
+            };
+            /** Dataset Id */
+            dataset_id: string;
+            format?: components["schemas"]["DataFormat"] | null;
+            /** Sha256 */
+            sha256: string;
+            /** Split */
+            split?: string | null;
+            /** Version */
+            version?: string | null;
+        };
+        /**
+         * ManifestSeeds
+         * @description Seeds of the run.
+         */
+        ManifestSeeds: {
+            /**
+             * Run
+             * @default 1
+             */
+            run: number;
         };
         /**
          * ManifestWritten
@@ -10701,6 +11126,12 @@ export interface components {
             time: string;
         };
         /**
+         * Outlook
+         * @description What becomes of an endpoint that holds slots which a training waits for.
+         * @enum {string}
+         */
+        Outlook: "stopping" | "preemptible" | "busy" | "kept" | "off";
+        /**
          * OverlapScorer
          * @description BLEU (sacrebleu, sentence level) or ROUGE-1/2/L (rouge-score) with the reference, 0 to 1.
          */
@@ -11259,6 +11690,43 @@ export interface components {
             pipeline: components["schemas"]["Pipeline"];
         };
         /**
+         * PlaygroundSettings
+         * @description What all columns are asked with.
+         */
+        PlaygroundSettings: {
+            /**
+             * Format
+             * @default text
+             * @enum {string}
+             */
+            format: "text" | "json" | "schema";
+            /** Max Tokens */
+            max_tokens: number;
+            /**
+             * Response Schema
+             * @description JSON schema of responses, as typed.
+             * @default
+             */
+            response_schema: string;
+            /** Seed */
+            seed?: number | null;
+            /**
+             * System
+             * @default
+             */
+            system: string;
+            /** Temperature */
+            temperature: number;
+            /**
+             * Tools
+             * @description JSON list of tools, as typed.
+             * @default
+             */
+            tools: string;
+            /** Top P */
+            top_p: number;
+        };
+        /**
          * Preset
          * @description Parameter values and engine overrides that suit one size of machine.
          */
@@ -11289,6 +11757,16 @@ export interface components {
             rows_in: number;
             /** Rows Out */
             rows_out: number;
+            /**
+             * Rows Searched
+             * @default null
+             */
+            rows_searched: number | null;
+            /**
+             * Rows Touched
+             * @default null
+             */
+            rows_touched: number | null;
             /** Steps */
             steps: components["schemas"]["PreviewStep"][];
         };
@@ -11305,6 +11783,12 @@ export interface components {
             at_random: boolean;
             /** Dataset */
             dataset: string;
+            /**
+             * Find Changed
+             * @description Search for rows that a step changes or drops, within 20,000 rows and 3 s. Steps that compare rows or call models are not searched.
+             * @default false
+             */
+            find_changed: boolean;
             /**
              * Judges
              * @description Judges that may be asked; those that steps name are, in any case.
@@ -11631,6 +12115,19 @@ export interface components {
             role: string;
         };
         /**
+         * PromptPiece
+         * @description A piece of a rendered prompt.
+         */
+        PromptPiece: {
+            /**
+             * Is Special
+             * @description One of the tokens added to the vocabulary, e.g. `<|im_start|>`.
+             */
+            is_special: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
          * PromptResponses
          * @description What the jobs answered to one prompt.
          */
@@ -11789,6 +12286,11 @@ export interface components {
          * @description A queued job and its estimated start.
          */
         QueuedJob: {
+            /**
+             * Blocking Endpoints
+             * @description Endpoints whose slots it waits for; only of the first training job that doesn't fit.
+             */
+            blocking_endpoints: components["schemas"]["BlockingEndpoint"][];
             job: components["schemas"]["JobRead"];
             /** @description Null for a job without slots and for one that isn't a training. */
             start: components["schemas"]["StartForecast"] | null;
@@ -12053,6 +12555,135 @@ export interface components {
              * @default 1
              */
             threshold: number;
+        };
+        /**
+         * RenderRequest
+         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         */
+        RenderRequest: {
+            /** Add Generation Prompt */
+            add_generation_prompt?: boolean | null;
+            chat_template_kwargs?: components["schemas"]["ThinkingOptions"] | null;
+            /** Continue Final Message */
+            continue_final_message?: boolean | null;
+            /** Messages */
+            messages: components["schemas"]["Message"][];
+            /** Model */
+            model: string;
+            /** Tools */
+            tools?: components["schemas"]["Tool"][] | null;
+        };
+        /**
+         * RenderedPrompt
+         * @description The prompt that a model gets for a chat request.
+         */
+        RenderedPrompt: {
+            /**
+             * Count
+             * @description Number of tokens.
+             */
+            count: number;
+            /**
+             * Max Model Len
+             * @description Context length of the endpoint: prompt and response together.
+             */
+            max_model_len: number;
+            /**
+             * Pieces
+             * @description The rendered text, cut at special tokens.
+             */
+            pieces: components["schemas"]["PromptPiece"][];
+            /** Tokens */
+            tokens: number[];
+        };
+        /**
+         * ReplayCreate
+         * @description A run to repeat.
+         */
+        ReplayCreate: {
+            /** @description As in GET /jobs/{id}/manifest, or from another platform. */
+            manifest: components["schemas"]["ReplayManifest"];
+            /**
+             * Name
+             * @description Name of the new job; default: that of the run.
+             */
+            name?: string | null;
+        };
+        /**
+         * ReplayDifference
+         * @description What is different from the run of the manifest.
+         */
+        ReplayDifference: {
+            /** Name */
+            name: string;
+            /** Now */
+            now: string | null;
+            /** Was */
+            was: string | null;
+            /**
+             * What
+             * @enum {string}
+             */
+            what: "model" | "data" | "validation_data" | "parameter" | "setting" | "engine" | "package" | "code" | "hardware" | "start";
+        };
+        /**
+         * ReplayManifest
+         * @description The manifest of a training run.
+         */
+        ReplayManifest: {
+            /**
+             * Config
+             * @description Only compared.
+             */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** Engine */
+            engine?: string | null;
+            git?: components["schemas"]["ManifestCheckout"] | null;
+            hardware?: components["schemas"]["ManifestHardware"];
+            /** Job Id */
+            job_id?: string | null;
+            model: components["schemas"]["ManifestModel"];
+            /** Packages */
+            packages?: {
+                [key: string]: string;
+            };
+            /**
+             * Params
+             * @description Resolved parameters.
+             */
+            params: {
+                [key: string]: unknown;
+            };
+            /** Recipe */
+            recipe: string;
+            request?: components["schemas"]["ManifestRequest"] | null;
+            /** Resume From */
+            resume_from?: string | null;
+            seeds?: components["schemas"]["ManifestSeeds"];
+            train_data: components["schemas"]["ManifestRows"];
+            validation_data?: components["schemas"]["ManifestRows"] | null;
+        };
+        /**
+         * ReplayPlan
+         * @description What would be launched, and what differs from the run of the manifest.
+         */
+        ReplayPlan: {
+            /**
+             * Differences
+             * @description They don't keep the run from being repeated, but its results may differ.
+             */
+            differences: components["schemas"]["ReplayDifference"][];
+            /**
+             * Problems
+             * @description Why it can't be repeated; empty if it can.
+             */
+            problems: components["schemas"]["Issue"][];
+            /** @description The job; null if model or data are missing. */
+            request: components["schemas"]["JobCreate"] | null;
+            /** Warnings */
+            warnings: components["schemas"]["Issue"][];
         };
         /**
          * ReportCreate
@@ -13168,6 +13799,30 @@ export interface components {
             worse: number;
         };
         /**
+         * SampleDataset
+         * @description A sample dataset.
+         */
+        SampleDataset: {
+            /**
+             * Dataset Id
+             * @description Its dataset on this platform; null until it is added.
+             */
+            dataset_id: string | null;
+            description: components["schemas"]["Text"];
+            format: components["schemas"]["DataFormat"];
+            /** Name */
+            name: string;
+            title: components["schemas"]["Text"];
+        };
+        /**
+         * SampleDatasetList
+         * @description All sample datasets.
+         */
+        SampleDatasetList: {
+            /** Items */
+            items: components["schemas"]["SampleDataset"][];
+        };
+        /**
          * SamplePage
          * @description Samples of a benchmark, in sampling order of the problems.
          */
@@ -13421,6 +14076,14 @@ export interface components {
             seed: number;
         };
         /**
+         * SearchResult
+         * @description Matches by kind; within a kind, names that start with the text first, then the newest.
+         */
+        SearchResult: {
+            /** Items */
+            items: components["schemas"]["FoundItem"][];
+        };
+        /**
          * SeedGroup
          * @description Jobs that differ only in the seed, or one trial of a sweep.
          */
@@ -13596,6 +14259,80 @@ export interface components {
             waiting: number;
             /** Window S */
             window_s: number;
+        };
+        /**
+         * SharedAnswer
+         * @description A response of a column.
+         */
+        SharedAnswer: {
+            /**
+             * Calls
+             * @default []
+             */
+            calls: components["schemas"]["SharedCall"][];
+            /**
+             * Is Edited
+             * @default false
+             */
+            is_edited: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
+         * SharedCall
+         * @description A tool call of a response.
+         */
+        SharedCall: {
+            /** Arguments */
+            arguments: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Result
+             * @description Null until there is one.
+             */
+            result?: string | null;
+        };
+        /**
+         * SharedColumn
+         * @description A model with its responses: for each prompt one, and one more after each round of tool calls.
+         */
+        SharedColumn: {
+            /** Model */
+            model: string;
+            /**
+             * Turns
+             * @default []
+             */
+            turns: components["schemas"]["SharedAnswer"][][];
+        };
+        /**
+         * SharedConversationRead
+         * @description A shared conversation.
+         */
+        SharedConversationRead: {
+            /**
+             * Can Delete
+             * @description Only whoever shared it can delete it.
+             */
+            can_delete: boolean;
+            content: components["schemas"]["Conversation"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
         };
         /**
          * SharingRefusal
@@ -14466,7 +15203,17 @@ export interface components {
             preset?: string | null;
             /** Recipe */
             recipe?: string | null;
+            /**
+             * Sample
+             * @description Sample dataset with such rows.
+             */
+            sample?: string | null;
             title: components["schemas"]["Text"];
+            /**
+             * Validation Sample
+             * @description Sample dataset to validate on.
+             */
+            validation_sample?: string | null;
         };
         /**
          * Text
@@ -17128,6 +17875,147 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_samples_api_v1_datasets_samples_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleDatasetList"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_sample_api_v1_datasets_samples__sample_name__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sample_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Already added; this is its dataset */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetRead"];
+                };
+            };
             /** @description Successful Response */
             201: {
                 headers: {
@@ -22373,6 +23261,117 @@ export interface operations {
             };
         };
     };
+    replay_job_api_v1_jobs_replay_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    preview_replay_api_v1_jobs_replay_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayPlan"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_job_api_v1_jobs__job_id__get: {
         parameters: {
             query?: {
@@ -25550,6 +26549,56 @@ export interface operations {
             };
         };
     };
+    read_activity_api_v1_monitoring_activity_get: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of finished jobs. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_dashboard_api_v1_monitoring_dashboard_get: {
         parameters: {
             query?: never;
@@ -28638,6 +29687,261 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SavedViewRead"];
                 };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    search_api_v1_search_get: {
+        parameters: {
+            query?: {
+                /** @description Words that must all be part of the name or the id; empty: the newest. */
+                text?: string;
+                /** @description Maximum matches of each kind. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    share_conversation_api_v1_shared_conversations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Conversation"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedConversationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_shared_conversation_api_v1_shared_conversations__shared_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the shared conversation. */
+                shared_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedConversationRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_shared_conversation_api_v1_shared_conversations__shared_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the shared conversation. */
+                shared_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Not logged in */
             401: {
@@ -32598,6 +33902,93 @@ export interface operations {
                 content: {
                     "application/json": unknown;
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description The request has something that is not supported, or is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The token is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description No such model */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model cannot be served */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many requests at once */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+            /** @description The model is being loaded or could not be, or its engine ended; see Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiErrorBody"];
+                };
+            };
+        };
+    };
+    render_prompt_v1_tokenize_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenderRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RenderedPrompt"];
                 };
             };
             /** @description The request has something that is not supported, or is malformed */

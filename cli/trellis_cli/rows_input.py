@@ -210,12 +210,12 @@ def find_layout(
 def detect_formats(files: Sequence[Path]) -> "list[Candidate]":
     """What the first rows may be, the likeliest first."""
     from trellis_data.formats.detection import detect
-    from trellis_data.pipeline.preview import sample
+    from trellis_data.pipeline.preview import take_rows
+    from trellis_data.pipeline.touched_rows import draw
     from trellis_data.pipeline.units import schema_of
 
     with mapped_errors():
-        first, _ = sample(files, schema_of(files), _DETECTED_ROWS, None)
-        return detect(first)
+        return detect(take_rows(files, schema_of(files), draw(files, _DETECTED_ROWS, None)))
 
 
 def _role(text: str) -> tuple[str, str]:

@@ -93,7 +93,7 @@ async def ask(
         await refuse_gone(request)
         await _require_alive(engines, engine)
 
-    with _explaining():
+    async with _explaining(engines, engine):
         answer = await _until_done(_send(engines, engine, path, body), look)
         async with answer:
             content = await _until_done(_read_bounded(answer), look)

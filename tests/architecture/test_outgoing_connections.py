@@ -57,7 +57,10 @@ OWN = {
 }
 #: The only ones that follow redirects: to addresses that are looked at where it runs on the platform, which
 #: replaces ``open_client``; a person's own machine opens what it likes.
-REDIRECTED = GUARDED | {"recipes/trellis_recipes/modelscope.py"}
+REDIRECTED = GUARDED | {
+    "recipes/trellis_recipes/modelscope.py",
+    "workers/trellis_workers/models/modelscope.py",
+}
 
 
 def list_sources(words: re.Pattern[str]) -> Iterator[tuple[str, ast.Module]]:

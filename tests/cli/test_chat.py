@@ -10,7 +10,7 @@ from trellis_cli.client import ApiClient
 from trellis_cli.endpoints import path_of, wait_until_ready
 from trellis_cli.errors import Problem
 
-READY = {"id": "ep_1", "name": "tiny", "state": "ready", "failure": None}
+READY = {"id": "ep_1", "name": "tiny", "state": "ready", "failure": None, "preempted_by": None}
 
 
 class Platform(ApiClient):

@@ -75,6 +75,7 @@ def add_frontend(checkout: Path) -> None:
     (frontend / "src").mkdir(parents=True)
     (frontend / "public").mkdir()
     (frontend / "scripts").mkdir()
+    (checkout / "docs").mkdir()
     files = (
         "src/main.ts",
         "scripts/build.ts",

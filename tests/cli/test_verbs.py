@@ -64,7 +64,7 @@ VERBS = {
 #: Commands that show what their name says, or make it.
 NOUNS = {
     "data log", "data operators", "data stats", "agent pairs",
-    "agent pipeline", "datasets rows", "datasets versions", "engines compat",
+    "agent pipeline", "datasets rows", "datasets samples", "datasets versions", "engines compat",
     "environments kinds", "eval history", "eval leaderboard", "eval manifest",
     "eval matrix", "eval samples", "job-pipelines templates", "jobs checkpoints",
     "jobs logs", "models card", "models catalogue", "models gguf", "models lineage",
@@ -97,7 +97,7 @@ DONE_AT_ONCE = {"agent export", "data import", "jobs import", "rewards files upl
 #: Commands without a group: the platform itself, its chat, and what its developers run.
 TOP_LEVEL = {
     "bench", "chaos", "chat", "check", "demo", "doctor", "down", "gpu-check", "install-service", "login",
-    "logout", "logs", "proof", "soak", "status", "supervise", "test", "up", "verify",
+    "logout", "logs", "proof", "replay", "soak", "status", "supervise", "test", "up", "verify",
 }  # fmt: skip
 
 

@@ -339,7 +339,13 @@ def _finished_evaluation(platform: TestClient) -> dict[str, str | int]:
         assert claim is not None
         record_result(session, job=claim.job, result=leave_results(state.settings, row))
         settle(session, job_id=row.job_id, attempt=1, state=JobState.FAILED)
-    known: dict[str, str | int] = {"label": "gsm8k", "position": 1, "number": 0, "benchmark_name": "math500"}
+    known: dict[str, str | int] = {
+        "label": "gsm8k",
+        "position": 1,
+        "number": 0,
+        "benchmark_name": "math500",
+        "sample_name": "addition-pairs",
+    }
     return known | {"evaluation_id": row.id, "report_id": _written_report(platform, row.id)}
 
 
@@ -469,6 +475,7 @@ def test_nothing_but_health_and_login_answers_without_a_login(
         file_id=new_id("rwf"), dry_run_id=new_id("dry"), step=CHECKPOINT_STEP, upload_id=new_id("up"),
         task_id=new_id("dtk"), pipeline_id=new_id("ppl"), version_id="0" * 64, name=BRANCH,
         evaluation_id=new_id("ev"), benchmark_name="gsm8k", label="gsm8k", position=0, number=0,
+        sample_name="addition-pairs",
         report_id=new_id("rep"), workflow_id=new_id("wfl"), environment_id=new_id("env"),
         call_id=new_id("ecl"), rollout_id=1, prompt_key="0a1b",
         endpoint_id=new_id("ep"), job_pipeline_id=new_id("jpl"), stage_id="only",

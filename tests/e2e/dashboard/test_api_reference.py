@@ -16,7 +16,7 @@ def test_the_reference_page_shows_every_operation_and_asks_no_other_server(page:
     # Operations are drawn as they come into sight.
     for path in ("/healthz", "/api/v1/jobs", "/v1/chat/completions"):
         shown = page.locator(f"[data-path='{path}']").first
-        for _ in range(40):
+        for _ in range(200):
             if shown.count():
                 break
             page.mouse.wheel(0, 1000)

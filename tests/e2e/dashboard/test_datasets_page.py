@@ -133,7 +133,7 @@ def test_rows_are_searched_and_the_address_keeps_the_search(
     logged_in.get_by_role("button", name="Add filter").click()
     logged_in.get_by_label("Search text in all columns").fill("WHAT IS 4")
     logged_in.get_by_label("Value", exact=True).fill("What is 44 + 1?")
-    logged_in.get_by_role("button", name="Search").click()
+    logged_in.get_by_role("tabpanel", name="Sample").get_by_role("button", name="Search").click()
     expect(logged_in.get_by_text("1 found so far (45 of 45 rows searched)")).to_be_visible()
     logged_in.reload()
 

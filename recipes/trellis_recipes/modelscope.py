@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import httpx
+from trellis_contracts.hashing import hash_file
 
 ENDPOINT = "https://www.modelscope.cn"
 DEFAULT_REVISION = "master"
@@ -161,12 +162,6 @@ def as_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"no object, but {type(value).__name__}")
     return value
-
-
-def hash_file(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

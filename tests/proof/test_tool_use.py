@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trellis_data.hashing import hash_file
+from trellis_contracts.hashing import hash_file
 from trellis_testing.engine_runs import EngineRun, compose_job, run_engine
 from trellis_testing.tool_use import ToolUse, make_tool_use
 

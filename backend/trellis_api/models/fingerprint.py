@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from trellis_data.hashing import hash_file
+from trellis_contracts.hashing import hash_file
 
 MAX_CONTENT_BYTES = 2 * 1024**3
 SAMPLED_FILE_BYTES = 64 * 1024**2

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ValidationError
+from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_data.hashing import hash_file
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id, new_id

@@ -45,8 +45,7 @@ function once(name: string, load: () => Promise<void>): Promise<void> {
 }
 
 async function loadFirst(locale: Locale): Promise<void> {
-  if (locale === 'zh') chinese.value = await import('./texts/zh')
-  const { messages } = locale === 'zh' ? await import('./texts/zh') : await import('./texts/en')
+  const { messages } = locale === 'zh' ? (chinese.value = await import('./texts/zh')) : await import('./texts/en')
   i18n.global.mergeLocaleMessage(locale, messages)
 }
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from trellis_contracts.hashing import hash_file
+
 from trellis_recipes.workflows.source import NoWorkflow, find_function
 
 #: The file with the workflow, and the packages from the index that it needs.
@@ -134,9 +136,7 @@ def hash_folder(folder: Path) -> str:
     """One hash of the paths and contents of a package's files."""
     total = hashlib.sha256()
     for path in list_files(folder):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        total.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+        total.update(f"{path.relative_to(folder).as_posix()}\0{hash_file(path)}\n".encode())
     return total.hexdigest()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trellis_data.hashing import hash_file
+from trellis_contracts.hashing import hash_file
 from trellis_testing.model_folders import write_model_folder
 from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.tooluse.pairs.__main__ import main

@@ -28,8 +28,8 @@ from trellis_contracts.environments import (
     MANIFEST_FILE,
     CallAnswer,
 )
+from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_data.hashing import hash_file
 from trellis_recipes.environments import check_parameters
 
 from trellis_train.agents.surrogates import find_surrogate

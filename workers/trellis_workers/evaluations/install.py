@@ -16,6 +16,7 @@ from trellis_api.benchmarks.installed import SOURCE_FILE, InstalledSource, locat
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import means_no_room
 from trellis_api.core.settings import Settings
+from trellis_contracts.hashing import hash_file
 from trellis_evaluation.catalogue import CatalogueBenchmark, UnknownBenchmark, get_benchmark
 
 from trellis_workers.core.lock import try_lock
@@ -137,9 +138,7 @@ def _compare_hash(path: Path, name: str, expected: str | None) -> None:
     """``UnfitFile`` where the catalogue knows the file's hash and it is another one."""
     if expected is None:
         return
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
+    if (found := hash_file(path)) != expected:
         raise UnfitFile(f"{name} does not match the catalog: its SHA-256 is {found}.")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from trellis_contracts.hashing import hash_file
 from trellis_data.addresses import open_endpoint_client
 from trellis_data.operator import OperatorProblem
 from trellis_recipes.hub_models import is_needed
@@ -25,7 +26,6 @@ from trellis_recipes.modelscope import (
     as_object,
     check_hashes,
     explained,
-    hash_file,
 )
 
 from trellis_workers.models.hub import FetchFailed, Kind, Snapshot

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from trellis_api.models.catalogue import PackageOrigin
-from trellis_data.hashing import hash_file
+from trellis_contracts.hashing import hash_file
 
 from trellis_workers.models.hub import FetchFailed
 

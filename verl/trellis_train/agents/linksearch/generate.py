@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
+from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_data.hashing import hash_file
 
 from trellis_train.agents.linksearch.database import write_database
 from trellis_train.agents.linksearch.profiles import make_profiles

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_data.hashing import hash_file
 
 from trellis_train.agents.tooluse.data.benchmark import make_benchmark
 from trellis_train.agents.tooluse.data.dialogs import make_dialogs

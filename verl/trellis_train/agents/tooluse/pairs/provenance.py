@@ -5,8 +5,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_data.hashing import hash_file
 
 from trellis_train.agents.tooluse.pairs.making import PairReport
 from trellis_train.agents.tooluse.sampling import Sampling

@@ -6,9 +6,10 @@ that bear ``smoke``, in a full run all of them.
 """
 
 import os
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def _new_postgres() -> Iterator[str]:
-    """The URL of a database of our own on the server, dropped in the end."""
+def _new_postgres(template: str = "template1") -> Iterator[str]:
+    """The URL of a database of our own on the server, a copy of ``template``, dropped in the end."""
     assert POSTGRES is not None
     name = f"trellis_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(POSTGRES, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
     try:
         yield make_url(POSTGRES).set(database=name).render_as_string(hide_password=False)
     finally:
@@ -90,11 +91,35 @@ def migrated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def settings(tmp_path: Path, migrated: Database) -> Settings:
+def database_url(migrated: Database) -> str:
+    """Where the test's database is: by default the one that all tests share."""
+    return migrated.url.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def copied_database_url(migrated: Database, tmp_path: Path) -> Iterator[str]:
+    """A copy of the empty database that is the test's own.
+
+    For tests in which several threads use the database: on the one shared connection, transactions of
+    threads would be savepoints in each other.
+    """
+    migrated.dispose()  # PostgreSQL copies no database that somebody is connected to
+    if not migrated.is_sqlite:
+        with _new_postgres(str(migrated.url.database)) as url:
+            yield url
+        return
+    copy = tmp_path / "database.sqlite"
+    with closing(sqlite3.connect(str(migrated.url.database))) as source, closing(sqlite3.connect(copy)) as to:
+        source.backup(to)
+    yield f"sqlite:///{copy}"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, database_url: str) -> Settings:
     """A platform with four slots, a data root of its own, and no broker."""
     return Settings(
         data_root=tmp_path / "data root",
-        database_url=migrated.url.render_as_string(hide_password=False),
+        database_url=database_url,
         redis_url=None,
         platform="cpu",
         slots=4,
@@ -119,6 +144,15 @@ def database(settings: Settings, connection: Connection) -> Iterator[Database]:
     """What commits here is a savepoint of the test's connection."""
     settings.data_root.mkdir(parents=True, exist_ok=True)
     database = Database.bound_to(settings, connection)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
+def own_database(settings: Settings) -> Iterator[Database]:
+    """The database at ``settings.database_url``: transactions really commit, threads have connections."""
+    settings.data_root.mkdir(parents=True, exist_ok=True)
+    database = Database(settings)
     yield database
     database.dispose()
 

@@ -13,6 +13,18 @@ from trellis_testing.engine_server import EngineServer
 
 
 @pytest.fixture
+def database_url(copied_database_url: str) -> str:
+    """A database of the test's own: requests that wait and streams look at it beside the test."""
+    return copied_database_url
+
+
+@pytest.fixture
+def database(own_database: Database) -> Database:
+    """Each thread has a connection of its own."""
+    return own_database
+
+
+@pytest.fixture
 def settings(settings: Settings) -> Settings:
     """Requests wait for an engine for a moment only."""
     return settings.model_copy(update={"endpoint_wait_s": 0.3})

@@ -22,6 +22,18 @@ TRANSFERS = "/api/v1/transfers"
 
 
 @pytest.fixture
+def database_url(copied_database_url: str) -> str:
+    """A database of the test's own: workers run beside the test."""
+    return copied_database_url
+
+
+@pytest.fixture
+def database(own_database: Database) -> Database:
+    """Each thread has a connection of its own."""
+    return own_database
+
+
+@pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInHub]:
     hub = StandInHub({})
     hub.required_token = TOKEN

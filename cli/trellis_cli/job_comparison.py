@@ -104,6 +104,11 @@ def print_seeds(seeds: dict[str, Any]) -> None:
         out.print()
     for row in seeds["differences"]:
         out.print(describe_difference(seeds, row), highlight=False, markup=False, soft_wrap=True)
+    for group in seeds["groups"]:
+        if group["failed"]:
+            runs = "run" if len(group["failed"]) == 1 else "runs"
+            note = f"Not counted: {len(group['failed'])} failed {runs} of {group['name']}."
+            out.print(note, highlight=False, markup=False, soft_wrap=True)
 
 
 def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:

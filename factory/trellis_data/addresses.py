@@ -32,7 +32,8 @@ def open_endpoint_client(endpoint: str, *, timeout: httpx.Timeout, follow_redire
 
     These are on this machine or in a private network only where the endpoint itself is.
     """
-    if getproxies():  # which resolve names and connect themselves
+    proxies = getproxies()
+    if proxies.keys() & {"http", "https", "all"}:  # which resolve names and connect themselves
         return httpx.Client(timeout=timeout, follow_redirects=follow_redirects)
     transport = _CheckedTransport(allows_local=_is_local(httpx.URL(endpoint).host))
     return httpx.Client(transport=transport, timeout=timeout, follow_redirects=follow_redirects)

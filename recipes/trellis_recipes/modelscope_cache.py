@@ -57,6 +57,7 @@ def _bring(name: str, folder: Path, *, has_weights: bool) -> None:
             if has_weights or not file.name.endswith(_WEIGHTS):
                 source.download_file(name, DEFAULT_REVISION, file, folder)
         if has_weights:
+            _remove_others(folder, {each.name for each in wanted})
             _write_list(folder, {each.name: each.sha256 for each in wanted})
 
 
@@ -64,11 +65,19 @@ def _is_here(file: RemoteFile, folder: Path, known: dict[str, str | None]) -> bo
     """Whether a whole download left this very file: hashing large weights again would take minutes."""
     path = folder / file.name
     return (
-        file.sha256 is not None
-        and known.get(file.name) == file.sha256
+        file.name in known
+        and known[file.name] == file.sha256
         and path.is_file()
         and path.stat().st_size == file.size_bytes
     )
+
+
+def _remove_others(folder: Path, wanted: set[str]) -> None:
+    """Remove what an earlier state of the model had: loaders would prefer an old file of all weights."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and is_needed(name) and name not in wanted:
+            path.unlink()
 
 
 def _read_list(folder: Path) -> dict[str, str | None]:

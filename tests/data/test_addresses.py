@@ -138,6 +138,7 @@ def test_a_redirect_of_an_endpoint_leads_to_no_metadata(
     server: HTTPServer, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     without_proxies(monkeypatch)
+    monkeypatch.setenv("NO_PROXY", "localhost,.cluster")  # which is no proxy
     resolve_to(monkeypatch, ["127.0.0.1"])
     url = f"http://{name}:{server.server_port}/"
     client = open_endpoint_client(url, timeout=httpx.Timeout(5), follow_redirects=True)

@@ -1,5 +1,6 @@
 """Sample data as datasets: each is imported once, as an uploaded file would be."""
 
+from sqlalchemy import text
 from sqlmodel import Session
 from trellis_data.samples.listing import Sample, find_sample, list_samples
 
@@ -11,6 +12,9 @@ from trellis_api.datasets.given_rows import write_upload
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.schemas import DatasetOrigin, ImportCreate, SampleDataset, SampleDatasetList
 from trellis_api.uploads.storage import StoredUpload
+
+#: PostgreSQL advisory lock under which samples are added.
+_LOCK = 7_270_512_037_842
 
 
 def list_all(session: Session) -> SampleDatasetList:
@@ -43,6 +47,13 @@ def find_added(session: Session, sample: Sample) -> Dataset | None:
     """The dataset of a sample, unless its import failed."""
     found = repository.map_samples(session).get(sample.name)
     return repository.find_dataset(session, dataset_id=found) if found is not None else None
+
+
+def lock(session: Session) -> None:
+    """Let one transaction at a time add samples."""
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":  # SQLite has one writer
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
 
 def write(settings: Settings, sample: Sample) -> StoredUpload:

@@ -10,6 +10,7 @@ from trellis_api.job_comparison.schemas import ComparedParameter, ParameterGroup
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.schemas import JobRead
 from trellis_api.models.models import Model
+from trellis_api.sweeps.repository import map_trials
 
 #: Group and name of a setting.
 Key = tuple[str, str]
@@ -38,14 +39,20 @@ def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedPa
     ]
 
 
-def list_groups(settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]) -> list[list[str]]:
-    """All jobs, those together that differ in nothing but the seed or are one trial of a sweep."""
+def list_groups(
+    session: Session, *, settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]
+) -> list[list[str]]:
+    """All jobs, those together that differ in nothing but the seed or are one trial of a sweep.
+
+    A job's group is a label that anybody may edit, so it says nothing about settings.
+    """
+    trials = map_trials(session, job_ids=[job.id for job in jobs])
     groups: list[tuple[set[str], list[str]]] = []
     for job in jobs:
         rest = [(list(key), _freeze(value)) for key, value in settings[job.id].items() if key != SEED]
         names, ids = {json.dumps(sorted(rest))}, [job.id]
-        if job.sweep_id is not None and job.group is not None:
-            names.add(json.dumps([job.sweep_id, job.group]))
+        if job.id in trials:
+            names.add(json.dumps(trials[job.id]))
         for known in [each for each in groups if each[0] & names]:
             groups.remove(known)
             names, ids = names | known[0], known[1] + ids
@@ -54,9 +61,11 @@ def list_groups(settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]) 
     return sorted((sorted(ids, key=order.__getitem__) for _, ids in groups), key=lambda ids: order[ids[0]])
 
 
-def group_by_seed(settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]) -> list[list[str]]:
+def group_by_seed(
+    session: Session, *, settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]
+) -> list[list[str]]:
     """Groups with two seeds or more."""
-    groups = list_groups(settings, jobs)
+    groups = list_groups(session, settings=settings, jobs=jobs)
     return [ids for ids in groups if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
 
 

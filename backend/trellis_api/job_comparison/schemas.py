@@ -67,6 +67,7 @@ class SeedGroup(BaseModel):
     left_out: list[str] = Field(
         description="Jobs without a value; where some have succeeded, also those that have not."
     )
+    failed: list[str] = Field(description="Of those left out, jobs that failed or crashed.")
 
 
 Verdict = Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]

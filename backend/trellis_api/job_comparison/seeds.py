@@ -4,7 +4,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from sqlmodel import Session
@@ -22,7 +22,7 @@ from trellis_api.job_comparison.schemas import (
     Verdict,
 )
 from trellis_api.jobs import headline, presentation
-from trellis_api.jobs.best import choose_criterion, is_validation, suit_mode
+from trellis_api.jobs.best import Criterion, Mode, choose_criterion, is_validation, suit_mode
 from trellis_api.jobs.models import Job
 
 #: Below this a difference is called one: the usual bound.
@@ -31,6 +31,7 @@ LEVEL = 0.05
 _WORDS = re.compile(r"[^\s\-_·:,;#=()\[\]]+|[\s\-_·:,;#=()\[\]]+")
 #: What is left of "seed 1" where names part.
 _SEED = re.compile(r"(?:(?:^|[\W_]+)(?:seed|s))?[\W_]*$", re.IGNORECASE)
+_FAILED = (JobState.FAILED, JobState.CRASHED)
 #: Value and step of each job that reported the metric.
 Values = Mapping[str, tuple[float, int | None]]
 
@@ -40,6 +41,7 @@ class Measured:
     """What the database has: groups of jobs and their values of one metric."""
 
     metric: str | None
+    mode: Mode
     take: Take
     groups: list[SeedGroup]
     baseline: int
@@ -56,12 +58,14 @@ def measure(
     if base not in {job.id for job in jobs}:
         raise InvalidComparison("The baseline is not among the jobs.")
     reads = presentation.present_all(session, jobs=jobs)
-    groups = parameters.list_groups(parameters.describe(session, jobs=jobs, reads=reads), jobs)
+    settings = parameters.describe(session, jobs=jobs, reads=reads)
+    groups = parameters.list_groups(session, settings=settings, jobs=jobs)
     series = headline.find_many(session.connection(), jobs=jobs, keys=None if metric is None else [metric])
     first = next(ids for ids in groups if base in ids)
-    key = metric or _choose_metric(jobs, base, groups, series)
+    criterion = _choose_criterion(jobs, base, groups, series, metric)
+    key, mode = (None, suit_mode("")) if criterion is None else (criterion.metric, criterion.mode)
     chosen: Take = take or ("best" if key is not None and is_validation(key) else "last")
-    values = {} if key is None else _read_values(session, series, key, chosen)
+    values = {} if key is None else _read_values(session, series, key, mode, chosen)
     by_id = {job.id: job for job in jobs}
     summaries = [_summarise([by_id[each] for each in ids], values) for ids in groups]
     taken = Counter(group.name for group in summaries)
@@ -70,27 +74,27 @@ def measure(
             group.name = by_id[group.job_ids[0]].name
     return Measured(
         metric=key,
+        mode=mode,
         take=chosen,
         groups=summaries,
         baseline=groups.index(first),
         values={job_id: value for job_id, (value, _) in values.items()},
-        best=None if key is None else _find_best(values, key),
+        best=_find_best(values, mode),
     )
 
 
 def compare(measured: Measured) -> ComparedSeeds:
     """Test each group against the baseline's. No transaction is open meanwhile: scipy loads slowly."""
     base = measured.groups[measured.baseline]
-    mode = suit_mode(measured.metric or "")
     found = [
         _test(number, base, group)
         for number, group in enumerate(measured.groups)
         if number != measured.baseline and base.mean is not None and group.mean is not None
     ]
-    _judge(found, is_less_better=mode == "min")
+    _judge(found, is_less_better=measured.mode == "min")
     return ComparedSeeds(
         metric=measured.metric,
-        mode=mode,
+        mode=measured.mode,
         take=measured.take,
         groups=measured.groups,
         baseline=measured.baseline,
@@ -100,28 +104,38 @@ def compare(measured: Measured) -> ComparedSeeds:
     )
 
 
-def _choose_metric(
+def _choose_criterion(
     jobs: Sequence[Job],
     base: str,
     groups: Sequence[Sequence[str]],
     series: Mapping[str, Mapping[str, headline.Series]],
-) -> str | None:
-    """The baseline's criterion among the metrics that two groups share, else that of another job."""
+    metric: str | None,
+) -> Criterion | None:
+    """The baseline's criterion among the metrics that two groups share, else that of another job.
+
+    A metric that was asked for is better in the direction that a job's own choice of it states.
+    """
+    ordered = sorted(jobs, key=lambda job: job.id != base)
+    if metric is not None:
+        stated = (job.keep_best_by for job in ordered if job.keep_best_by)
+        mode = next((own.get("mode") for own in stated if own["metric"] == metric), None)
+        return Criterion(metric, mode or suit_mode(metric))
     reported = [{key for each in ids for key in series.get(each, {})} for ids in groups]
     shared = {key for keys in reported for key in keys if sum(key in own for own in reported) > 1}
     if len(groups) == 1:
         shared = reported[0]
-    for job in sorted(jobs, key=lambda job: job.id != base):
+    for job in ordered:
         criterion = choose_criterion(job, reported=shared)
         if criterion is not None and criterion.metric in shared:
-            return criterion.metric
-    return min((key for key in shared if is_validation(key)), default=None)
+            return criterion
+    found = min((key for key in shared if is_validation(key)), default=None)
+    return None if found is None else Criterion(found, suit_mode(found))
 
 
 def _read_values(
-    session: Session, series: Mapping[str, Mapping[str, headline.Series]], key: str, take: Take
+    session: Session, series: Mapping[str, Mapping[str, headline.Series]], key: str, mode: Mode, take: Take
 ) -> dict[str, tuple[float, int | None]]:
-    own = {job_id: keys[key] for job_id, keys in series.items() if key in keys}
+    own = {job_id: replace(keys[key], stated_mode=mode) for job_id, keys in series.items() if key in keys}
     summaries = headline.read_summaries(session.connection(), list(own.values()))
     found = {}
     for job_id, each in own.items():
@@ -137,7 +151,10 @@ def _read_values(
 
 
 def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
-    """One value for each seed: of the jobs that succeeded, or of all as long as none has."""
+    """One value for each seed: of the jobs that succeeded, or of all as long as none has.
+
+    Seeds that failed beside others that succeeded are named: the mean of those that got through says less.
+    """
     measured = [job for job in jobs if job.id in values]
     counted = [job for job in measured if job.state == JobState.SUCCEEDED] or measured
     found = [SeedValue(job_id=job.id, seed=job.seed, value=values[job.id][0]) for job in counted]
@@ -150,6 +167,7 @@ def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
         deviation=statistics.stdev(means) if len(means) > 1 else None,
         values=found,
         left_out=[job.id for job in jobs if job not in counted],
+        failed=[job.id for job in jobs if job not in counted and job.state in _FAILED],
     )
 
 
@@ -163,8 +181,8 @@ def name_group(jobs: Sequence[Job]) -> str:
     return jobs[0].name if len(jobs) == 1 else _SEED.sub("", common) or jobs[0].name
 
 
-def _find_best(values: Values, key: str) -> BestRun | None:
-    sign = 1 if suit_mode(key) == "min" else -1
+def _find_best(values: Values, mode: Mode) -> BestRun | None:
+    sign = 1 if mode == "min" else -1
     found = min(values.items(), key=lambda each: sign * each[1][0], default=None)
     return None if found is None else BestRun(job_id=found[0], value=found[1][0], step=found[1][1])
 

@@ -91,7 +91,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
             for key in shown
             if key in counts
         ],
-        seed_groups=parameters.group_by_seed(settings, jobs),
+        seed_groups=parameters.group_by_seed(session, settings=settings, jobs=jobs),
     )
 
 

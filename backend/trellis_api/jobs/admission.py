@@ -117,7 +117,7 @@ def _choose(in_order: Sequence[Job | SlotHolder], *, needed: int) -> list[Job | 
             needed -= _count_slots(each)
     if needed > 0:
         return []
-    for each in list(chosen):
+    for each in reversed(list(chosen)):  # those that are missed most are spared first
         if _count_slots(each) <= -needed:
             chosen.remove(each)
             needed += _count_slots(each)

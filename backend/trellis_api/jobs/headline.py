@@ -26,11 +26,13 @@ class Series:
     id: int
     key: str
     rest_from: int
+    #: Whether higher or lower is better; None where the name tells.
+    stated_mode: Mode | None = None
 
     @property
     def mode(self) -> Mode:
         """Whether higher or lower is better."""
-        return suit_mode(self.key)
+        return self.stated_mode or suit_mode(self.key)
 
 
 def summarise(

@@ -31,7 +31,7 @@ from trellis_api.jobs.errors import (
     MoveNotAllowed,
 )
 from trellis_api.jobs.evaluating import repository as evaluating
-from trellis_api.jobs.models import EVALUATE, Attempt, Checkpoint, Job
+from trellis_api.jobs.models import EVALUATE, SERVE, Attempt, Checkpoint, Job
 from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
 from trellis_api.jobs.timing import store as timing_store
 
@@ -221,6 +221,8 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     job.attempt += 1
     job.queued_at = utc_now()
     job.ordered_at = None
+    if job.kind == SERVE:
+        job.priority = 0  # a place in front was for the requests that waited then
     job.launched_at = job.started_at = job.finished_at = job.stop_requested_at = None
     job.exit_code = job.reason = job.cause = job.phase = None
     job.first_step = job.first_step_at = job.last_step_at = None

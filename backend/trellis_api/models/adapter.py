@@ -6,9 +6,9 @@ from trellis_api.models.fingerprint import fingerprint
 from trellis_api.models.inspection import (
     ModelFacts,
     UnusableFolder,
-    find_runaway_template,
     list_files,
     read_json,
+    require_usable_templates,
 )
 from trellis_api.models.safetensors_header import DamagedWeights, read_header
 
@@ -36,8 +36,7 @@ def inspect_adapter(folder: Path, *, root: Path) -> ModelFacts:
         raise UnusableFolder(
             "folder_unreadable", f"A file of the folder cannot be read: {error.strerror}."
         ) from error
-    if problem := find_runaway_template(folder):
-        raise UnusableFolder("chat_template_runaway", problem)
+    require_usable_templates(folder)
     counts = weights.parameters_by_dtype
     if not counts:
         raise UnusableFolder("weights_missing", "The adapter contains no parameters.")

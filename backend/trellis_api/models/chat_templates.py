@@ -1,5 +1,6 @@
 """Tries the chat templates of a model's folder: a template is a program that its author wrote."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -44,15 +45,17 @@ def shows_tools(template: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _try(template: str, *arguments: str) -> _Verdict:
-    """Kept, as every launch asks, and one without end takes seconds to try."""
-    try:
-        done = _probe(template, *arguments)
-    except RunawayTemplate as error:
-        return _Verdict(str(error), is_runaway=True)
+    """Kept, as every launch asks, and one without end takes seconds to try.
+
+    What a busy machine may be to blame for is raised as ``RunawayTemplate``, and so asked anew.
+    """
+    done = _probe(template, *arguments)
     if done.returncode in (0, template_probe.SHOWS_TOOLS):
         return _Verdict(shows_tools=done.returncode == template_probe.SHOWS_TOOLS)
     if done.returncode == template_probe.BROKEN:
         return _Verdict(done.stdout.decode("utf-8", "replace").strip())
+    if done.returncode == -signal.SIGKILL:
+        raise RunawayTemplate("the process that tried it was killed, e.g. because memory ran out; try again")
     if done.returncode == template_probe.RUNAWAY or done.returncode < 0:
         memory_mib = template_probe.MEMORY_BYTES // 1024**2
         return _Verdict(

@@ -261,19 +261,20 @@ def shows_tools(folder: Path) -> bool:
         return False
 
 
-def find_runaway_template(folder: Path) -> str | None:
-    """Why a chat template of a model's folder would hang a run, or None.
+def require_usable_templates(folder: Path) -> None:
+    """Raise ``UnusableFolder`` where a chat template would hang a run, or cannot be read.
 
     The files of a folder that was registered where it lies may have changed since.
     """
     if not folder.is_dir():
-        return None  # weights that are not here are told of elsewhere
+        return  # weights that are not here are told of elsewhere
     try:
         names = {path.name for path in folder.iterdir() if path.is_file()}
-        list(try_templates(_read_all_templates(folder, names)))
-    except UnusableFolder as error:
-        return error.message
-    return None
+        templates = _read_all_templates(folder, names)
+    except OSError as error:
+        message = f"A chat template of the folder cannot be read: {error.strerror}."
+        raise UnusableFolder("folder_unreadable", message) from error
+    list(try_templates(templates))
 
 
 def _read_templates(folder: Path, names: set[str]) -> list[str]:

@@ -49,7 +49,8 @@ class RefusedByTemplate(Exception):
 
 def main() -> int:
     """Render the template of standard input."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    # SIGXCPU at the first, so that SIGKILL always comes from outside.
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     template = sys.stdin.buffer.read().decode("utf-8", "replace")
     environment = _make_environment()

@@ -4,26 +4,32 @@ from pathlib import Path
 from typing import Any
 
 from trellis_api.core.errors import DomainError
-from trellis_api.models.errors import ChatTemplateRunaway
-from trellis_api.models.inspection import find_runaway_template
+from trellis_api.models.errors import ChatTemplateRunaway, ModelFolderInvalid
+from trellis_api.models.inspection import UnusableFolder, require_usable_templates
 
 
 def find_template_problems(folder: Path, *, field: str) -> list[tuple[DomainError, str]]:
     """As ``require_tried_templates``, with the field of a request; empty where nothing is wrong."""
     try:
         require_tried_templates(folder, field=field)
-    except ChatTemplateRunaway as error:
+    except (ChatTemplateRunaway, ModelFolderInvalid) as error:
         return [(error, field)]
     return []
 
 
 def require_tried_templates(folder: Path, *, field: str | None = None) -> None:
-    """Raise ``ChatTemplateRunaway`` where a template of the folder would hang whoever renders it."""
-    problem = find_runaway_template(folder)
-    if problem is None:
-        return
-    message = f"{problem} Replace the template in the model's folder, or choose another model."
-    details: list[Any] | None = None
-    if field is not None:
-        details = [{"code": ChatTemplateRunaway.code, "field": field, "message": message}]
-    raise ChatTemplateRunaway(message, details)
+    """Raise ``ChatTemplateRunaway`` where a template of the folder would hang whoever renders it.
+
+    ``ModelFolderInvalid`` where a file with templates is damaged or cannot be read.
+    """
+    try:
+        require_usable_templates(folder)
+    except UnusableFolder as error:
+        is_runaway = error.code == ChatTemplateRunaway.code
+        kind = ChatTemplateRunaway if is_runaway else ModelFolderInvalid
+        remedy = "Replace the template" if is_runaway else "Repair the file"
+        message = f"{error.message} {remedy} in the model's folder, or choose another model."
+        details: list[Any] | None = None
+        if field is not None:
+            details = [{"code": kind.code, "field": field, "message": message}]
+        raise kind(message, details) from error

@@ -91,9 +91,14 @@ def find_endpoints(session: Session, *, words: Sequence[str], limit: int) -> lis
 
 
 def _narrow(statement: Select[Any], words: Sequence[str], source: Source) -> Select[Any]:
-    """Rows with every word; names that start with the first come first, then the newest."""
+    """Rows with every word; names that start with the first come first, then the newest.
+
+    A word fits an id that begins with it, beyond the prefix that all ids of a kind share.
+    """
     for word in words:
-        has = (each.icontains(word, autoescape=True) for each in (source.name, source.id))
+        has = [source.name.icontains(word, autoescape=True)]
+        if len(word.partition("_")[2]) > 1:
+            has.append(source.id.istartswith(word, autoescape=True))
         statement = statement.where(or_(*has))
     newest = (source.created_at.desc(), source.id)
     if not words:

@@ -51,6 +51,13 @@ def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[Sw
     return found
 
 
+def map_trials(session: Session, *, job_ids: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Sweep and trial of each job that is a run of a sweep."""
+    columns = select(SweepRun.job_id, SweepRun.sweep_id, SweepRun.trial)
+    found = session.exec(columns.where(col(SweepRun.job_id).in_(list(job_ids))))
+    return {job_id: (sweep_id, trial) for job_id, sweep_id, trial in found if job_id is not None}
+
+
 def list_unsettled(session: Session) -> Sequence[str]:
     """Ids of sweeps that are under way, or whose runs a person has resumed; oldest first."""
     running = select(Job.sweep_id).where(col(Job.sweep_id).is_not(None), col(Job.state).in_(ACTIVE))

@@ -25,6 +25,8 @@ class SourceFile:
 
 
 #: A licence as hubs name it.
+#: What a card calls a licence of its own.
+_LICENCE_NAME = re.compile(r"\S(?:[^\x00-\x1f\x7f]{0,118}\S)?")
 _LICENCE = re.compile(r"[A-Za-z0-9][\w.+-]{0,79}")
 
 
@@ -160,8 +162,9 @@ def _find_licences(card: Any, tags: Sequence[str]) -> list[str]:
     if not any(found):
         found = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
     own = said.get("license_name")
-    named = [own if each == "other" and own else each for each in found]
-    return [each for each in dict.fromkeys(named) if isinstance(each, str) and _LICENCE.fullmatch(each)]
+    own = own if isinstance(own, str) and _LICENCE_NAME.fullmatch(own) else None
+    named = [own if each == "other" and own else each for each in found if isinstance(each, str)]
+    return [each for each in dict.fromkeys(named) if each == own or _LICENCE.fullmatch(each)]
 
 
 class _HubErrors:

@@ -40,9 +40,17 @@ export function requestOf(template: Template, language: Locale, model: string, d
 async function addModel(name: string): Promise<string> {
   const known = await unwrap(api.GET('/api/v1/models', { params: { query: { text: name } } }))
   const found = known.items.find((one) => one.source.kind === 'catalogue' && one.source.name === name && one.state !== 'failed')
-  const model = found ?? await unwrap(api.POST('/api/v1/models', { body: { description: '', source: { kind: 'catalogue', name } } }))
+  const model = found ?? await unwrap(api.POST('/api/v1/models', { body: { name: freeName(name, known.items), description: '', source: { kind: 'catalogue', name } } }))
   await untilReady(model, () => unwrap(api.GET('/api/v1/models/{model_id}', { params: { path: { model_id: model.id } } })))
   return model.id
+}
+
+/** The name, or with a number where a failed download or another model bears it. */
+function freeName(name: string, models: readonly Model[]): string {
+  const taken = new Set(models.map((one) => one.name))
+  let free = name
+  for (let number = 2; taken.has(free); number += 1) free = `${name}-${number}`
+  return free
 }
 
 async function addSamples(template: Template): Promise<Map<string, string>> {

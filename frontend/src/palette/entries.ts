@@ -58,13 +58,19 @@ export function findState({ kind, state }: Pick<FoundItem, 'kind' | 'state'>): E
 
 /** Entries with every word of the text, those that begin with it first. */
 export function narrow(entries: readonly Entry[], text: string): Entry[] {
-  const wanted = text.toLowerCase().split(/\s+/).filter((word) => word !== '')
-  const fitting = entries.filter(({ label, words }) => {
-    const own = `${label} ${words ?? ''}`.toLowerCase()
-    return wanted.every((word) => own.includes(word))
-  })
-  const first = wanted[0] ?? ''
+  const fitting = entries.filter(({ label, words }) => hasWords(`${label} ${words ?? ''}`, text))
+  const first = split(text)[0] ?? ''
   return fitting.sort((a, b) => rank(a, first) - rank(b, first))
+}
+
+/** Whether every word of the text stands in another, in any case. */
+export function hasWords(own: string, text: string): boolean {
+  const lower = own.toLowerCase()
+  return split(text).every((word) => lower.includes(word))
+}
+
+function split(text: string): string[] {
+  return text.toLowerCase().split(/\s+/).filter((word) => word !== '')
 }
 
 function rank({ label }: Entry, word: string): number {

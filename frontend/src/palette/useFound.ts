@@ -6,7 +6,7 @@ import { api, unwrap } from '@/api/client'
 import { useDebouncedQuery } from '@/api/useDebouncedQuery'
 import { useRecipeNames } from '@/jobs/shared/useRecipeNames'
 
-import { type Entry, findRoute, findState, type FoundItem, type Group, ICONS } from './entries'
+import { type Entry, findRoute, findState, type FoundItem, type Group, hasWords, ICONS } from './entries'
 
 const MOST_OF_A_KIND = 5
 const MOST_RECENT = 6
@@ -34,9 +34,11 @@ export function useFound(text: () => string, own: (key: string) => string) {
   }
 
   const groups = computed<Group[]>(() => {
-    const found = query.answer.value
-    // What an earlier text found would be taken for what this one does.
-    if (found === null || (found.of === '') !== (text() === '')) return []
+    const answer = query.answer.value
+    if (answer === null || (answer.of === '') !== (text() === '')) return []
+    // What an earlier text found and this one does not name must not be opened by Enter.
+    const isStale = answer.of !== text()
+    const found = { of: answer.of, items: isStale ? answer.items.filter((item) => hasWords(`${item.name} ${item.id}`, text())) : answer.items }
     if (found.of === '') {
       const newest = [...found.items].sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at)).slice(0, MOST_RECENT)
       return newest.length === 0 ? [] : [{ id: 'recent', title: own('recent'), entries: newest.map((item) => toEntry(item, true)) }]

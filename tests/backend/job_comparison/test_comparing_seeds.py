@@ -9,9 +9,10 @@ from scipy import stats
 from trellis_api.core.database import Database
 from trellis_api.jobs import metric_store, service
 from trellis_api.jobs.models import Job
-from trellis_api.sweeps.models import Sweep
+from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_contracts.states import JobState
 
+SWEEP = "swp_00000000000000000000000001"
 LOSS, REWARD = "val/loss", "critic/score/mean"
 
 
@@ -142,17 +143,53 @@ def test_runs_of_one_trial_of_a_sweep_are_a_group(
     client: TestClient, make_seeds: Callable[..., list[str]], database: Database
 ) -> None:
     ids = [*make_seeds(1e-6, [0.5]), *make_seeds(2e-6, [0.6])]
+    other = make_seeds(3e-6, [0.9])
     with database.write() as session:
-        session.add(Sweep(id="swp_00000000000000000000000001", name="rates", recipe="grpo", document={}))
+        session.add(Sweep(id=SWEEP, name="rates", recipe="grpo", document={}))
         session.flush()
-        for job_id in ids:
+        for index, job_id in enumerate([*ids, *other]):
+            trial = 2 if job_id in other else 1
+            session.add(SweepRun(sweep_id=SWEEP, index=index, trial=trial, seed=1, values={}, job_id=job_id))
             job = session.get_one(Job, job_id)
-            job.sweep_id, job.group = "swp_00000000000000000000000001", "rates · 1"
+            job.sweep_id, job.group = SWEEP, "rates · 1"  # somebody has labelled the third like the others
 
-    found = compare(client, ids)
+    found = compare(client, [*ids, *other])
 
-    assert [(group["name"], group["job_ids"]) for group in found["groups"]] == [("rates · 1", ids)]
+    assert [group["job_ids"] for group in found["groups"]] == [ids, other]
+    assert [group["name"] for group in found["groups"]] == ["rate 1e-06", "rate 3e-06"]
+    assert compare(client, ids)["groups"][0]["name"] == "rates · 1"
     assert found["metric"] == REWARD
+
+
+@pytest.mark.parametrize("asked", [{}, {"metric": "val/edit_distance"}])
+def test_the_direction_that_a_job_states_for_its_metric_is_kept(
+    client: TestClient, make_seeds: Callable[..., list[str]], database: Database, asked: dict[str, str]
+) -> None:
+    key = "val/edit_distance"
+    base, other = make_seeds(1e-6, [9.0, 9.1, 9.2], key=key), make_seeds(2e-6, [3.0, 3.1, 3.2], key=key)
+    with database.write() as session:
+        for job_id in base:
+            session.get_one(Job, job_id).keep_best_by = {"metric": key, "mode": "min"}
+        for job_id in (*base, *other):
+            job = service.get_locked_job(session, job_id=job_id)
+            metric_store.write(session, job=job, metrics=[(1, {key: 20.0}), (3, {key: 20.0})])
+
+    found = compare(client, [*base, *other], **asked)
+
+    assert (found["mode"], found["take"], found["differences"][0]["verdict"]) == ("min", "best", "better")
+    assert found["groups"][1]["mean"] == pytest.approx(3.1)
+    assert found["best"] == {"job_id": other[0], "value": 3.0, "step": 2}
+
+
+def test_seeds_that_failed_are_named_beside_those_that_got_through(
+    client: TestClient, make_seeds: Callable[..., list[str]]
+) -> None:
+    done = make_seeds(1e-6, [0.5, 0.6])
+    failed = make_seeds(1e-6, [0.1, 0.2, 0.1], state=JobState.FAILED)
+
+    (group,) = compare(client, [*done, *failed])["groups"]
+
+    assert (group["seed_count"], group["failed"]) == (2, failed)
 
 
 @pytest.mark.parametrize(

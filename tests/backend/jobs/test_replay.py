@@ -17,6 +17,7 @@ from trellis_api.jobs.models import Attempt, Job
 from trellis_api.models.models import Model
 from trellis_cli.client import ApiClient
 from trellis_cli.main import main
+from trellis_contracts.endpoints import JudgeEndpoint
 
 Run = Callable[..., int]
 
@@ -113,6 +114,47 @@ def test_a_plan_launches_nothing_and_a_replay_queues_the_run(
 
     assert made.status_code == 201, made.text
     assert (made.json()["name"], made.json()["seed"], made.json()["cloned_from"]) == ("again", 5, job)
+
+
+def test_packages_are_those_of_the_newest_run_and_one_that_is_gone_is_a_difference(
+    client: TestClient, manifest: dict[str, Any], database: Database, make_job: Callable[..., str]
+) -> None:
+    newest = {**manifest, "packages": {"torch": "2.0"}}
+    with database.write() as session:
+        session.add(Attempt(job_id=make_job(), number=1, manifest=newest))
+    asked = {**manifest, "packages": {"torch": "1.0", "flash-attn": "2.7", "pydantic": "2"}}
+
+    found = client.post("/api/v1/jobs/replay/preview", json={"manifest": asked}).json()["differences"]
+
+    packages = [(each["name"], each["was"], each["now"]) for each in found if each["what"] == "package"]
+    assert packages == [("flash-attn", "2.7", None), ("pydantic", "2", None), ("torch", "1.0", "2.0")]
+
+
+def test_a_judge_at_another_address_is_a_difference(
+    client: TestClient, manifest: dict[str, Any], settings: Settings
+) -> None:
+    settings.judges["gpt"] = JudgeEndpoint(base_url="http://10.0.0.2/v1", model="new")
+    rewards = [{"name": "judge", "weight": 1.0, "options": {"endpoint": "gpt"}}]
+    was = {"files": {}, "models": {}, "judges": {"gpt": {"base_url": "http://10.0.0.1/v1", "model": "old"}}}
+    asked = {**manifest, "params": {**manifest["params"], "rewards": rewards}, "rewards": was}
+
+    found = client.post("/api/v1/jobs/replay/preview", json={"manifest": asked}).json()
+
+    (row,) = [each for each in found["differences"] if each["what"] == "reward"]
+    assert row["name"] == "judges.gpt"
+    assert "old" in row["was"]
+    assert "new" in row["now"]
+
+
+def test_asterisks_in_a_text_are_no_mask(client: TestClient, manifest: dict[str, Any]) -> None:
+    asked = {**manifest, "params": {**manifest["params"], "system_prompt": "Be ***bold***."}}
+
+    found = client.post("/api/v1/jobs/replay/preview", json={"manifest": asked}).json()
+
+    assert "value_masked" not in [each["code"] for each in found["problems"]]
+    masked = {**manifest, "params": {**manifest["params"], "system_prompt": "***"}}
+    refused = client.post("/api/v1/jobs/replay/preview", json={"manifest": masked}).json()
+    assert [each["code"] for each in refused["problems"]] == ["value_masked"]
 
 
 def test_what_is_missing_is_refused_with_a_code(client: TestClient, manifest: dict[str, Any]) -> None:

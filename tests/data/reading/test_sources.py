@@ -129,6 +129,11 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInHub]:
         ({"cardData": {"license": "cc-by-4.0"}}, ["cc-by-4.0"]),
         ({"cardData": {"license": ["mit", "apache-2.0", "mit"]}}, ["mit", "apache-2.0"]),
         ({"cardData": {"license": "other", "license_name": "llama3"}}, ["llama3"]),
+        (
+            {"cardData": {"license": "other", "license_name": "Own Community License"}},
+            ["Own Community License"],
+        ),
+        ({"cardData": {"license": "other", "license_name": "two\nlines"}}, ["other"]),
         ({"cardData": {"license": "other"}}, ["other"]),
         ({"tags": ["license:odc-by", "language:en"]}, ["odc-by"]),
         ({"cardData": {"license": "<b>free</b>"}}, []),

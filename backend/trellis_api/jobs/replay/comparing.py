@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trellis_api.jobs.replay.schemas import ReplayDifference, ReplayManifest
+from trellis_api.rewards.resources import FoundResources
 
 #: Differences in the engine's configuration that are listed.
 _MAX_SETTINGS = 100
@@ -35,9 +36,11 @@ def compare_machines(manifest: ReplayManifest, newest: Mapping[str, Any] | None)
     """Packages, code and GPUs: of what is installed here, and of the newest run of this platform."""
     known = newest or {}
     differences = []
+    # Runs may use a Python of their own: what one of them found there is asked first.
+    found = known.get("packages")
     for name, was in sorted(manifest.packages.items()):
-        now = _find_version(name) or _text(known.get("packages"), name)
-        if now is not None and now != was:
+        now = _text(found, name) if isinstance(found, dict) and found else _find_version(name)
+        if now != was:
             differences.append(ReplayDifference(what="package", name=name, was=was, now=now))
     commit = _text(known.get("git"), "commit")
     if manifest.git is not None and commit is not None and commit != manifest.git.commit:
@@ -50,6 +53,24 @@ def compare_machines(manifest: ReplayManifest, newest: Mapping[str, Any] | None)
     if isinstance(gpus, list) and gpus != manifest.hardware.gpus:
         pair = {"was": show(manifest.hardware.gpus), "now": show(gpus)}
         differences.append(ReplayDifference(what="hardware", name="gpus", **pair))
+    return differences
+
+
+def compare_rewards(was: Mapping[str, Any], now: FoundResources) -> list[ReplayDifference]:
+    """What scores responses: the content of files, the models, and where judges are and what they ask."""
+    today: dict[tuple[str, str], dict[str, Any]] = {
+        **{("files", name): {"sha256": file.sha256} for name, file in now.files.items()},
+        **{("models", name): {"sha256": model.sha256} for name, model in now.models.items()},
+        **{("judges", name): judge.model_dump(mode="json") for name, judge in now.judges.items()},
+    }
+    differences = []
+    for (kind, name), value in sorted(today.items(), key=lambda each: each[0]):
+        entries = was.get(kind)
+        entry = entries.get(name) if isinstance(entries, dict) else None
+        before = {key: entry.get(key) for key in value} if isinstance(entry, dict) else None
+        if not is_same(before, value):
+            place = f"{kind}.{name}"
+            differences.append(ReplayDifference(what="reward", name=place, was=show(before), now=show(value)))
     return differences
 
 

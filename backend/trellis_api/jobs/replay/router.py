@@ -3,7 +3,7 @@
 from fastapi import APIRouter, BackgroundTasks
 from trellis_contracts import tasks as task_names
 
-from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
+from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.jobs import presentation
 from trellis_api.jobs.replay import service
@@ -29,11 +29,15 @@ def preview_replay(body: ReplayCreate, session: ReadSession, settings: SettingsD
 def replay_job(
     body: ReplayCreate,
     background: BackgroundTasks,
-    session: WriteSession,
+    database: DatabaseDep,
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> JobRead:
     """Queue the run again. If something is missing, 422 `cannot_replay` lists it in `details`."""
-    job = service.replay(session, settings, wanted=body)
+    with database.read() as session:  # composing takes seconds, in which nobody else could write
+        planned = service.plan(session, settings, wanted=body)
+    with database.write() as session:
+        job = service.replay(session, settings, wanted=body, planned=planned)
+        found = presentation.present(session, job=job)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
-    return presentation.present(session, job=job)
+    return found

@@ -91,6 +91,9 @@ class ReplayManifest(_Part):
     config: Annotated[dict[str, Any], AfterValidator(_check_depth)] | None = Field(
         default=None, description="Only compared."
     )
+    rewards: Annotated[dict[str, Any], AfterValidator(_check_depth)] | None = Field(
+        default=None, description="Files, models and judges that scored the run; only compared."
+    )
     seeds: ManifestSeeds = Field(default_factory=ManifestSeeds)
     model: ManifestModel
     train_data: ManifestRows
@@ -114,7 +117,7 @@ class ReplayDifference(BaseModel):
     """What is different from the run of the manifest."""
 
     what: Literal[
-        "model", "data", "validation_data", "parameter", "setting", "engine",
+        "model", "data", "validation_data", "parameter", "setting", "reward", "engine",
         "package", "code", "hardware", "start",
     ]  # fmt: skip
     name: str

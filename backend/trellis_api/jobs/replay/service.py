@@ -13,7 +13,13 @@ from trellis_api.core.settings import Settings
 from trellis_api.jobs import submit
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.models import Attempt, Job
-from trellis_api.jobs.replay.comparing import compare_machines, compare_settings, is_same, show
+from trellis_api.jobs.replay.comparing import (
+    compare_machines,
+    compare_rewards,
+    compare_settings,
+    is_same,
+    show,
+)
 from trellis_api.jobs.replay.errors import CannotReplay
 from trellis_api.jobs.replay.matching import FoundRows, match_model, match_rows
 from trellis_api.jobs.replay.schemas import (
@@ -26,9 +32,10 @@ from trellis_api.jobs.replay.schemas import (
 from trellis_api.jobs.repository import find_job
 from trellis_api.jobs.schemas import JobCreate, JobPreview, Resources
 from trellis_api.models.models import Model
+from trellis_api.rewards.resources import as_terms, find_resources
 
-#: In the places of secrets in a manifest: by the run, and by the platform.
-_MASKS = frozenset({"***", MASK})
+#: In the place of a whole secret, by the run; Markdown has the same three characters.
+_RUNS_MASK = "***"
 #: Newest attempts that are looked at for one with a manifest.
 _LOOKED_AT = 20
 
@@ -58,14 +65,14 @@ def plan(session: Session, settings: Settings, *, wanted: ReplayCreate) -> Repla
         issue = Issue(code=error.code, field="", message=error.message)
         return ReplayPlan(request=request, differences=differences, problems=[issue], warnings=[])
     differences += _compare_composed(manifest, composed)
+    differences += _compare_rewards(session, settings, manifest)
     return ReplayPlan(
         request=request, differences=differences, problems=composed.errors, warnings=composed.warnings
     )
 
 
-def replay(session: Session, settings: Settings, *, wanted: ReplayCreate) -> Job:
-    """Queue the run again; ``CannotReplay`` with everything that stands against it."""
-    planned = plan(session, settings, wanted=wanted)
+def replay(session: Session, settings: Settings, *, wanted: ReplayCreate, planned: ReplayPlan) -> Job:
+    """Queue the run as planned; ``CannotReplay`` with everything that stands against it."""
     if planned.request is None or planned.problems:
         details = [each.model_dump() for each in planned.problems]
         raise CannotReplay(f"The run can't be repeated: {planned.problems[0].message}", details)
@@ -141,6 +148,18 @@ def _compare_composed(manifest: ReplayManifest, composed: JobPreview) -> list[Re
     return differences
 
 
+def _compare_rewards(
+    session: Session, settings: Settings, manifest: ReplayManifest
+) -> list[ReplayDifference]:
+    terms = as_terms(manifest.params.get("rewards"))
+    if manifest.rewards is None or not terms:
+        return []
+    try:
+        return compare_rewards(manifest.rewards, find_resources(session, settings, terms=terms))
+    except DomainError:
+        return []  # one is gone, which is among the errors of the composition
+
+
 def _compare_inputs(
     manifest: ReplayManifest, model: Model, rows: FoundRows, validation: FoundRows | None
 ) -> list[ReplayDifference]:
@@ -210,7 +229,7 @@ def _has_mask(value: Any) -> bool:
         return any(_has_mask(each) for each in value.values())
     if isinstance(value, list):
         return any(_has_mask(each) for each in value)
-    return isinstance(value, str) and any(mask in value for mask in _MASKS)
+    return isinstance(value, str) and (value == _RUNS_MASK or MASK in value)
 
 
 def _read_newest_manifest(session: Session, *, besides: str | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ import SeedsPart from './SeedsPart.vue'
 
 const JOBS = ['a', 'b', 'c'].map((name, seed) => ({ id: `job_${name}`, name, seed, state: 'succeeded', can_clone: true }))
 const FOUND = { jobs: JOBS, missing: [], parameters: [{ group: 'params', name: 'rate', values: { job_a: 1, job_b: 2, job_c: 3 } }], metric_keys: [{ key: 'reward', run_count: 3 }], metrics: [], seed_groups: [] }
-const group = (name: string, seeds: number) => ({ name, job_ids: [`job_${name}`], seed_count: seeds, mean: 0.5, deviation: seeds > 1 ? 0.01 : null, values: [], left_out: [] })
+const group = (name: string, seeds: number) => ({ name, job_ids: [`job_${name}`], seed_count: seeds, mean: 0.5, deviation: seeds > 1 ? 0.01 : null, values: [], left_out: [], failed: [] })
 const BETTER = { group: 1, verdict: 'better', difference: 0.03, low: 0.01, high: 0.05, p_value: 0.01, p_adjusted: 0.02 }
 const FEW = { group: 2, verdict: 'too_few_seeds', difference: -0.1, low: null, high: null, p_value: null, p_adjusted: null }
 

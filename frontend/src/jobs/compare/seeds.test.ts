@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { moreSeedsOf, rowsOf, settingsOf } from './seeds'
 
-const GROUP = { name: 'a', job_ids: ['job_a'], seed_count: 1, mean: 0.5, deviation: null, values: [], left_out: [] }
+const GROUP = { name: 'a', job_ids: ['job_a'], seed_count: 1, mean: 0.5, deviation: null, values: [], left_out: [], failed: [] }
 const JOBS = [{ id: 'job_a', name: 'a', seed: 1, can_clone: true, state: 'succeeded' }, { id: 'job_b', name: 'b', seed: 2, can_clone: true, state: 'running' }] as never[]
 const FOUND = {
   jobs: JOBS,

@@ -84,6 +84,7 @@ export default {
     demo: {
       text: 'No data yet? The demo adds a tiny model and sample data, then runs SFT and GRPO on this machine. It takes a few minutes.',
       action: 'Run the demo',
+      started: 'The demo’s jobs have started. They are under Workflows.',
       step: { parts: 'Creating the model and adding sample data…', jobs: 'Starting the jobs…' },
     },
   },

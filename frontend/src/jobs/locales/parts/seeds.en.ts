@@ -22,6 +22,7 @@ export default {
     allSingle: 'Too few seeds to tell these jobs apart: differences may be chance. Run 3 seeds of each.',
     method: 'Jobs that differ only in the seed form a group. CI: Welch’s t interval of the difference in means, one value per seed.',
     moving: 'Some of these jobs are still running: their values will change.',
+    failed: 'Not counted: 1 failed run of “{run}”. | Not counted: {count} failed runs of “{run}”.',
     leftOut: '(1 left out) | ({count} left out)',
     more: 'Run more seeds',
     clone: 'Clone the best',

@@ -22,6 +22,7 @@ export default {
     allSingle: '种子太少，无法区分这些任务：差异可能只是偶然。请各运行 3 个种子。',
     method: '只有种子不同的任务为一组。置信区间：均值之差的 Welch t 区间，每个种子一个值。',
     moving: '其中有任务仍在运行，其数值还会变化。',
+    failed: '未计入“{run}”失败的 {count} 次运行。',
     leftOut: '（{count} 个未计入）',
     more: '运行更多种子',
     clone: '克隆最佳任务',

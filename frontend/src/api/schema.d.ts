@@ -15129,7 +15129,7 @@ export interface components {
         };
         /**
          * SweepText
-         * @description A sweep as `trellis sweep submit` takes it: models and datasets by id or name.
+         * @description A sweep as `trellis sweeps submit` takes it: models and datasets by id or name.
          */
         SweepText: {
             /**

@@ -149,6 +149,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   reward_file_not_found: '没有这个奖励文件，可能已被删除。',
   reward_unavailable: '此奖励在本平台上不可用。',
   rollout_not_found: '没有这条回答，可能已被清除。',
+  row_refused_by_template: '模型的对话模板拒绝该行（说明中给出了行号和原因）。请从数据中去掉模板不接受的内容（通常是系统消息和工具结果），或选择其他模型。',
   rows_unfit: '“{dataset}”中的数据行不是 {wanted} 格式。请选择其他数据集，或新建一个。',
   run_not_found: '没有这次运行，可能已被删除。',
   sample_dataset_not_found: '没有这个示例数据集。',

@@ -130,6 +130,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   sources_conflict: '这些文件只能提供其中一个。',
   unknown_type: '没有这个题型。',
   unknown_value: '这个值取决于脚本中未知的变量。',
+  row_refused_by_template: '模型的对话模板拒绝该行（说明中给出了行号和原因）。请从数据中去掉模板不接受的内容（通常是系统消息和工具结果），或选择其他模型。',
   rows_missing: '没有任何数据集版本包含该次运行的数据（哈希不一致）；请先导入。',
   value_masked: '清单隐去了此值；请自行填写后启动。',
   unknown_version: '没有这个版本或划分。',

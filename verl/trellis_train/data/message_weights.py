@@ -40,7 +40,8 @@ def weigh(dataset_class: type[Any]) -> type[Any]:
                 super()._read_files_and_process()
             except TemplateError:
                 # verl's last step there: it looks for the system's prompt in two messages of the user.
-                self.system_prompt, self.generation_prompt = [], []
+                self.system_prompt: list[int] = []
+                self.generation_prompt: list[int] = []
                 self.renders_whole = True
 
         def _process_single_message(
@@ -81,7 +82,7 @@ def _as_tensors(parts: list[tuple[list[int], list[int]]]) -> list[Any]:
     """Tokens, mask and attention of each message, as verl makes them."""
     import torch
 
-    made = []
+    made: list[Any] = []
     for tokens, labels in parts:
         ids = torch.tensor(tokens, dtype=torch.long)
         mask = torch.tensor([int(label != UNLEARNED) for label in labels], dtype=torch.long)

@@ -9,13 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE
-from trellis_train.agents.preflight import AgentUnusable, check_first_sessions
+from trellis_train.agents.preflight import check_first_sessions
 from trellis_train.agents.starter import make_tokenizer
 from trellis_train.agents.tune.mapping import map_config
 from trellis_train.agents.tune.places import bring
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_train.agents.tune.settings import read_config
 from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
+from trellis_train.agents.unusable import AgentUnusable
 
 HEAD = "from trellis import TunableChatModel\n"
 WORKFLOW = "async def workflow(task: dict, model: TunableChatModel) -> float:\n"

@@ -331,7 +331,8 @@ esac
 
 case "$1" in
   check | test | verify) uses=tests ;;
-  down | status | logs | login | --help | jobs | data | datasets | pipelines | models | recipes | rewards | eval | benchmarks | reports) uses=client ;;
+  down | status | logs | login | --help | jobs | data | datasets | pipelines | models | recipes | rewards | eval | evaluations | sweep | sweeps | benchmarks | reports | \
+    workflows | agent-code | job-pipelines) uses=client ;;
   *) uses=platform ;;
 esac
 

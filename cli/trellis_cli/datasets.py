@@ -92,7 +92,10 @@ def upload(
 def import_rows(
     source: Annotated[
         str,
-        typer.Argument(help="path:FILE in the data root, hub:OWNER/NAME\\[@REVISION] or s3://BUCKET/KEY."),
+        typer.Argument(
+            help="path:FILE in the data root, hub:OWNER/NAME\\[@REVISION], "
+            "modelscope:OWNER/NAME\\[@REVISION] or s3://BUCKET/KEY."
+        ),
     ],
     name: Name = None,
     under: Annotated[str, typer.Option(help="Only this folder or file of the Hub dataset.")] = "",
@@ -114,21 +117,27 @@ def import_rows(
     _import(client, {**request, "source": where}, wait=wait, as_json=as_json)
 
 
+#: The default branch of a dataset on each hub.
+_HUBS = {"hub": "main", "modelscope": "master"}
+
+
 def parse_source(text: str, under: str = "") -> dict[str, Any]:
     """The body's ``source`` for what was written."""
     kind, _, rest = text.partition(":")
-    if under and kind != "hub":
-        raise Problem("--under requires a hub: source", exit_code=ExitCode.USAGE)
+    if under and kind not in _HUBS:
+        raise Problem("--under requires a hub: or modelscope: source", exit_code=ExitCode.USAGE)
     if kind == "path" and rest:
         return {"kind": "path", "path": rest}
-    if kind == "hub" and (found := re.fullmatch(r"([^@]+)(?:@([^@]+))?", rest)):
-        return {"kind": "hub", "repo_id": found[1], "revision": found[2] or "main", "under": under}
+    if kind in _HUBS and (found := re.fullmatch(r"([^@]+)(?:@([^@]+))?", rest)):
+        revision = found[2] or _HUBS[kind]
+        where = {"kind": "hub", "repo_id": found[1], "revision": revision, "under": under}
+        return {**where, "hub": kind} if kind == "modelscope" else where
     if text.startswith("s3://"):
         return {"kind": "s3", "url": text}
     raise Problem(
         f"invalid source '{text}'",
-        hint="path:FILE, hub:OWNER/NAME[@REVISION] or s3://BUCKET/KEY; a file of this machine is uploaded: "
-        "trellis datasets upload",
+        hint="path:FILE, hub:OWNER/NAME[@REVISION], modelscope:OWNER/NAME[@REVISION] or s3://BUCKET/KEY; "
+        "a file of this machine is uploaded: trellis datasets upload",
         exit_code=ExitCode.USAGE,
     )
 

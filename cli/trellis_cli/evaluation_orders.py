@@ -1,4 +1,4 @@
-"""What `trellis eval submit` is asked for, as the API's request."""
+"""What `trellis evaluations submit` is asked for, as the API's request."""
 
 from pathlib import Path
 from typing import Any

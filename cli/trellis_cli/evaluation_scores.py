@@ -1,4 +1,4 @@
-"""`trellis eval compare | leaderboard | matrix | history`: scores beside each other."""
+"""`trellis evaluations compare | leaderboard | matrix | history`: scores beside each other."""
 
 import re
 from typing import Annotated, Any
@@ -137,7 +137,7 @@ def matrix(
     print_table(("target", *names), rows)
     for what, more in (("benchmarks", found["more_columns"]), ("models and checkpoints", found["more_rows"])):
         if more:
-            out.print(f"{more} more {what}: see `trellis eval leaderboard`")
+            out.print(f"{more} more {what}: see `trellis evaluations leaderboard`")
 
 
 def history(
@@ -173,7 +173,7 @@ def history(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `trellis eval`."""
+    """Add the commands to `trellis evaluations`."""
     for command in (compare, leaderboard, matrix, history):
         app.command()(command)
 

@@ -1,4 +1,4 @@
-"""`trellis eval`: models and checkpoints measured on benchmarks."""
+"""`trellis evaluations`: models and checkpoints measured on benchmarks."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`trellis job-pipelines`: stages that need each other, each a job; what did not change is skipped."""
+"""`trellis job-pipelines`, the page *Workflows*: chained jobs; a stage that did not change is skipped."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,7 +97,7 @@ def submit(
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Validate a job workflow and run its stages in dependency order."""
+    """Validate a workflow and run its stages in dependency order."""
     client = connect()
     document = _read_document(client, file)
     body = {**document, "start": start, **({"name": name} if name else {})}
@@ -139,7 +139,7 @@ def _order_with_id(client: ApiClient, order: Any) -> Any:
 
 @app.command("list")
 def list_job_pipelines(as_json: Json = False) -> None:
-    """List job workflows, newest first."""
+    """List workflows, newest first."""
     found = list(connect().pages("/job-pipelines"))
     if as_json:
         print_json(found)
@@ -159,7 +159,7 @@ def list_job_pipelines(as_json: Json = False) -> None:
 
 @app.command()
 def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Show a job workflow and its stages."""
+    """Show a workflow and its stages."""
     client = connect()
     found = client.get(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
     follow_and_tell(client, found, wait=wait, as_json=as_json)
@@ -168,7 +168,7 @@ def show(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
 @also_known_as(app, "start", now="resume")
 @app.command()
 def resume(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Start or resume a job workflow; unchanged stages are skipped."""
+    """Start or resume a workflow; unchanged stages are skipped."""
     client = connect()
     found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/start")
     follow_and_tell(client, found, wait=wait, as_json=as_json)
@@ -176,7 +176,7 @@ def resume(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
 
 @app.command()
 def stop(pipeline: Called, wait: Wait = False, as_json: Json = False) -> None:
-    """Stop a job workflow: no new stages start, and running jobs are stopped."""
+    """Stop a workflow: no new stages start, and running jobs are stopped."""
     client = connect()
     found = client.post(f"/job-pipelines/{find_job_pipeline(client, pipeline)}/stop")
     if wait:
@@ -199,7 +199,7 @@ def rerun(
 
 @app.command()
 def delete(pipeline: Called) -> None:
-    """Delete a job workflow that isn't running; its jobs and models are kept."""
+    """Delete a workflow that isn't running; its jobs and models are kept."""
     client = connect()
     client.delete(f"/job-pipelines/{find_job_pipeline(client, pipeline)}")
 

@@ -66,7 +66,9 @@ def list_jobs(
         bool | None, typer.Option("--alarms/--no-alarms", help="Only jobs with or without active alarms.")
     ] = None,
     environment: Annotated[str | None, typer.Option(help="Filter by environment (name or ID).")] = None,
-    workflow: Annotated[str | None, typer.Option(help="Filter by agent workflow (name or ID).")] = None,
+    workflow: Annotated[
+        str | None, typer.Option("--agent-code", "--workflow", help="Filter by agent code (name or ID).")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
     as_json: Json = False,
 ) -> None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -99,8 +100,11 @@ def require_success(outcome: LocalOutcome) -> LocalOutcome:
     if outcome.outcome in ("succeeded", "stopped"):
         return outcome
     log = Path(outcome.folder) / LOG_FILE
-    tail = "\n  ".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-    raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint=f"{tail}\nAll of it: {log}")
+    tail = [line for line, _ in groupby(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])]
+    if outcome.reason and all(line.endswith(outcome.reason) for line in tail):
+        tail = []  # nothing but the reason, which the message has
+    shown = "\n  ".join(tail) + "\n" if tail else ""
+    raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint=f"{shown}Full log: {log}")
 
 
 def describe_failed_sessions(outcome: LocalOutcome) -> str | None:

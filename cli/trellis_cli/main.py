@@ -38,6 +38,7 @@ from trellis_cli import (
     workflows,
 )
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.old_names import keep_old_group
 from trellis_cli.output import err
 
 DISTRIBUTION = "trellis-platform"
@@ -54,7 +55,7 @@ Train large language models from the terminal.
   trellis recipes list                    list recipes
   trellis jobs submit --recipe sft --model starter --dataset rows --set learning_rate=1e-4 --wait
                                           launch a job and wait for it
-  trellis eval submit --model starter --benchmarks gsm8k --limit 100 --wait
+  trellis evaluations submit --model starter --benchmarks gsm8k --limit 100 --wait
                                           evaluate a model
   trellis chat starter                    chat with a model
 
@@ -103,23 +104,29 @@ app.add_typer(transfers.app, name="transfers", help="Push models to hubs, export
 app.add_typer(endpoints.app, name="endpoints", help="Serve models and checkpoints.")
 app.add_typer(recipes.app, name="recipes", help="Recipes and their parameters.")
 app.add_typer(rewards.app, name="rewards", help="Rewards and dry runs.")
-app.add_typer(evaluations.app, name="eval", help="Evaluate models and checkpoints on benchmarks.")
+app.add_typer(evaluations.app, name="evaluations", help="Evaluate models and checkpoints on benchmarks.")
 app.add_typer(benchmarks.app, name="benchmarks", help="Evaluation benchmarks.")
 app.add_typer(reports.app, name="reports", help="Evaluation reports in Markdown, HTML and PDF.")
 app.add_typer(agent.app, name="agent", help="Train models to use tools: data, training, evaluation.")
 app.add_typer(linksearch.app, name="linksearch", help="Train an agent that finds people using SQL.")
 app.add_typer(environments.app, name="environments", help="Create agent environments and try their tools.")
-app.add_typer(workflows.app, name="workflows", help="Agent workflows: upload files and packages.")
-app.add_typer(job_pipelines.app, name="job-pipelines", help="Job workflows: chained jobs.")
+app.add_typer(workflows.app, name="agent-code", help="Agent code: upload your agents as files or packages.")
+app.add_typer(job_pipelines.app, name="job-pipelines", help="Workflows: chained jobs.")
 app.add_typer(
     engines.app,
     name="engines",
     help=("Check the patches to verl, vLLM and TRL against the installed versions."),
 )
 app.add_typer(
-    sweeps.app, name="sweep", help=("Sweeps: run a training many times with varying parameters or seeds.")
+    sweeps.app, name="sweeps", help=("Sweeps: run a training many times with varying parameters or seeds.")
 )
-app.add_typer(tune.app, name="tune", help="Train agent workflows: async functions that return a reward.")
+app.add_typer(tune.app, name="tune", help="Train agent code: async functions that return a reward.")
+for group, old, now in (
+    (evaluations.app, "eval", "evaluations"),
+    (sweeps.app, "sweep", "sweeps"),
+    (workflows.app, "workflows", "agent-code"),
+):
+    keep_old_group(app, group, old, now=now)
 chat.register(app)
 replay.register(app)
 platform_commands.register(app)

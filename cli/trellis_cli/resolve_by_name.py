@@ -58,7 +58,7 @@ def find_job(client: ApiClient, called: str, *, must_be_one: bool = False) -> st
 def find_evaluation(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
     """Id of the evaluation of this id or name; of several of the name the newest, as ``find_job``."""
     found = _find(client, called, prefix="ev_", path="/evaluations", must_be_one=must_be_one)
-    return _require(found, f"no evaluation named '{called}'", hint="trellis eval list")
+    return _require(found, f"no evaluation named '{called}'", hint="trellis evaluations list")
 
 
 def find_report(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:
@@ -76,19 +76,19 @@ def find_environment(client: ApiClient, called: str) -> str:
 def find_workflow(client: ApiClient, called: str) -> str:
     """Id of the workflow file of this id or name."""
     found = _find(client, called, prefix="wfl_", path="/workflows")
-    return _require(found, f"no agent workflow named '{called}'", hint="the launch page lists workflow files")
+    return _require(found, f"no agent code named '{called}'", hint="trellis agent-code list")
 
 
 def find_job_pipeline(client: ApiClient, called: str) -> str:
     """Id of the pipeline of jobs of this id or name; of several of the name, the newest."""
     found = _find(client, called, prefix="jpl_", path="/job-pipelines")
-    return _require(found, f"no job workflow named '{called}'", hint="trellis job-pipelines list")
+    return _require(found, f"no workflow named '{called}'", hint="trellis job-pipelines list")
 
 
 def find_sweep(client: ApiClient, called: str) -> str:
     """Id of the sweep of this id or name; of several of the name, the newest."""
     found = _find(client, called, prefix="swp_", path="/sweeps")
-    return _require(found, f"no sweep named '{called}'", hint="trellis sweep list")
+    return _require(found, f"no sweep named '{called}'", hint="trellis sweeps list")
 
 
 def find_reward_file(client: ApiClient, called: str, *, must_be_one: bool = False) -> str:

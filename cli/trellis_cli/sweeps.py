@@ -1,4 +1,4 @@
-"""`trellis sweep`: one training many times, with parameters or seeds that vary."""
+"""`trellis sweeps`: one training many times, with parameters or seeds that vary."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -204,7 +204,7 @@ def _follow(client: ApiClient, sweep_id: str) -> dict[str, Any]:
             for run in found["runs"]
         ),
         progress=lambda found: f"{len(found['runs'])}/{found['planned_runs']} {_best_text(found)}",
-        again=f"trellis sweep show {sweep_id} --wait",
+        again=f"trellis sweeps show {sweep_id} --wait",
     )
 
 

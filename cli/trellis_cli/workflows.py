@@ -1,4 +1,4 @@
-"""`trellis workflows`: people's own agents on a platform, as files and as packages."""
+"""`trellis agent-code`: people's own agents on a platform, as files and as packages (`/workflows`)."""
 
 import tempfile
 import time
@@ -38,10 +38,10 @@ def upload(
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:
-    """Upload an agent workflow; a package's requirements.txt is installed into an isolated environment.
+    """Upload agent code; a package's requirements.txt is installed into an isolated environment.
 
-    trellis workflows upload agent.py
-    trellis workflows upload my_agent/ --name sql-agent
+    trellis agent-code upload agent.py
+    trellis agent-code upload my_agent/ --name sql-agent
     """
     if not path.exists():
         raise Problem(f"no such file or folder: {path}", exit_code=ExitCode.USAGE)
@@ -59,7 +59,7 @@ def upload(
 
 @app.command("list")
 def list_workflows(as_json: Json = False) -> None:
-    """List agent workflows, newest first."""
+    """List agent code, newest first."""
     found = list(connect().pages("/workflows"))
     if as_json:
         print_json(found)
@@ -82,7 +82,7 @@ def list_workflows(as_json: Json = False) -> None:
 
 @app.command()
 def show(workflow: Called, as_json: Json = False) -> None:
-    """Show an agent workflow with its files and installed packages."""
+    """Show agent code with its files and installed packages."""
     client = connect()
     _show(client.get(f"/workflows/{find_workflow(client, workflow)}"), as_json=as_json)
 
@@ -98,7 +98,7 @@ def resume(workflow: Called, wait: Wait = True, as_json: Json = False) -> None:
 
 @app.command()
 def delete(workflow: Called) -> None:
-    """Delete an agent workflow that isn't in use."""
+    """Delete agent code that isn't in use."""
     client = connect()
     client.delete(f"/workflows/{find_workflow(client, workflow)}")
     out.print(f"deleted {workflow}", highlight=False, markup=False)
@@ -112,7 +112,7 @@ def _send(client: ApiClient, path: Path, function: str | None) -> str:
                 read_package(path, function)
             except BadPackage as error:
                 raise Problem(
-                    f"{path} is not a workflow package", hint=str(error), exit_code=ExitCode.USAGE
+                    f"{path} is not a package of agent code", hint=str(error), exit_code=ExitCode.USAGE
                 ) from error
             archive = pack(path, Path(folder) / f"{path.resolve().name}.tar.gz")
         with FileBar(archive) as bar:
@@ -126,7 +126,7 @@ def _wait(client: ApiClient, workflow_id: str) -> dict[str, Any]:
             if found["state"] == "failed":
                 raise Problem(
                     f"the requirements of '{found['name']}' cannot be installed: {found['reason']}",
-                    hint=f"trellis workflows resume {found['name']}, or upload it anew",
+                    hint=f"trellis agent-code resume {found['name']}, or upload it anew",
                     exit_code=ExitCode.FAILED,
                 )
             if found["state"] not in _OPEN:

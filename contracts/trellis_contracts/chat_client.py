@@ -171,6 +171,11 @@ class Chunks:
 class Dumpable(SimpleNamespace):
     """An answer where ``openai`` is not loaded: fields by name, and ``model_dump``."""
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python itself looks for these
+        raise AttributeError(f"the reply has no field '{name}' here; there are {', '.join(vars(self))}")
+
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """As dictionaries, like OpenAI's own."""
         return {name: _dump(value) for name, value in vars(self).items() if value is not None}

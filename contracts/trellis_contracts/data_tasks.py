@@ -6,9 +6,9 @@ lies in a folder of the task's own until it is settled.
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.generation import Generation
@@ -61,9 +61,12 @@ class PathSource(Strict):
 
 
 class HubSource(Strict):
-    """A dataset of a hub, at one commit."""
+    """A dataset of a hub, at one commit (ModelScope: at a branch or tag)."""
 
     kind: Literal["hub"] = "hub"
+    hub: Literal["huggingface", "modelscope"] = Field(
+        default="huggingface", description="Which hub: Hugging Face or ModelScope."
+    )
     repo_id: str = Field(
         max_length=200,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$",
@@ -73,9 +76,15 @@ class HubSource(Strict):
         default="main",
         max_length=120,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$",
-        description="Branch, tag or commit.",
+        description="Branch, tag or commit; default: main, on ModelScope master.",
     )
     under: str = Field(default="", max_length=500, description="Only this folder or file of the dataset.")
+
+    @model_validator(mode="after")
+    def _name_default_branch(self) -> Self:
+        if self.hub == "modelscope" and "revision" not in self.model_fields_set:
+            self.revision = "master"
+        return self
 
 
 class S3Source(Strict):

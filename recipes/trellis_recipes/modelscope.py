@@ -1,4 +1,4 @@
-"""Reads models of ModelScope over its HTTP API: lists files, and downloads each by the SHA-256 listed.
+"""Reads models and datasets of ModelScope over its HTTP API: lists files, and downloads each by its SHA-256.
 
 The address is ``MODELSCOPE_ENDPOINT`` and the token ``MODELSCOPE_API_TOKEN``, as in ModelScope's own package;
 neither is stored. It speaks of branches and tags: the listing names no commit to pin.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from trellis_contracts.hashing import hash_file
@@ -20,6 +20,10 @@ ENDPOINT = "https://www.modelscope.cn"
 DEFAULT_REVISION = "master"
 TOKEN_VARIABLE = "MODELSCOPE_API_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT = httpx.Timeout(60.0, connect=15.0)
+#: What kind of repository, as addresses name it.
+Kind = Literal["models", "datasets"]
+#: Files of a dataset in one answer, and answers at most.
+_PAGE_FILES, _MAX_PAGES = 200, 500
 #: Never taken without a SHA-256 to check them by.
 _WEIGHTS = (".safetensors", ".bin", ".gguf")
 #: Of a SHA-256, in the names of unfinished files.
@@ -45,9 +49,10 @@ class RemoteFile:
 
 
 class ModelScopeFiles:
-    """Files of models; what goes wrong is a ``ModelScopeError``."""
+    """Files of models, or of datasets; what goes wrong is a ``ModelScopeError``."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind = "models") -> None:
+        self.kind = kind
         self.endpoint = (os.environ.get("MODELSCOPE_ENDPOINT") or ENDPOINT).rstrip("/")
         self.token = os.environ.get(TOKEN_VARIABLE) or None
 
@@ -60,12 +65,21 @@ class ModelScopeFiles:
     def list_files(self, repo_id: str, revision: str) -> list[RemoteFile]:
         """The files of a revision."""
         asked = {"Revision": revision, "Recursive": "True"}
-        data = self.ask("GET", f"models/{repo_id}/repo/files", params=asked)
-        return [
-            RemoteFile(str(each["Path"]), int(each.get("Size") or 0), each.get("Sha256") or None)
-            for each in map(as_object, as_object(data)["Files"] or [])
-            if each.get("Type") != "tree"
-        ]
+        if self.kind == "datasets":
+            return self._list_dataset(repo_id, asked)
+        return _files_of(self.ask("GET", f"models/{repo_id}/repo/files", params=asked))
+
+    def _list_dataset(self, repo_id: str, asked: dict[str, str]) -> list[RemoteFile]:
+        """A dataset's files are listed under its number, and page by page."""
+        number = as_object(self.ask("GET", f"datasets/{repo_id}"))["Id"]
+        found: list[RemoteFile] = []
+        for page in range(1, _MAX_PAGES + 1):
+            paging = {"Root": "/", "PageNumber": str(page), "PageSize": str(_PAGE_FILES)}
+            data = as_object(self.ask("GET", f"datasets/{number}/repo/tree", params={**asked, **paging}))
+            found += _files_of(data)
+            if len(data["Files"] or []) < _PAGE_FILES:
+                return found
+        raise ModelScopeError(f"'{repo_id}' has more than {_PAGE_FILES * _MAX_PAGES} files.")
 
     def download_file(self, repo_id: str, revision: str, file: RemoteFile, folder: Path) -> None:
         """Fetch one; what an earlier try left in the folder is continued."""
@@ -99,7 +113,7 @@ class ModelScopeFiles:
             self.open_client(follow_redirects=True) as client,
             client.stream(
                 "GET",
-                f"{self.endpoint}/api/v1/models/{repo_id}/repo",
+                f"{self.endpoint}/api/v1/{self.kind}/{repo_id}/repo",
                 params=asked,
                 # Ranges count the bytes that are sent: compressed, they would not be those of the file.
                 headers={**self.headers, **ranges, "Accept-Encoding": "identity"},
@@ -131,6 +145,14 @@ class ModelScopeFiles:
             return {}
         # Older parts of the API read the cookie, newer ones the header.
         return {"Authorization": f"Bearer {self.token}", "Cookie": f"m_session_id={self.token}"}
+
+
+def _files_of(listing: Any) -> list[RemoteFile]:
+    return [
+        RemoteFile(str(each["Path"]), int(each.get("Size") or 0), each.get("Sha256") or None)
+        for each in map(as_object, as_object(listing)["Files"] or [])
+        if each.get("Type") != "tree"
+    ]
 
 
 def check_hashes(files: list[RemoteFile], repo_id: str) -> list[RemoteFile]:
@@ -165,7 +187,7 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained(what: str = "model") -> Iterator[None]:
     """Turn what httpx raises into one sentence without addresses or secrets."""
     try:
         yield
@@ -175,7 +197,7 @@ def explained() -> Iterator[None]:
             raise ModelScopeError(f"ModelScope refuses (status {status}): check {TOKEN_VARIABLE}.") from error
         if status == httpx.codes.NOT_FOUND:
             raise ModelScopeError(
-                f"ModelScope has no such model or revision, or {TOKEN_VARIABLE} may not read it."
+                f"ModelScope has no such {what} or revision, or {TOKEN_VARIABLE} may not read it."
             ) from error
         raise ModelScopeError(f"ModelScope answered with status {status}.") from error
     except httpx.HTTPError as error:

@@ -26,7 +26,7 @@ Train = Callable[[dict[str, Any], Path], Iterator[dict[str, float]]]
 METRIC = "critic/score/mean"
 _POLL_S = 0.5
 #: How the command names the log of a training that failed.
-_WHERE = "All of it: "
+_WHERE = "Full log: "
 _BEST, _TRIALS = "best.yaml", "trials.csv"
 #: Of a trial's steps, before it may be ended early.
 _GRACE_SHARE = 4

@@ -87,7 +87,7 @@ def check_sessions(workflow: Path, config_path: Path | str) -> None:
     faults += found
     if not faults:
         services = Services.of_job(job)
-        faults = find_session_faults(WorkflowSource.read(str(workflow)), tasks, services=services)
+        faults = find_session_faults(WorkflowSource.read(str(workflow)), tasks, services=services, job=job)
     if faults:
         told = "; ".join(map(str, faults)) + "".join(f"\n{each.detail}" for each in faults if each.detail)
         raise ValueError(f"Invalid workflow or configuration: {told}")

@@ -39,6 +39,7 @@ HUBS = {
     "recipes/trellis_recipes/modelscope.py",
     "verl/trellis_train/agents/linksearch/checkpoints.py",
     "verl/trellis_train/agents/linksearch/sources.py",
+    "workers/trellis_workers/data/modelscope_source.py",
     "workers/trellis_workers/models/hub.py",
     "workers/trellis_workers/models/modelscope.py",
     "workers/trellis_workers/transfers/push.py",
@@ -59,6 +60,7 @@ OWN = {
 #: replaces ``open_client``; a person's own machine opens what it likes.
 REDIRECTED = GUARDED | {
     "recipes/trellis_recipes/modelscope.py",
+    "workers/trellis_workers/data/modelscope_source.py",
     "workers/trellis_workers/models/modelscope.py",
 }
 

@@ -218,7 +218,7 @@ def test_jobs_are_found_by_the_workflow_file_that_they_train(platform: LightPlat
     assert read(platform, "jobs", "list", "--workflow", "mine") == []
     refused = trellis(platform, "jobs", "list", "--workflow", "nobody's")
     assert refused.returncode == ExitCode.REFUSED
-    assert "no agent workflow named" in refused.stderr
+    assert "no agent code named" in refused.stderr
 
 
 def test_a_folder_with_a_workflow_is_uploaded_shown_and_deleted(
@@ -230,24 +230,24 @@ def test_a_folder_with_a_workflow_is_uploaded_shown_and_deleted(
     (folder / "workflow.py").write_text("async def solve(task, model):\n    return 1.0\n")
     (folder / "stock.db").write_bytes(b"rows")
 
-    made = read(platform, "workflows", "upload", str(folder))
-    listed = read(platform, "workflows", "list")
-    shown = trellis(platform, "workflows", "show", "stock-agent")
+    made = read(platform, "agent-code", "upload", str(folder))
+    listed = read(platform, "agent-code", "list")
+    shown = trellis(platform, "agent-code", "show", "stock-agent")
 
     assert (made["name"], made["function"], made["state"]) == ("stock-agent", "solve", "ready")
     assert made["files"] == {"stock.db": 4, "workflow.py": 45}
     assert made["id"] in [each["id"] for each in listed]
     assert "stock.db" in shown.stdout
-    assert trellis(platform, "workflows", "delete", "stock-agent").returncode == 0
-    assert made["id"] not in [each["id"] for each in read(platform, "workflows", "list")]
+    assert trellis(platform, "agent-code", "delete", "stock-agent").returncode == 0
+    assert made["id"] not in [each["id"] for each in read(platform, "agent-code", "list")]
 
 
 def test_a_folder_that_is_no_package_is_refused_before_anything_is_sent(
     platform: LightPlatform, tmp_path: Path
 ) -> None:
     (tmp_path / "other.py").write_text("")
-    refused = trellis(platform, "workflows", "upload", str(tmp_path))
-    nowhere = trellis(platform, "workflows", "upload", str(tmp_path / "nowhere"))
+    refused = trellis(platform, "agent-code", "upload", str(tmp_path))
+    nowhere = trellis(platform, "agent-code", "upload", str(tmp_path / "nowhere"))
     assert refused.returncode == nowhere.returncode == ExitCode.USAGE
     assert "no workflow.py at the top level" in refused.stderr
     assert "no such file or folder" in nowhere.stderr

@@ -1,4 +1,4 @@
-"""How `trellis eval` calls the benchmarks of people's own datasets."""
+"""How `trellis evaluations` calls the benchmarks of people's own datasets."""
 
 import pytest
 from trellis_cli.evaluation_scores import name_benchmark

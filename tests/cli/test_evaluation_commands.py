@@ -1,4 +1,4 @@
-"""`trellis eval`, `benchmarks` and `reports` against a real API; what a run leaves is written down."""
+"""`trellis evaluations`, `benchmarks` and `reports` against a real API; what a run leaves is written down."""
 
 import json
 from collections.abc import Iterator
@@ -36,8 +36,8 @@ def files_of(name: str) -> InstalledSource:
 
 
 def run(platform: LightPlatform, *arguments: str) -> list[dict[str, Any]]:
-    """The evaluations that `trellis eval submit` has made."""
-    done = trellis(platform, "eval", "submit", "--model", "starter", *arguments, "--json")
+    """The evaluations that `trellis evaluations submit` has made."""
+    done = trellis(platform, "evaluations", "submit", "--model", "starter", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     made: list[dict[str, Any]] = json.loads(done.stdout)
     return made
@@ -101,13 +101,13 @@ def test_settings_reach_every_benchmark(platform: LightPlatform, database: Datab
     }
     assert by_label["short"]["decoding"]["max_tokens"] == 99
     assert {order["decoding"]["temperature"] for order in by_label.values()} == {0.5}
-    cancelled = trellis(platform, "eval", "cancel", made[0]["id"], "--json")
+    cancelled = trellis(platform, "evaluations", "cancel", made[0]["id"], "--json")
     assert json.loads(cancelled.stdout)["state"] == "stopped"
 
 
 def test_what_would_be_measured_is_estimated(platform: LightPlatform, database: Database) -> None:
     asked = ("--model", "starter", "--benchmarks", "gsm8k", "--limit", "10", "--estimate")
-    done = trellis(platform, "eval", "run", *asked)
+    done = trellis(platform, "evaluations", "run", *asked)
 
     line = next(line for line in done.stdout.splitlines() if "gsm8k" in line)
     assert " 10 " in line
@@ -123,15 +123,15 @@ def test_what_would_be_measured_is_estimated(platform: LightPlatform, database: 
     ],
 )
 def test_what_is_missing_is_said(platform: LightPlatform, arguments: tuple[str, ...], said: str) -> None:
-    done = trellis(platform, "eval", "run", *arguments)
+    done = trellis(platform, "evaluations", "run", *arguments)
 
     assert done.returncode == ExitCode.USAGE
     assert said in done.stderr
 
 
 def test_the_platforms_refusal_is_told(platform: LightPlatform, database: Database) -> None:
-    unknown = trellis(platform, "eval", "submit", "--model", "nobody", "--benchmarks", "gsm8k")
-    wrong = trellis(platform, "eval", "submit", "--model", "starter", "--benchmarks", "gsm9k")
+    unknown = trellis(platform, "evaluations", "submit", "--model", "nobody", "--benchmarks", "gsm8k")
+    wrong = trellis(platform, "evaluations", "submit", "--model", "starter", "--benchmarks", "gsm9k")
 
     assert unknown.returncode == ExitCode.REFUSED
     assert "no model named 'nobody'" in unknown.stderr
@@ -139,12 +139,14 @@ def test_the_platforms_refusal_is_told(platform: LightPlatform, database: Databa
 
 
 def test_scores_are_shown_and_listed(platform: LightPlatform, finished: list[str]) -> None:
-    shown = trellis(platform, "eval", "show", finished[1])
+    shown = trellis(platform, "evaluations", "show", finished[1])
     listed = json.loads(
-        trellis(platform, "eval", "list", "--model", "starter", "--state", "succeeded", "--json").stdout
+        trellis(
+            platform, "evaluations", "list", "--model", "starter", "--state", "succeeded", "--json"
+        ).stdout
     )
-    table = trellis(platform, "eval", "list")
-    manifest = json.loads(trellis(platform, "eval", "manifest", finished[0]).stdout)
+    table = trellis(platform, "evaluations", "list")
+    manifest = json.loads(trellis(platform, "evaluations", "manifest", finished[0]).stdout)
 
     assert "strict" in shown.stdout
     assert "truncated" in shown.stdout
@@ -157,11 +159,11 @@ def test_samples_are_filtered(platform: LightPlatform, finished: list[str]) -> N
     a, b = finished
 
     changed = ("--against", a, "--changed", "better", "--limit", "5", "--json")
-    better = trellis(platform, "eval", "samples", b, "gsm8k", *changed)
+    better = trellis(platform, "evaluations", "samples", b, "gsm8k", *changed)
     chosen = ("--verdict", "truncated", "--group", "level=Level 5")
-    cut = trellis(platform, "eval", "samples", a, "gsm8k", *chosen)
-    found = trellis(platform, "eval", "samples", a, "gsm8k", "--search", "tulips", "--json")
-    misspelt = trellis(platform, "eval", "samples", a, "gsm8k", "--group", "Level 5")
+    cut = trellis(platform, "evaluations", "samples", a, "gsm8k", *chosen)
+    found = trellis(platform, "evaluations", "samples", a, "gsm8k", "--search", "tulips", "--json")
+    misspelt = trellis(platform, "evaluations", "samples", a, "gsm8k", "--group", "Level 5")
 
     rows = [json.loads(line) for line in better.stdout.splitlines()]
     assert len(rows) == 5
@@ -172,12 +174,12 @@ def test_samples_are_filtered(platform: LightPlatform, finished: list[str]) -> N
 
 
 def test_two_evaluations_are_compared(platform: LightPlatform, finished: list[str]) -> None:
-    shown = trellis(platform, "eval", "compare", *finished)
-    as_json = json.loads(trellis(platform, "eval", "compare", *finished, "--json").stdout)
-    board = json.loads(trellis(platform, "eval", "leaderboard", "--json").stdout)
-    matrix = trellis(platform, "eval", "matrix")
-    history = trellis(platform, "eval", "history", "--model", "starter")
-    neither = trellis(platform, "eval", "history")
+    shown = trellis(platform, "evaluations", "compare", *finished)
+    as_json = json.loads(trellis(platform, "evaluations", "compare", *finished, "--json").stdout)
+    board = json.loads(trellis(platform, "evaluations", "leaderboard", "--json").stdout)
+    matrix = trellis(platform, "evaluations", "matrix")
+    history = trellis(platform, "evaluations", "history", "--model", "starter")
+    neither = trellis(platform, "evaluations", "history")
 
     assert "mcnemar" in shown.stdout
     compared = as_json["benchmarks"][0]["others"][0]["comparison"]
@@ -192,7 +194,7 @@ def test_two_evaluations_are_compared(platform: LightPlatform, finished: list[st
 def test_waiting_ends_with_the_evaluation(platform: LightPlatform, database: Database) -> None:
     with ThreadPoolExecutor(1) as pool:
         asked = ("--model", "starter", "--benchmarks", "gsm8k", "--name", "awaited", "--wait")
-        running = pool.submit(trellis_process, platform, "eval", "run", *asked)
+        running = pool.submit(trellis_process, platform, "evaluations", "run", *asked)
         wait_until(lambda: find(platform, "awaited") or running.done(), 60, "the evaluation")
         evaluation = find(platform, "awaited")
         assert evaluation, running.result().stderr

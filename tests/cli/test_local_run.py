@@ -146,8 +146,10 @@ def test_a_run_whose_data_do_not_suit_it_says_so_and_shows_its_log(starter: Path
     outcome = run_local(spec)
 
     assert outcome.outcome == "failed"
-    with pytest.raises(Problem, match="Row 1 of dataset rows"):
+    with pytest.raises(Problem, match="Row 1 of dataset rows") as raised:
         require_success(outcome)
+    assert "Full log: " in str(raised.value.hint)
+    assert str(raised.value.hint).count("Row 1 of dataset rows") <= 1, "the reason is not repeated"
 
 
 def test_all_that_is_wrong_with_the_choices_is_said_at_once(starter: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`trellis sweep` against a real API; the test does the workers' part."""
+"""`trellis sweeps` against a real API; the test does the workers' part."""
 
 import json
 from collections.abc import Iterator
@@ -56,25 +56,27 @@ def test_a_sweep_is_checked_submitted_shown_and_its_best_run_cloned(
     file.write_text(yaml.safe_dump(document))
     assert (
         "3 runs of 3 combinations"
-        in trellis(platform, "sweep", "submit", "-f", str(file), "--dry-run").stdout
+        in trellis(platform, "sweeps", "submit", "-f", str(file), "--dry-run").stdout
     )
 
-    made = json.loads(trellis(platform, "sweep", "submit", "-f", str(file), "--json").stdout)
+    made = json.loads(trellis(platform, "sweeps", "submit", "-f", str(file), "--json").stdout)
     rig = SweepRig(database, platform.settings)
     rig.run_through(made["id"], lambda run: abs(run.values["learning_rate"] - 1e-5))
 
-    shown = trellis(platform, "sweep", "show", "rates").stdout
+    shown = trellis(platform, "sweeps", "show", "rates").stdout
     assert "succeeded" in shown
     assert shown.index("1e-05") < shown.index("1e-06")
-    listed = json.loads(trellis(platform, "sweep", "list", "--json").stdout)
+    listed = json.loads(trellis(platform, "sweeps", "list", "--json").stdout)
     assert [each["best"]["values"] for each in listed] == [{"learning_rate": 1e-5}]
-    cloned = json.loads(trellis(platform, "sweep", "clone", "rates", "--name", "best again", "--json").stdout)
+    cloned = json.loads(
+        trellis(platform, "sweeps", "clone", "rates", "--name", "best again", "--json").stdout
+    )
     assert (cloned["name"], cloned["params"]["learning_rate"]) == ("best again", 1e-5)
 
-    done = trellis(platform, "sweep", "export", "rates", "--name", "best model")
+    done = trellis(platform, "sweeps", "export", "rates", "--name", "best model")
     assert (done.returncode, "no checkpoint" in done.stderr) == (ExitCode.REFUSED, True)
-    assert trellis(platform, "sweep", "resume", "rates").returncode == ExitCode.REFUSED
-    assert trellis(platform, "sweep", "delete", "rates").returncode == 0
+    assert trellis(platform, "sweeps", "resume", "rates").returncode == ExitCode.REFUSED
+    assert trellis(platform, "sweeps", "delete", "rates").returncode == 0
 
 
 def test_show_says_that_seeds_of_the_best_have_not_finished(
@@ -82,7 +84,7 @@ def test_show_says_that_seeds_of_the_best_have_not_finished(
 ) -> None:
     file = tmp_path / "sweep.yaml"
     file.write_text(yaml.safe_dump({**document, "name": "by seed", "parameters": {}, "seeds": [1, 2, 3]}))
-    made = json.loads(trellis(platform, "sweep", "submit", "-f", str(file), "--json").stdout)
+    made = json.loads(trellis(platform, "sweeps", "submit", "-f", str(file), "--json").stdout)
     rig = SweepRig(database, platform.settings)
     rig.look()
     job = next(each for each in rig.active() if each.sweep_id == made["id"])
@@ -91,7 +93,7 @@ def test_show_says_that_seeds_of_the_best_have_not_finished(
     rig.end(job.id)
     rig.look()
 
-    assert "best: 0.5 (1 of 3 seeds)" in trellis(platform, "sweep", "show", "by seed").stdout
+    assert "best: 0.5 (1 of 3 seeds)" in trellis(platform, "sweeps", "show", "by seed").stdout
 
 
 def test_a_mistake_is_told_with_file_and_line(
@@ -101,7 +103,7 @@ def test_a_mistake_is_told_with_file_and_line(
     wrong = {**document, "parameters": {"learning_rat": {"values": [1, 2]}}}
     file.write_text(yaml.safe_dump(wrong, sort_keys=False))
 
-    done = trellis(platform, "sweep", "submit", "-f", str(file))
+    done = trellis(platform, "sweeps", "submit", "-f", str(file))
 
     assert done.returncode == ExitCode.REFUSED
     assert "sweep.yaml:" in done.stderr.replace("\n", "")

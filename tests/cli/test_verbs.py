@@ -65,8 +65,8 @@ VERBS = {
 NOUNS = {
     "data log", "data operators", "data stats", "agent pairs",
     "agent pipeline", "datasets rows", "datasets samples", "datasets versions", "engines compat",
-    "environments kinds", "eval history", "eval leaderboard", "eval manifest",
-    "eval matrix", "eval samples", "job-pipelines templates", "jobs checkpoints",
+    "environments kinds", "evaluations history", "evaluations leaderboard", "evaluations manifest",
+    "evaluations matrix", "evaluations samples", "job-pipelines templates", "jobs checkpoints",
     "jobs logs", "models card", "models catalogue", "models gguf", "models lineage",
     "pipelines operators", "registry history", "rewards dry-run", "rewards dry-runs",
     "votes dataset", "votes win-rates",
@@ -74,9 +74,9 @@ NOUNS = {
 #: Old names of commands, what they are called with here, and the verb that they have now.
 OLD = {
     "environments make": ("x", "create"),
-    "eval run": ("--model x --benchmarks gsm8k", "submit"),
-    "eval cancel": ("x", "stop"),
-    "eval retry": ("x", "resume"),
+    "evaluations run": ("--model x --benchmarks gsm8k", "submit"),
+    "evaluations cancel": ("x", "stop"),
+    "evaluations retry": ("x", "resume"),
     "job-pipelines start": ("x", "resume"),
     "linksearch check": ("--config missing.yaml", "validate"),
     "linksearch eval": ("--config missing.yaml", "evaluate"),
@@ -85,7 +85,7 @@ OLD = {
     "rewards files add": (__file__, "upload"),
     "rewards files remove": ("x", "delete"),
     "transfers cancel": ("x", "stop"),
-    "workflows retry": ("x", "resume"),
+    "agent-code retry": ("x", "resume"),
 }
 #: Verbs of work that the platform carries out after its answer.
 TAKES_LONG = {
@@ -101,15 +101,21 @@ TOP_LEVEL = {
 }  # fmt: skip
 
 
+#: Old names of groups, and what they are called now: a group has the name of its page, in the plural.
+OLD_GROUPS = {"eval": "evaluations", "sweep": "sweeps", "workflows": "agent-code"}
+
+
 def _walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     if not hasattr(command, "commands"):
         yield path, command
         return
     for name, each in command.commands.items():
-        yield from _walk(each, (*path, name))
+        if not (hasattr(each, "commands") and each.hidden):
+            yield from _walk(each, (*path, name))
 
 
-COMMANDS = {" ".join(path): command for path, command in _walk(typer.main.get_command(app))}
+ROOT: Any = typer.main.get_command(app)
+COMMANDS = {" ".join(path): command for path, command in _walk(ROOT)}
 SHOWN = {name: command for name, command in COMMANDS.items() if not command.hidden}
 
 
@@ -158,6 +164,42 @@ def test_an_old_name_warns_and_does_the_same(old: str, monkeypatch: pytest.Monke
     assert [each.name for each in COMMANDS[old].params] == [
         each.name for each in COMMANDS[f"{group} {verb}"].params
     ]
+
+
+def test_hidden_groups_are_old_names() -> None:
+    hidden = {name for name, each in ROOT.commands.items() if hasattr(each, "commands") and each.hidden}
+
+    assert hidden == set(OLD_GROUPS)
+
+
+@pytest.mark.parametrize("old", OLD_GROUPS)
+def test_an_old_group_warns_and_has_the_same_commands(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("TRELLIS_TOKEN", "t")
+    now = OLD_GROUPS[old]
+
+    warning, *before = RUNNER.invoke(app, [old, "show", "x"]).stderr.splitlines()
+    help_text = RUNNER.invoke(app, [old, "--help"]).stdout
+
+    assert warning == f"warning: '{_root()} {old}' is deprecated; use '{_root()} {now}'"
+    assert before == RUNNER.invoke(app, [now, "show", "x"]).stderr.splitlines()
+    assert f"Deprecated; use 'trellis {now}'" in help_text
+    assert list(ROOT.commands[old].commands) == list(ROOT.commands[now].commands)
+
+
+def test_two_old_names_at_once_lead_to_the_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("TRELLIS_TOKEN", "t")
+
+    told = RUNNER.invoke(app, ["eval", "cancel", "x"]).stderr.splitlines()
+
+    assert told[0].endswith(f"use '{_root()} evaluations'")
+    assert told[1].endswith(f"use '{_root()} evaluations stop'")
+
+
+def _root() -> str:
+    """The program's name as the runner of commands gives it."""
+    return str(RUNNER.get_default_prog_name(ROOT))
 
 
 def test_a_data_pipeline_run_is_stopped_and_resumed_by_its_pipelines_name(
@@ -223,8 +265,8 @@ def test_a_transfer_is_stopped_by_its_models_name(platform: LightPlatform) -> No
 
 def test_an_evaluation_that_waits_for_its_slot_is_stopped_with_wait(platform: LightPlatform) -> None:
     rows = ["--model", "starter", "--benchmarks", "gsm8k", "--name", "verbs"]
-    assert trellis(platform, "eval", "submit", *rows).returncode == 0
+    assert trellis(platform, "evaluations", "submit", *rows).returncode == 0
 
-    stopped = trellis(platform, "eval", "stop", "verbs", "--wait", "--json")
+    stopped = trellis(platform, "evaluations", "stop", "verbs", "--wait", "--json")
 
     assert json.loads(stopped.stdout)["state"] == "stopped", stopped.stderr

@@ -106,7 +106,7 @@ def test_relative_paths_start_where_the_search_was_started(
 
 def test_the_error_of_a_trial_is_its_reason_not_where_its_log_lies() -> None:
     error = (
-        "Traceback ...\ntrellis.tuning.TuneFailed: exit code 1\n  Run failed: no memory\nAll of it: /a/log\n"
+        "Traceback ...\ntrellis.tuning.TuneFailed: exit code 1\n  Run failed: no memory\nFull log: /a/log\n"
     )
     result = SimpleNamespace(error=error, metrics={}, config={"lr": 1})
 

@@ -96,4 +96,4 @@ class FileStore(Generic[File, Read]):
         session.flush()
 
     def _name_taken(self, name: str) -> Conflict:
-        return self.name_taken(f"A {self.noun} named '{name}' already exists.", {"name": name})
+        return self.name_taken(f"{self.noun.capitalize()} named '{name}' already exists.", {"name": name})

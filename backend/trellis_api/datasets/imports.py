@@ -123,7 +123,8 @@ def find_origin(settings: Settings, source: ImportSource) -> DatasetOrigin:
         case PathSource():
             return DatasetOrigin(kind="path", name=source.path, size_bytes=_size_of(settings, source.path))
         case HubSource():
-            return DatasetOrigin(kind="hub", name=source.repo_id, revision=source.revision)
+            name = f"modelscope:{source.repo_id}" if source.hub == "modelscope" else source.repo_id
+            return DatasetOrigin(kind="hub", name=name, revision=source.revision)
         case S3Source():
             _refuse_credentials(source.url)
             return DatasetOrigin(kind="s3", name=source.url)

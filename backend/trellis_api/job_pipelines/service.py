@@ -196,4 +196,4 @@ def _lock(session: Session, pipeline_id: str) -> JobPipeline:
 
 
 def _not_found(pipeline_id: str) -> JobPipelineNotFound:
-    return JobPipelineNotFound(f"Job workflow '{pipeline_id[:80]}' not found.")
+    return JobPipelineNotFound(f"Workflow '{pipeline_id[:80]}' not found.")

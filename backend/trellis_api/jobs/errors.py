@@ -178,6 +178,12 @@ class ToolsNotShown(InvalidRequest):
     code = "tools_not_shown"
 
 
+class RowRefusedByTemplate(InvalidRequest):
+    """The model's chat template refuses a row, such as one with a system message."""
+
+    code = "row_refused_by_template"
+
+
 class CannotMoveBefore(Conflict):
     """A queued job cannot stand before that one."""
 

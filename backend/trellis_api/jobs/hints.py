@@ -310,22 +310,22 @@ HINTS: dict[str, Text] = {
         zh="请选择支持工具的模型，或复制任务并将 tool_template 设为 hermes。",
     ),
     "unknown_workflow": Text(
-        en="The agent workflow was deleted. Upload it again and clone the job with it.",
-        zh="工作流文件已被删除。请重新上传，并用它复制任务后启动。",
+        en="The agent code was deleted. Upload it again and clone the job with it.",
+        zh="智能体代码已被删除。请重新上传，并用它复制任务后启动。",
     ),
     "stage_job_deleted": Text(
         en="Rerun the stage, or restart the workflow: finished stages are skipped.",
-        zh="请重新运行该阶段，或启动流水线：已完成的阶段会被跳过。",
+        zh="请重新运行该阶段，或启动工作流：已完成的阶段会被跳过。",
     ),
     "stage_not_exported": Text(
         en="Training finished but the export failed; see the job page for the reason. Fix "
         "it and restart the workflow: it only repeats the export, unless the "
         "checkpoint is gone.",
-        zh="训练本身已完成；任务页面说明了导出失败的原因。处理后请启动流水线：只要检查点还在，就只会重新导出，不会重新训练。",
+        zh="训练本身已完成；任务页面说明了导出失败的原因。处理后请启动工作流：只要检查点还在，就只会重新导出，不会重新训练。",
     ),
     "pipeline_stage_failed": Text(
         en="See the workers' log for details. Fix the problem and restart the workflow.",
-        zh="工作进程的日志说明了原因。修复后请再次启动流水线。",
+        zh="工作进程的日志说明了原因。修复后请再次启动工作流。",
     ),
 }
 

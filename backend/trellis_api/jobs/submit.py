@@ -34,6 +34,7 @@ from trellis_api.jobs.evaluating import request as evaluating
 from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.row_templates import find_row_problems
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.tool_templates import find_tool_problems
@@ -233,6 +234,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         *find_environment_problems(session, recipe=job.recipe, params=job.params),
         *find_template_problems(settings.data_root / (job_inputs.model.path or ""), field="model"),
         *find_tool_problems(settings, job_inputs.model, recipe=job.recipe, params=job.params),
+        *_check_rows(settings, job, job_inputs, data, validation_data),
     ]
     issues = []
     for error, field in problems:
@@ -315,6 +317,25 @@ def _check_data(
         if found is not None and not found.fits:
             problems.append((data_fit.refuse(job.recipe, dataset, found, field=field), field))
     return data, validation_data, problems
+
+
+def _check_rows(
+    settings: Settings,
+    job: Job,
+    job_inputs: JobInputs,
+    data: DataFit | None,
+    validation_data: DataFit | None,
+) -> list[tuple[DomainError, str]]:
+    """Rows of both datasets that the model's chat template refuses."""
+    model, validation = job_inputs.model, job_inputs.validation_dataset
+    found = find_row_problems(
+        settings, model, job_inputs.dataset, recipe=job.recipe, data=data, field="dataset"
+    )
+    if validation is not None:
+        found += find_row_problems(
+            settings, model, validation, recipe=job.recipe, data=validation_data, field="validation_dataset"
+        )
+    return found
 
 
 def _fit(job: Job, dataset: DatasetView, *, split: data_fit.Split = "training") -> DataFit | None:

@@ -1,11 +1,14 @@
 """Tries the chat templates of a model's folder: a template is a program that its author wrote."""
 
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from trellis_api.models import template_probe
 
@@ -43,6 +46,37 @@ def shows_tools(template: str) -> bool:
     return verdict.shows_tools
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A conversation that a template does not take."""
+
+    place: int
+    reason: str
+
+
+def find_refusal(template: str, conversations: Sequence[Sequence[dict[str, Any]]]) -> Refusal | None:
+    """The first of the conversations that a template refuses; None also where it does not come to an end."""
+    return _ask_refusal(template, list(conversations)) if _refuses_some(template) else None
+
+
+@lru_cache(maxsize=256)
+def _refuses_some(template: str) -> bool:
+    """Whether it refuses anything that templates use to refuse: most refuse nothing, and no row is tried."""
+    return _ask_refusal(template, None) is not None
+
+
+def _ask_refusal(template: str, conversations: list[Any] | None) -> Refusal | None:
+    asked = json.dumps({"template": template, "conversations": conversations})
+    try:
+        done = _run(asked.encode("utf-8", "replace"), "rows")
+    except RunawayTemplate:
+        return None
+    if done.returncode != template_probe.REFUSES:
+        return None
+    found = json.loads(done.stdout)
+    return Refusal(found["place"], found["reason"])
+
+
 @lru_cache(maxsize=256)
 def _try(template: str, *arguments: str) -> _Verdict:
     """Kept, as every launch asks, and one without end takes seconds to try.
@@ -71,6 +105,10 @@ def _probe(template: str, *arguments: str) -> "subprocess.CompletedProcess[bytes
     text = template.encode("utf-8", "replace")
     if len(text) > MAX_TEMPLATE_BYTES:
         raise RunawayTemplate(f"it has more than {MAX_TEMPLATE_BYTES} bytes")
+    return _run(text, *arguments)
+
+
+def _run(text: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(  # noqa: S603 - our own program
             [sys.executable, "-I", str(Path(template_probe.__file__)), *arguments],

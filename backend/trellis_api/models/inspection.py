@@ -2,13 +2,13 @@
 
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from trellis_api.models import chat_templates
-from trellis_api.models.chat_templates import MAX_TEMPLATE_BYTES, RunawayTemplate, find_problem
+from trellis_api.models.chat_templates import MAX_TEMPLATE_BYTES, Refusal, RunawayTemplate, find_problem
 from trellis_api.models.fingerprint import fingerprint
 from trellis_api.models.safetensors_header import DamagedWeights, read_header
 
@@ -259,6 +259,14 @@ def shows_tools(folder: Path) -> bool:
         return any(chat_templates.shows_tools(template) for template in _read_templates(folder, names))
     except RunawayTemplate:
         return False
+
+
+def find_refusal(folder: Path, conversations: Sequence[Sequence[dict[str, Any]]]) -> Refusal | None:
+    """The first conversation that the model's chat template refuses; of several, all of them."""
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    found = [chat_templates.find_refusal(each, conversations) for each in _read_templates(folder, names)]
+    refused = [each for each in found if each is not None]
+    return refused[0] if refused and len(refused) == len(found) else None
 
 
 def require_usable_templates(folder: Path) -> None:

@@ -4,7 +4,9 @@ The template comes on standard input. Exit codes: 0, it can be rendered (or refu
 own words); ``BROKEN``, with what is wrong on standard output; ``RUNAWAY``, or death by a signal, where it
 takes too much time or memory on any of the conversations that trainers and engines render: whole, turn by
 turn, with and without tools and a prompt for the next turn. With the argument ``tools`` the conversation has
-a tool, and ``SHOWS_TOOLS`` says that its name came out.
+a tool, and ``SHOWS_TOOLS`` says that its name came out. With ``rows`` standard input is JSON, ``template``
+and ``conversations``: ``REFUSES`` says that the template refuses one, with its place and the reason in JSON
+on standard output; without ``conversations`` it is asked what templates use to refuse.
 """
 
 import json
@@ -13,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-BROKEN, RUNAWAY, SHOWS_TOOLS = 3, 4, 5
+BROKEN, RUNAWAY, SHOWS_TOOLS, REFUSES = 3, 4, 5, 6
 MEMORY_BYTES = 512 * 1024**2
 CPU_S = 3
 _MAX_CHARACTERS = 10_000_000
@@ -41,6 +43,10 @@ _TOOL_USE: list[dict[str, Any]] = [
     {"role": "tool", "name": _TOOL_NAME, "tool_call_id": "call00001", "content": "2"},
     _TURNS[1],
 ]
+#: What templates refuse that insist on user and assistant in turn.
+OFTEN_REFUSED: list[list[dict[str, Any]]] = [
+    [_SYSTEM, *_TURNS], [_TURNS[0], _TURNS[0]], [_TURNS[1]], _TOOL_USE, [*_TOOL_USE[:3], _TURNS[0]],
+]  # fmt: skip
 
 
 class RefusedByTemplate(Exception):
@@ -53,6 +59,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     template = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if "rows" in sys.argv[1:]:
+        return _find_refusal(**json.loads(template))
     environment = _make_environment()
     # After the imports: this bounds what the template takes.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
@@ -77,6 +85,27 @@ def main() -> int:
             verdict = SHOWS_TOOLS if tools and _TOOL_NAME in text else 0
         break
     return RUNAWAY if _runs_away(compiled) else verdict
+
+
+def _find_refusal(template: str, conversations: list[list[dict[str, Any]]] | None = None) -> int:
+    """Whether the template refuses one of the conversations, in words of its own."""
+    environment = _make_environment()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    try:
+        compiled = environment.from_string(template)
+    except Exception:  # noqa: BLE001 - the template is a stranger's program; that it is broken is told elsewhere
+        return 0
+    for place, messages in enumerate(OFTEN_REFUSED if conversations is None else conversations):
+        try:
+            _render(compiled, _arguments(messages, None) | {"add_generation_prompt": False})
+        except RefusedByTemplate as error:
+            print(json.dumps({"place": place, "reason": str(error)[:300]}))
+            return REFUSES
+        except _RUNAWAYS:
+            return RUNAWAY
+        except Exception:  # noqa: BLE001, S112 - as above
+            continue
+    return 0
 
 
 def _tell_broken(error: Exception) -> int:

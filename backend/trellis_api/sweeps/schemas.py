@@ -212,7 +212,7 @@ class SweepPreview(BaseModel):
 
 
 class SweepText(BaseModel):
-    """A sweep as `trellis sweep submit` takes it: models and datasets by id or name."""
+    """A sweep as `trellis sweeps submit` takes it: models and datasets by id or name."""
 
     model_config = ConfigDict(extra="forbid")
 

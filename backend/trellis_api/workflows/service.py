@@ -129,7 +129,7 @@ def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile |
         return None
     file = FILES.find(session, name)
     if file is None:
-        raise _refuse(UnknownWorkflow, f"Agent workflow '{name}' not found; it may have been deleted.", FIELD)
+        raise _refuse(UnknownWorkflow, f"Agent code '{name}' not found; it may have been deleted.", FIELD)
     if file.state != WorkflowState.READY:
         told = f" {file.reason}" if file.reason else ""
         raise _refuse(

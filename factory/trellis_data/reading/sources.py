@@ -135,8 +135,7 @@ class HubSource(Source):
             for name, size in sorted(names)
             if can_be_read(name)
             and (not self._under or name == self._under or name.startswith(f"{self._under}/"))
-            # Metadata that datasets carry along, which is no row.
-            and PurePosixPath(name).name not in ("dataset_infos.json", "state.json", "dataset_info.json")
+            and not is_metadata(name)
         ]
 
     def bring(self, file: SourceFile, work: Path) -> Path:
@@ -149,6 +148,11 @@ class HubSource(Source):
                 local_dir=work / "hub",
             )
         return Path(path)
+
+
+def is_metadata(name: str) -> bool:
+    """Whether a file describes a dataset, as some carry along: it has no rows."""
+    return PurePosixPath(name).name in ("dataset_infos.json", "state.json", "dataset_info.json")
 
 
 def _find_licences(card: Any, tags: Sequence[str]) -> list[str]:

@@ -15129,7 +15129,7 @@ export interface components {
         };
         /**
          * SweepText
-         * @description A sweep as `trellis sweep submit` takes it: models and datasets by id or name.
+         * @description A sweep as `trellis sweeps submit` takes it: models and datasets by id or name.
          */
         SweepText: {
             /**
@@ -16905,9 +16905,16 @@ export interface components {
         };
         /**
          * HubSource
-         * @description A dataset of a hub, at one commit.
+         * @description A dataset of a hub, at one commit (ModelScope: at a branch or tag).
          */
         trellis_contracts__data_tasks__HubSource: {
+            /**
+             * Hub
+             * @description Which hub: Hugging Face or ModelScope.
+             * @default huggingface
+             * @enum {string}
+             */
+            hub: "huggingface" | "modelscope";
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -16920,7 +16927,7 @@ export interface components {
             repo_id: string;
             /**
              * Revision
-             * @description Branch, tag or commit.
+             * @description Branch, tag or commit; default: main, on ModelScope master.
              * @default main
              */
             revision: string;

@@ -89,6 +89,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   memory_limit: '超过了允许的内存。请减少行数，或缩短最长的行。',
   model_not_served: '模型未能启动服务，日志中有更多信息。',
   model_without_end: '该模型的分词器没有结束文本的 Token。',
+  modelscope_failed: 'ModelScope 上的数据集无法读取，说明中给出了原因；请检查名称、修订版和 MODELSCOPE_API_TOKEN。',
   moved_meanwhile: '分支在此期间已有新版本，请重新载入后再试。',
   name_taken: '此名称已被使用。',
   name_unfit: '此名称不可用：只能使用字母、数字、点、下划线和连字符。',

@@ -284,6 +284,10 @@ def test_hubs_and_buckets_are_tasks_for_workers(client: TestClient) -> None:
     ).json()
 
     assert (hub["name"], hub["source"]["revision"]) == ("maths", "v1")
+    source = {"kind": "hub", "hub": "modelscope", "repo_id": "team/counts"}
+    other = client.post(f"{DATASETS}/imports", json={"source": source}).json()
+    assert (other["name"], other["source"]["name"]) == ("counts", "modelscope:team/counts")
+    assert other["source"]["revision"] == "master"
     assert (bucket["name"], bucket["source"]["name"]) == ("sums", "s3://corpora/maths/sums.jsonl.gz")
 
 

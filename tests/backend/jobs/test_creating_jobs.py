@@ -13,7 +13,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
-from trellis_testing.datasets import add_version, sums
+from trellis_testing.datasets import add_dataset, add_version, sums
 
 
 @pytest.fixture
@@ -326,6 +326,60 @@ def test_a_recipe_without_rewards_previews_none(client: TestClient, body: dict[s
 
     assert composed["errors"] == []
     assert composed["rewards"] == []
+
+
+STRICT = (
+    "{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate user/assistant') }}{% endif %}"
+    "{{ message['content'] }}{% endfor %}"
+)
+PAIR = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "good", "bad"),
+    [
+        ("sft", {"messages": PAIR}, {"messages": [SYSTEM, *PAIR]}),
+        (
+            "dpo",
+            {"prompt": PAIR[:1], "chosen": PAIR[1:], "rejected": PAIR[1:]},
+            {"prompt": [SYSTEM, *PAIR[:1]], "chosen": PAIR[1:], "rejected": PAIR[1:]},
+        ),
+    ],
+)
+def test_a_row_that_the_models_chat_template_refuses_is_named_before_the_launch(
+    client: TestClient,
+    body: dict[str, Any],
+    model: Model,
+    settings: Settings,
+    database: Database,
+    recipe: str,
+    good: dict[str, Any],
+    bad: dict[str, Any],
+) -> None:
+    folder = settings.data_root / str(model.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text(STRICT)
+    with database.write() as session:
+        clean, mixed = (
+            add_dataset(session, settings, rows).id for rows in ([good] * 80, [good, good, bad] + [good] * 77)
+        )
+
+    def launch(dataset: str) -> Any:
+        return client.post("/api/v1/jobs", json={**body, "recipe": recipe, "dataset": dataset})
+
+    accepted, refused = launch(clean), launch(mixed)
+    (folder / "chat_template.jinja").write_text(
+        "{% for message in messages %}{{ message.content }}{% endfor %}"
+    )
+
+    assert accepted.status_code == 201, accepted.text
+    assert (refused.status_code, refused.json()["error"]) == (422, "row_refused_by_template")
+    assert "refuses row 3 of" in refused.json()["message"]
+    assert "roles must alternate user/assistant" in refused.json()["message"]
+    assert refused.json()["details"][0]["row"] == 3
+    assert launch(mixed).status_code == 201, "another template takes it"
 
 
 def test_a_model_whose_chat_template_has_become_endless_is_refused(

@@ -148,6 +148,17 @@ def lost_episode(stop_reason: str = "turns") -> dict[str, Any]:
     }
 
 
+def failed_episode(error: str) -> dict[str, Any]:
+    """A session of a workflow that raised an exception."""
+    return {
+        "stop_reason": "workflow_error",
+        "duration_s": 0.4,
+        "is_shortened": False,
+        "error": error,
+        "turns": [turn("user", "What does a plum cost?", 6), turn("assistant", "Three.", 3, duration_s=0.2)],
+    }
+
+
 def episode(group: str, score: float, trajectory: dict[str, Any], **parts: float) -> dict[str, Any]:
     """A rollout that is an episode."""
     return {

@@ -1,4 +1,4 @@
-"""A server that speaks what is used of ModelScope's HTTP API: one model with its files, and pushes to it."""
+"""A server that speaks what is used of ModelScope's HTTP API: a repository's files, and pushes."""
 
 import base64
 import hashlib
@@ -9,14 +9,17 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 REPOSITORY = "team/tiny"
+#: Of the repository as a dataset, which its files are listed under.
+DATASET_NUMBER = 7
 
 
 class StandInModelScope:
-    """Serves ``team/tiny`` on the branch master."""
+    """Serves ``team/tiny`` on one branch, as a model and as a dataset."""
 
     def __init__(self, files: dict[str, bytes] | None) -> None:
         #: None: there is no repository yet.
         self.files = files
+        self.branch = "master"
         self.required_token: str | None = None
         #: A download ends after so many bytes, once.
         self.breaks_after: int | None = None
@@ -60,23 +63,30 @@ class StandInModelScope:
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(request.path)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        base = f"/api/v1/models/{REPOSITORY}"
+        kind = "datasets" if parts.path.startswith("/api/v1/datasets/") else "models"
+        base = f"/api/v1/{kind}/{REPOSITORY}"
+        listed = (
+            f"/api/v1/datasets/{DATASET_NUMBER}/repo/tree" if kind == "datasets" else f"{base}/repo/files"
+        )
         if not self._may(request):
             send(request, 401, {"Code": 401, "Message": "who are you"})
         elif (
             self.files is None
-            or not parts.path.startswith(base)
-            or asked.get("Revision", "master") != "master"
+            or not parts.path.startswith((base, listed))
+            or asked.get("Revision", self.branch) != self.branch
         ):
             # Some of its errors are a 200 with a code.
             send(request, 404, {"Code": 404, "Message": "not found"})
-        elif parts.path == f"{base}/repo/files":
-            listing = json.dumps({"Code": 200, "Data": {"Files": self._list()}}).encode()
+        elif parts.path == listed:
+            size = int(asked.get("PageSize", 10**6))
+            begins = (int(asked.get("PageNumber", 1)) - 1) * size
+            files = self._list()[begins : begins + size]
+            listing = json.dumps({"Code": 200, "Data": {"Files": files}}).encode()
             send_bytes(request, 200, listing if self.answers is None else self.answers)
         elif parts.path == f"{base}/repo":
             self._download(request, asked["FilePath"])
         else:
-            send(request, 200, {"Code": 200, "Data": {"Name": "tiny"}})
+            send(request, 200, {"Code": 200, "Data": {"Name": "tiny", "Id": DATASET_NUMBER}})
 
     def _list(self) -> list[dict[str, Any]]:
         folder = {"Path": "sub", "Type": "tree", "Size": 0}

@@ -9,6 +9,8 @@ rewrites earlier turns is refused.
 from collections.abc import Sequence
 from typing import Any
 
+from trellis_recipes.data.row_values import WEIGHT
+
 Message = dict[str, Any]
 #: A label that the loss leaves out.
 UNLEARNED = -100
@@ -28,31 +30,71 @@ def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[li
     A turn is all that follows the prompt for it: its text, its calls and the mark of its end. Raises
     ``TemplateRewrites`` and ``NothingToLearn``.
     """
-    whole = _render(tokenizer, messages)
-    spans = [_locate(tokenizer, messages, n, whole) for n, each in enumerate(messages) if _is_learned(each)]
-    encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
-    tokens: list[int] = encoded["input_ids"]
-    labels = [
-        token if any(start <= left < right <= end for start, end in spans) else UNLEARNED
-        for token, (left, right) in zip(tokens, encoded["offset_mapping"], strict=True)
-    ]
+    tokens, labels, _ = _encode(tokenizer, messages)
     if all(label == UNLEARNED for label in labels):
         raise NothingToLearn("the conversation has no assistant tokens to train on")
     return tokens, labels
 
 
+def split_conversation(tokenizer: Any, messages: Sequence[Message]) -> list[tuple[list[int], list[int]]]:
+    """What ``encode_conversation`` gives, message by message; a turn of weight 0 has no labels.
+
+    A message that the template does not end a conversation with counts to the next. Raises
+    ``TemplateRewrites``.
+    """
+    tokens, labels, begins = _encode(tokenizer, messages)
+    ends = _end_messages(tokenizer, messages)
+    parts: list[tuple[list[int], list[int]]] = [([], []) for _ in messages]
+    for token, label, begin in zip(tokens, labels, begins, strict=True):
+        part = next((number for number, end in enumerate(ends) if begin < end), len(ends) - 1)
+        parts[part][0].append(token)
+        parts[part][1].append(label)
+    return parts
+
+
+def _encode(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], list[int], list[int]]:
+    """Tokens, labels, and where in the text each token begins."""
+    whole = _render(tokenizer, messages)
+    spans = [_locate(tokenizer, messages, n, whole) for n, each in enumerate(messages) if _is_learned(each)]
+    encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
+    tokens: list[int] = encoded["input_ids"]
+    offsets = encoded["offset_mapping"]
+    labels = [
+        token if any(start <= left < right <= end for start, end in spans) else UNLEARNED
+        for token, (left, right) in zip(tokens, offsets, strict=True)
+    ]
+    return tokens, labels, [left for left, _ in offsets]
+
+
+def _end_messages(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Where in the text each message ends."""
+    from jinja2 import TemplateError
+
+    whole = _render(tokenizer, messages)
+    ends: list[int] = []
+    for number in range(1, len(messages)):
+        try:
+            text = _render(tokenizer, messages[:number])
+        except TemplateError:
+            text = ""
+        ends.append(len(text) if whole.startswith(text) and text else (ends[-1] if ends else 0))
+    return [*ends, len(whole)]
+
+
 def encode_rows(rows: Any, tokenizer: Any) -> Any:
     """A dataset with the columns ``input_ids`` and ``labels`` of rows with ``messages``.
 
-    Raises what ``encode_conversation`` raises, with the number of the row.
+    Raises what ``encode_conversation`` and the template raise, with the number of the row.
     """
+    from jinja2 import TemplateError
+
     if not tokenizer.is_fast:
         raise TypeError("The model has no fast tokenizer, which is needed to mask the prompt.")
 
     def encode(row: dict[str, Any], number: int) -> dict[str, list[int]]:
         try:
             tokens, labels = encode_conversation(tokenizer, row["messages"])
-        except (TemplateRewrites, NothingToLearn) as error:
+        except (TemplateError, TemplateRewrites, NothingToLearn) as error:
             raise type(error)(f"Row {number + 1} of the prepared data: {error}.") from error
         return {"input_ids": tokens, "labels": labels}
 
@@ -60,11 +102,12 @@ def encode_rows(rows: Any, tokenizer: Any) -> Any:
 
 
 def _is_learned(message: Message) -> bool:
-    return bool(message["role"] == "assistant")
+    return bool(message["role"] == "assistant" and message.get(WEIGHT) != 0)
 
 
 def _render(tokenizer: Any, messages: Sequence[Message], *, is_prompt: bool = False) -> str:
-    text: str = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=is_prompt)
+    plain = [{key: value for key, value in each.items() if key != WEIGHT} for each in messages]
+    text: str = tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=is_prompt)
     return text
 
 

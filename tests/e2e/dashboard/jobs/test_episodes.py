@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from trellis_testing.agent_work import TIME, answered_episode, episode, lost_episode
+from trellis_testing.agent_work import TIME, answered_episode, episode, failed_episode, lost_episode
 
 pytestmark = pytest.mark.browser
 
@@ -62,6 +62,29 @@ def test_an_episode_is_read_turn_by_turn(logged_in: Page, dashboard, reported) -
     expect(shown.locator("[data-test=stop-reason]")).to_contain_text("new_reason")
     logged_in.reload()
     expect(logged_in.locator("[data-test=stop-reason]")).to_contain_text("new_reason")
+
+
+def test_a_session_that_failed_shows_its_error_with_file_and_line(
+    logged_in: Page, dashboard: Any, launch: Callable[..., Any]
+) -> None:
+    job = launch("failed")
+    error = (
+        'Traceback (most recent call last):\n  File "workflow.py", line 28, in workflow\n'
+        "    message = reply.choices[0].mesage\nAttributeError: the reply has no field 'mesage' here"
+    )
+    rollouts = [episode("one", 0.0, failed_episode(error)), episode("two", 2.1, answered_episode())]
+    # As a run that fails before its first step reports them: of the validation, and of no step yet.
+    job.send({"kind": "rollouts", "time": TIME, "step": 0, "split": "validation", "rollouts": rollouts})
+
+    logged_in.goto(f"{dashboard.url}/jobs/{job.id}?tab=rollouts")
+
+    shown = logged_in.locator("[data-test=episode]")
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Workflow failed")
+    expect(shown.locator("[data-test=episode-error]")).to_contain_text('File "workflow.py", line 28')
+    expect(shown.locator("[data-test=episode-error]")).to_contain_text("has no field 'mesage'")
+    logged_in.keyboard.press("]")
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Answered")
+    expect(shown.locator("[data-test=episode-error]")).to_have_count(0)
 
 
 def test_a_step_with_many_episodes_is_read_page_by_page(logged_in: Page, dashboard, launch) -> None:  # type: ignore[no-untyped-def]

@@ -226,9 +226,12 @@ def test_thinking_needs_a_template_that_knows_it(hub: Hub, tmp_path: Path) -> No
 def test_a_file_has_no_subset(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "1", "answer": "1"}\n')
-    job = read(write(tmp_path, {"buffer.explorer_input.taskset.path": str(rows)}))
-    _, faults = bring(job, has_weights=False)
-    assert ("BAD_ROWS", f"{places.TASKSET_KEY}.subset_name") in [(f.code, f.param) for f in faults]
+    (tmp_path / "config.json").write_text("{}")  # a model that is here: nothing is looked up at the hub
+    changes = {"buffer.explorer_input.taskset.path": str(rows), "model.model_path": str(tmp_path)}
+
+    _, faults = bring(read(write(tmp_path, changes)), has_weights=False)
+
+    assert [(f.code, f.param) for f in faults] == [("BAD_ROWS", f"{places.TASKSET_KEY}.subset_name")]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from trellis_contracts.agents import AgentTask
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE
-from trellis_train.agents.preflight import AgentUnusable, check_first_sessions
+from trellis_train.agents.preflight import check_first_sessions
+from trellis_train.agents.starter import make_tokenizer
 from trellis_train.agents.tune.mapping import map_config
 from trellis_train.agents.tune.places import bring
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_train.agents.tune.settings import read_config
 from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
+from trellis_train.agents.unusable import AgentUnusable
 
 HEAD = "from trellis import TunableChatModel\n"
 WORKFLOW = "async def workflow(task: dict, model: TunableChatModel) -> float:\n"
@@ -133,3 +135,27 @@ def test_a_job_whose_workflow_fails_before_its_first_call_ends_before_its_engine
     # What a reply led to is left to the run: the script is no model.
     file.write_text(f"{HEAD}{WORKFLOW}{ASKS}    return float(reply.text.index('?'))\n")
     check_first_sessions(Spec())  # type: ignore[arg-type]
+
+
+def test_a_workflow_with_tools_needs_a_model_that_is_shown_them(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    tokenizer = make_tokenizer(["1 + 1"] * 3, vocabulary=300)
+    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    tokenizer.save_pretrained(folder)
+    file = tmp_path / "agent.py"
+    tool = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}
+
+    def codes(call: str, **setting: str) -> list[str]:
+        config = {
+            "model": {"model_path": str(folder)},
+            "buffer": {"explorer_input": {"taskset": {"path": "rows.jsonl"}}},
+            "explorer": {"rollout_model": setting},
+        }
+        file.write_text(f"{HEAD}{WORKFLOW}    await {call}\n    return 1.0\n")
+        job = map_config(*read_config(config), platform="cpu")
+        source = WorkflowSource.read(str(file))
+        return [fault.code for fault in find_session_faults(source, [made_up_task()], job=job)]
+
+    assert codes(f"model(task['messages'], tools=[{tool}])") == ["TOOLS_NOT_SHOWN"]
+    assert codes(f"model(task['messages'], tools=[{tool}])", tool_template="hermes") == []
+    assert codes("model(task['messages'])") == []

@@ -81,6 +81,7 @@ class Transcript:
         if len(ids) > self.max_prompt:
             raise PromptTooLong(
                 f"the prompt has {len(ids)} tokens including its tools; the maximum is {self.max_prompt}"
+                " (max_prompt_length; in a configuration of tune model.max_prompt_tokens)"
             )
 
     @property

@@ -76,6 +76,7 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
     tasks = [made_up_task()]
     faults: list[Fault] = []
     services = NO_SERVICES
+    job = None
     if config is not None:
         job, missing = bring(_read_job(config), has_weights=False)
         services = Services.of_job(job)
@@ -89,7 +90,7 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
     faults = [*wrong, *faults]
     if not wrong:  # else a session would only fail of the same
         folder = None if path.is_dir() else path.parent
-        faults += find_session_faults(source, tasks, folder=folder, services=services)
+        faults += find_session_faults(source, tasks, folder=folder, services=services, job=job)
     found = {"function": source.function, "faults": [asdict(fault) for fault in faults]}
     print(json.dumps(found))
     return EXIT_BAD_INPUT if faults else 0

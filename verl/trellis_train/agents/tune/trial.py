@@ -16,6 +16,7 @@ from trellis_contracts.workflows import ContextExceeded, Message
 from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion
 from trellis_recipes.data.row_values import BadRow
 
+from trellis_train.agents.episode.tool_template import OWN, choose_template
 from trellis_train.agents.tune.isolation import (
     SANDBOX,
     TIMEOUT,
@@ -29,6 +30,7 @@ from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.services import NO_SERVICES, Services, ServicesUnusable
 from trellis_train.agents.tune.signature import Fault
 from trellis_train.agents.tune.tasks import read_task
+from trellis_train.agents.unusable import AgentUnusable
 
 #: Rows that are played.
 TRIED_ROWS = 3
@@ -150,10 +152,12 @@ def find_session_faults(
     *,
     folder: Path | None = None,
     services: Services = NO_SERVICES,
+    job: MappedJob | None = None,
 ) -> list[Fault]:
     """What the sandbox says of a workflow: the first session that fails, or why nothing could be loaded.
 
-    ``folder`` is the file's: a module that lies beside it is not in the sandbox.
+    ``folder`` is the file's: a module that lies beside it is not in the sandbox. ``job`` is what would train
+    it: a workflow that offers tools needs a model that is shown them.
     """
     try:
         trials = try_sessions(source, tasks, services=services)
@@ -161,12 +165,28 @@ def find_session_faults(
         return [Fault("NO_ENVIRONMENT", None, "environments that exist", str(error))]
     except WorkflowUnusable as error:
         return [Fault("NOT_LOADABLE", None, "code that loads in the sandbox", explain_loading(error, folder))]
+    has_tools = any(trial.has_tools for trial in trials)
+    faults = _find_tool_faults(job) if job is not None and has_tools else []
     failed = [trial.failure for trial in trials if trial.failure is not None]
     if not failed:
-        return []
+        return faults
     first = failed[0]
     got = f"{first}; it failed for {len(failed)} of {len(trials)} tasks, with a scripted model"
-    return [Fault("SESSION_FAILED", None, "a session that returns a reward", got, detail=first.traceback)]
+    return [
+        *faults, Fault("SESSION_FAILED", None, "a session that returns a reward", got, detail=first.traceback)
+    ]  # fmt: skip
+
+
+def _find_tool_faults(job: MappedJob) -> list[Fault]:
+    """Whether the model's chat template shows tools; of a model that is not on this machine, nothing."""
+    if not any((Path(job.model) / file).is_file() for file in _TEMPLATE_FILES):
+        return []
+    try:
+        choose_template(job.model, str(job.params.get("tool_template") or OWN))
+    except AgentUnusable as error:
+        key = "explorer.rollout_model.tool_template"
+        return [Fault("TOOLS_NOT_SHOWN", key, "a chat template that shows tools", str(error))]
+    return []
 
 
 def explain_loading(error: Exception, folder: Path | None) -> str:

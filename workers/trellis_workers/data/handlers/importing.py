@@ -19,6 +19,7 @@ from trellis_data.versions.version_rows import files_of
 
 from trellis_workers.data.files import DRAFT, ChildTask
 from trellis_workers.data.handlers.source_splits import Part, part_by_file, part_by_split
+from trellis_workers.data.modelscope_source import ModelScopeSource
 from trellis_workers.data.recording import Content, Splits, recognise, record
 from trellis_workers.data.tools import Tools
 
@@ -59,6 +60,8 @@ def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
 def open_source(task: ChildTask) -> Source:
     """Where the rows come from."""
     source = _request_of(task).source
+    if isinstance(source, contracts.HubSource) and source.hub == "modelscope":
+        return ModelScopeSource(source.repo_id, revision=source.revision, under=source.under)
     if isinstance(source, contracts.HubSource):
         return HubSource(source.repo_id, revision=source.revision, under=source.under)
     if isinstance(source, contracts.S3Source):

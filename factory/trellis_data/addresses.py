@@ -6,9 +6,12 @@ any other where it is followed at all.
 """
 
 import ipaddress
+import os
 import socket
+import ssl
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -19,24 +22,40 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 #: Amazon's metadata of a machine; the others' are link-local.
 _METADATA = ipaddress.ip_address("fd00:ec2::254")
+#: The owner's setting, and what stands for yes there.
+_ALLOWS, _YES = "TRELLIS_ALLOW_LOCAL_ADDRESSES", ("1", "true", "yes", "on", "t", "y")
 
 
 def open_client(*, allows_local: bool, timeout_s: float, headers: dict[str, str]) -> httpx.Client:
     """A client for such addresses; ``allows_local``: also those of this machine and of private networks."""
-    transport = _CheckedTransport(allows_local=allows_local)
+    transport = _CheckedTransport(allows_local=allows_local, uses_proxies=False)
     return httpx.Client(transport=transport, timeout=timeout_s, headers=headers, follow_redirects=False)
 
 
-def open_endpoint_client(endpoint: str, *, timeout: httpx.Timeout, follow_redirects: bool) -> httpx.Client:
+def open_endpoint_client(
+    endpoint: str,
+    *,
+    timeout: httpx.Timeout | None,
+    follow_redirects: bool,
+    event_hooks: Mapping[str, list[Callable[..., Any]]] | None = None,
+) -> httpx.Client:
     """A client for an address that the owner has set, and for those that its answers name.
 
-    These are on this machine or in a private network only where the endpoint itself is.
+    Proxies of the environment resolve names and connect themselves: only addresses without a name are looked
+    at then.
     """
-    proxies = getproxies()
-    if proxies.keys() & {"http", "https", "all"}:  # which resolve names and connect themselves
-        return httpx.Client(timeout=timeout, follow_redirects=follow_redirects)
-    transport = _CheckedTransport(allows_local=_is_local(httpx.URL(endpoint).host))
-    return httpx.Client(transport=transport, timeout=timeout, follow_redirects=follow_redirects)
+    transport = _CheckedTransport(allows_local=allows_local_beside(endpoint), uses_proxies=True)
+    return httpx.Client(
+        transport=transport, timeout=timeout, follow_redirects=follow_redirects, event_hooks=event_hooks
+    )
+
+
+def allows_local_beside(endpoint: str) -> bool:
+    """Whether what an endpoint of the owner's leads to may be on this machine or in a private network.
+
+    It may where the endpoint itself is, and where the owner says so.
+    """
+    return os.environ.get(_ALLOWS, "").lower() in _YES or _is_local(httpx.URL(endpoint).host)
 
 
 def _is_local(host: str) -> bool:
@@ -45,6 +64,14 @@ def _is_local(host: str) -> bool:
     except (OSError, UnicodeError):
         return False  # asked again, and explained, when it is opened
     return any(not ipaddress.ip_address(str(each[4][0]).partition("%")[0]).is_global for each in found)
+
+
+def check_address(host: str, address: str, *, allows_local: bool) -> None:
+    """Raise ``OperatorProblem`` where an address of a host is not opened."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if problem := explain_refusal(parsed, allows_local=allows_local):
+        message = f"Access to host '{host}' ({address}) is not allowed: {problem}."
+        raise OperatorProblem("address_refused", message)
 
 
 def explain_refusal(address: Address, *, allows_local: bool) -> str | None:
@@ -64,19 +91,27 @@ def explain_refusal(address: Address, *, allows_local: bool) -> str | None:
     if address.is_multicast or address.is_unspecified:
         return "it is not the address of a single machine"
     if not address.is_global and not allows_local:
-        return "it is this machine's or a private network's (TRELLIS_ALLOW_LOCAL_ADDRESSES)"
+        return f"it is this machine's or a private network's ({_ALLOWS})"
     return None
 
 
 class _CheckedTransport(httpx.BaseTransport):
     """Connects to the address that was looked at; the name stays in the Host header and for TLS."""
 
-    def __init__(self, *, allows_local: bool) -> None:
-        self._allows_local = allows_local
-        self._inner = httpx.HTTPTransport()
+    def __init__(self, *, allows_local: bool, uses_proxies: bool) -> None:
+        self._allows_local, self._uses_proxies = allows_local, uses_proxies
+        self._ssl: ssl.SSLContext | None = None
+        #: By host or proxy: a connection that was made for one name must not be used for another one at the
+        #: same address, whose certificate nobody has seen.
+        self._opened: dict[str, httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
+        if request.url.scheme not in ("http", "https"):
+            raise httpx.UnsupportedProtocol(f"'{request.url.scheme}' is not opened", request=request)
+        if self._uses_proxies and (proxy := _find_proxy(request.url)):
+            self._check_literal(host)
+            return self._open(proxy, proxy=proxy).handle_request(request)
         addresses = self._resolve(host, request.url.port or (443 if request.url.scheme == "https" else 80))
         request.extensions = {**request.extensions, "sni_hostname": host}
         for address in addresses[:-1]:
@@ -87,14 +122,28 @@ class _CheckedTransport(httpx.BaseTransport):
         return self._send(request, addresses[-1])
 
     def close(self) -> None:
-        self._inner.close()
+        for transport in self._opened.values():
+            transport.close()
 
     def _send(self, request: httpx.Request, address: str) -> httpx.Response:
         url = request.url.copy_with(host=address)
         to_address: Any = httpx.Request(
             request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
         )
-        return self._inner.handle_request(to_address)
+        return self._open(request.url.host).handle_request(to_address)
+
+    def _open(self, name: str, *, proxy: str | None = None) -> httpx.HTTPTransport:
+        if name not in self._opened:
+            self._ssl = self._ssl or httpx.create_ssl_context()
+            self._opened.setdefault(name, httpx.HTTPTransport(verify=self._ssl, proxy=proxy))
+        return self._opened[name]
+
+    def _check_literal(self, host: str) -> None:
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return  # a name, which the proxy resolves
+        check_address(host, host, allows_local=self._allows_local)
 
     def _resolve(self, host: str, port: int) -> list[str]:
         try:
@@ -103,8 +152,12 @@ class _CheckedTransport(httpx.BaseTransport):
             raise httpx.ConnectError(f"the host '{host}' is not known: {error}") from error
         addresses = list(dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found))
         for address in addresses:
-            problem = explain_refusal(ipaddress.ip_address(address), allows_local=self._allows_local)
-            if problem is not None:
-                message = f"Access to host '{host}' ({address}) is not allowed: {problem}."
-                raise OperatorProblem("address_refused", message)
+            check_address(host, address, allows_local=self._allows_local)
         return addresses
+
+
+def _find_proxy(url: httpx.URL) -> str | None:
+    """The proxy of the environment that connects to an address."""
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    return None if proxy is None or proxy_bypass(url.host) else proxy

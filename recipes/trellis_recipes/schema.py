@@ -12,8 +12,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 from trellis_contracts.recipe import Engine
 
 from trellis_recipes.dataclass_fields import ANY, ConfigClasses, FieldType
@@ -146,6 +144,9 @@ class EngineSchema:
 @cache
 def load_schema(engine: Engine) -> EngineSchema:
     """The schema of the engine, composed at the first call (about 0.4 s)."""
+    from hydra import compose, initialize_config_dir  # here: most processes never compose
+    from omegaconf import OmegaConf
+
     folder = verl_folder()
     with _lock, initialize_config_dir(config_dir=str(folder / "trainer" / "config"), version_base=None):
         composed = compose(ROOT_CONFIGS[engine])

@@ -36,7 +36,6 @@ GRPC_METHODS = {
     "node_manager": "/ray.rpc.NodeManagerService/GetNodeStats",
     "object_manager": "/ray.rpc.ObjectManagerService/Pull",
     "dashboard_agent_grpc": "/ray.rpc.ReporterService/HealthCheck",
-    "client_server": "/ray.rpc.RayletDriver/ClusterInfo",
 }
 #: Servers of Ray that know no token: they only read out measurements, whatever is asked.
 METRICS_PORTS = ("metrics_export", "autoscaler_metrics", "dashboard_metrics")

@@ -161,7 +161,8 @@ class Settings(BaseSettings):
     allow_local_addresses: bool | None = Field(
         None,
         description="Whether data pipelines can access addresses of this machine and of private networks; "
-        "default: only if TRELLIS_HOST is a loopback address. Link-local addresses never.",
+        "default: only if TRELLIS_HOST is a loopback address. Link-local addresses never. `true` also allows "
+        "redirects of model hubs and S3 to such addresses.",
     )
     data_processes: int | None = Field(
         None, ge=1, description="Processes per pipeline run; default: one per core."

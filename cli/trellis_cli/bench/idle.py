@@ -1,7 +1,11 @@
 """What a platform costs that nobody uses: processor time and memory of all its services, Ray included."""
 
+import contextlib
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -18,6 +22,8 @@ MEMORY_LIMIT_GB = 1.2
 #: What a start leaves to be done, such as reading libraries ahead, is over by then.
 _SETTLE_S = 60.0
 _WATCHED_S = 60.0
+#: Processes that are named with their memory.
+_LARGEST = 20
 
 
 def measure_idle() -> Iterator[Result]:
@@ -30,10 +36,15 @@ def measure_idle() -> Iterator[Result]:
         before, started = _cpu_seconds(services), time.monotonic()
         time.sleep(_WATCHED_S)
         after, took_s = _cpu_seconds(services), time.monotonic() - started
-        memory = {each.name: sum(map(pss, list_tree(each.pid))) / 1e9 for each in services}
+        memory = {each.name: _memory_gb(each) for each in services}
     percent = {name: 100 * (after[name] - before[name]) / took_s for name in after}
+    totals = {name: sum(by_process.values()) for name, by_process in memory.items()}
+    largest = {
+        f"{name}: {each}": gb for name, by_process in memory.items() for each, gb in by_process.items()
+    }
+    shown = dict(sorted(largest.items(), key=lambda item: -item[1])[:_LARGEST])
     yield _result("idle_cpu", percent, CPU_LIMIT_PERCENT, "% core")
-    yield _result("idle_memory", memory, MEMORY_LIMIT_GB, "GB PSS")
+    yield _result("idle_memory", totals, MEMORY_LIMIT_GB, "GB PSS", shown)
 
 
 def _cpu_seconds(services: list[Service]) -> dict[str, float]:
@@ -48,6 +59,29 @@ def _seconds(process: psutil.Process) -> float:
         return 0.0
 
 
-def _result(name: str, by_service: dict[str, float], limit: float, unit: str) -> Result:
-    details = {service: round(value, 3) for service, value in by_service.items()}
+def _memory_gb(service: Service) -> dict[str, float]:
+    """Memory of a service's processes; those of one name together."""
+    found: Counter[str] = Counter()
+    for process in list_tree(service.pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found[_name(process)] += pss(process)
+    return {name: size / 1e9 for name, size in found.items()}
+
+
+def _name(process: psutil.Process) -> str:
+    """What a process is, in a word or two: its title, or the module or file that it runs."""
+    words = [word for word in " ".join(process.cmdline()).split() if not word.startswith("--")]
+    runs = [Path(word).name for word in words[1:] if word not in ("-u", "-m", "-c")]
+    is_python = bool(words) and Path(words[0]).name.startswith("python")
+    return (runs[0] if is_python and runs else Path(words[0]).name if words else process.name())[:40]
+
+
+def _result(
+    name: str,
+    by_service: dict[str, float],
+    limit: float,
+    unit: str,
+    more: Mapping[str, float] = MappingProxyType({}),
+) -> Result:
+    details = {each: round(value, 3) for each, value in {**by_service, **more}.items()}
     return Result(name, sum(by_service.values()), limit, unit, details=details)

@@ -27,7 +27,6 @@ _RAY_PORTS = (
     "object_manager",
     "node_manager",
     "metrics_export",
-    "client_server",
     "autoscaler_metrics",
     "dashboard_metrics",
 )

@@ -64,7 +64,6 @@ class RayService(Service):
             "object-manager-port": ports["object_manager"],
             "node-manager-port": ports["node_manager"],
             "metrics-export-port": ports["metrics_export"],
-            "ray-client-server-port": ports["client_server"],
             "num-cpus": self.logical_cpus(),
             "num-gpus": platform.settings.total_slots,
             "object-store-memory": object_store_bytes(),
@@ -74,7 +73,7 @@ class RayService(Service):
         flags = ["--head", "--block", "--include-dashboard=true", "--disable-usage-stats"]
         return python_command(
             "-m",
-            "ray.scripts.scripts",
+            "trellis_cli.services.ray_head",
             "start",
             *flags,
             *(f"--{name}={value}" for name, value in options.items()),

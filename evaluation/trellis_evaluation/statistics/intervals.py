@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 from trellis_contracts.evaluation import Score
 
 CONFIDENCE = 0.95
@@ -37,6 +36,8 @@ def wilson(correct: int, n: int, *, confidence: float = CONFIDENCE) -> Interval:
 
     It keeps inside 0 to 1 and has a width where all or none are right. ``ValueError`` for n = 0.
     """
+    from scipy import stats  # here: it takes half a second and 50 MB
+
     if n < 1 or not 0 <= correct <= n:
         raise ValueError(f"{correct} of {n} is no proportion")
     found = stats.binomtest(correct, n).proportion_ci(confidence, method="wilson")
@@ -104,6 +105,8 @@ def has_many(means: Floats) -> bool:
 
 def normal(means: Floats, *, confidence: float = CONFIDENCE) -> Interval:
     """The normal interval of a mean: for very many values."""
+    from scipy import stats  # here: it takes half a second and 50 MB
+
     half = float(stats.norm.ppf((1 + confidence) / 2) * means.std(ddof=1) / np.sqrt(len(means)))
     return Interval(float(means.mean()) - half, float(means.mean()) + half)
 

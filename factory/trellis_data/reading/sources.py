@@ -10,9 +10,12 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from trellis_data.guarded_clients import guard_hub, open_s3
+from trellis_data.operator import OperatorProblem
 from trellis_data.reading.kinds import can_be_read
 
 
@@ -115,6 +118,7 @@ class HubSource(Source):
         self._wanted = revision
         self._under = under.strip("/")
         endpoint = os.environ.get("HF_ENDPOINT") or hub_constants.ENDPOINT
+        guard_hub(endpoint)
         # False: a token that lies in someone's home folder is not ours to use.
         self._api = HfApi(endpoint=endpoint, token=os.environ.get("HF_TOKEN") or False)
 
@@ -190,6 +194,8 @@ class _HubErrors:
         from huggingface_hub import errors
 
         repo = self._repo_id
+        if isinstance(error, OperatorProblem):
+            return "hub_unreachable", f"The hub leads to an address that isn't opened. {error.message}"
         if isinstance(error, errors.GatedRepoError):
             return "hub_gated", f"'{repo}' is gated: accept its terms on the hub and set HF_TOKEN."
         if isinstance(error, errors.RepositoryNotFoundError):
@@ -223,7 +229,7 @@ class S3Source(Source):
 
     def list_files(self) -> list[SourceFile]:
         with _S3Errors(self._url):
-            listed = self._files().find(self._root, detail=True)
+            listed = self._files.find(self._root, detail=True)
         found = []
         for key, info in sorted(listed.items()):
             is_one = key == self._root
@@ -238,17 +244,16 @@ class S3Source(Source):
         target = work / "object"
         is_one = file.name == PurePosixPath(self._root).name and not self._is_folder()
         key = self._root if is_one else f"{self._root}/{file.name}"
-        with _S3Errors(self._url), self._files().open(key, "rb") as remote, target.open("wb") as local:
+        with _S3Errors(self._url), self._files.open(key, "rb") as remote, target.open("wb") as local:
             shutil.copyfileobj(remote, local, 4 * 1024 * 1024)
         return target
 
     def _is_folder(self) -> bool:
-        return not self._files().isfile(self._root)
+        return not self._files.isfile(self._root)
 
+    @cached_property
     def _files(self) -> Any:
-        import s3fs
-
-        return s3fs.S3FileSystem(use_listings_cache=False, **self._options)
+        return open_s3(self._options)
 
 
 class _S3Errors:
@@ -265,11 +270,21 @@ class _S3Errors:
 
         if isinstance(error, FileNotFoundError):
             raise SourceUnavailable("source_missing", f"Nothing found at {self._url}.") from error
+        if refusal := _find_refusal(error):
+            said = f"{self._url} is at an address that isn't opened. {refusal.message}"
+            raise SourceUnavailable("source_unreachable", said) from error
         if isinstance(error, PermissionError):
             raise SourceUnavailable(
                 "source_refused", f"Access to {self._url} denied with these keys."
             ) from error
-        if isinstance(error, ClientError | BotoCoreError):
+        if isinstance(error, ClientError | BotoCoreError | OSError):
             raise SourceUnavailable(
                 "source_unreachable", f"{self._url} cannot be read: {type(error).__name__}."
             ) from error
+
+
+def _find_refusal(error: BaseException | None) -> OperatorProblem | None:
+    """The refused address that an error of a client comes from."""
+    while error is not None and not isinstance(error, OperatorProblem):
+        error = error.__cause__ or error.__context__
+    return error

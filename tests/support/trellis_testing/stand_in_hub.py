@@ -30,6 +30,9 @@ class StandInHub:
         self.required_token: str | None = None
         self.is_gated = False
         self.is_broken = False
+        #: Where downloads are led to, and where large files are to be sent; here for none.
+        self.redirects_to: str | None = None
+        self.stores_at: str | None = None
         self.downloaded: list[str] = []
         self.before_download: Callable[[], None] = lambda: None
         #: Called with the number of bytes when a large file arrives.
@@ -146,9 +149,8 @@ class StandInHub:
     def _announce(self, wanted: dict[str, Any]) -> dict[str, Any]:
         objects = []
         for each in wanted["objects"]:
-            known = (
-                {} if each["oid"] in self.large else {"upload": {"href": f"{self.url}/store/{each['oid']}"}}
-            )
+            href = f"{self.stores_at or self.url}/store/{each['oid']}"
+            known = {} if each["oid"] in self.large else {"upload": {"href": href}}
             objects.append({**each, **({"actions": known} if known else {})})
         return {"transfer": "basic", "objects": objects}
 
@@ -188,6 +190,10 @@ class StandInHub:
             self.before_download()
             self.downloaded.append(name)
         headers = {"ETag": f'"{self._etag(data)}"', "X-Repo-Commit": self._commit}
+        if self.redirects_to:
+            more = {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(data))}
+            headers |= {**more, "Location": f"{self.redirects_to}/{name}"}
+            return self._send(request, 302, b"", headers, has_body)
         return self._send(request, 200, data, headers, has_body)
 
     def _refuse(self, request: BaseHTTPRequestHandler, status: int, code: str, has_body: bool) -> None:

@@ -1,7 +1,10 @@
 """The workers' Celery app: ``celery -A trellis_workers.core.app worker``."""
 
+import gc
+from typing import Any
+
 from celery import Celery
-from celery.signals import after_setup_logger
+from celery.signals import after_setup_logger, celeryd_after_setup
 
 from trellis_workers.core import leaving, logs
 from trellis_workers.core.configuration import build_configuration
@@ -27,4 +30,11 @@ app.add_defaults(build_configuration)
 leaving.install()
 
 
+def _share_memory(**_signal: Any) -> None:
+    """Keep the garbage collector from what is loaded: it writes to it, and each process would copy it."""
+    gc.freeze()
+
+
 after_setup_logger.connect(logs.set_up, weak=False)
+# The last moment before the pool forks.
+celeryd_after_setup.connect(_share_memory, weak=False)

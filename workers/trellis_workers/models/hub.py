@@ -17,6 +17,8 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from trellis_data.guarded_clients import guard_hub
+from trellis_data.operator import OperatorProblem
 from trellis_recipes.hub_models import PATTERNS, is_needed
 
 Kind = Literal["dataset", "model"]
@@ -39,6 +41,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._endpoint = os.environ.get("HF_ENDPOINT") or hub_constants.ENDPOINT
+        guard_hub(self._endpoint)
         # False: a token that lies in someone's home folder is not ours to use.
         self._token: str | bool = os.environ.get("HF_TOKEN") or False
         self._api = HfApi(endpoint=self._endpoint, token=self._token)
@@ -103,6 +106,8 @@ class _explained:
             raise FetchFailed(message) from error
 
     def _explain(self, error: BaseException) -> str | None:
+        if isinstance(error, OperatorProblem):
+            return f"{self._host} leads to an address that isn't opened. {error.message}"
         if isinstance(error, GatedRepoError):
             return (
                 f"'{self._repo_id}' is gated: accept its terms on the Hub and set HF_TOKEN for the workers."

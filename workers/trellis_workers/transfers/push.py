@@ -17,6 +17,8 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from trellis_contracts.dry_run import EXIT_BAD_REQUEST
 from trellis_contracts.parent_death import die_with
 from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushOrder
+from trellis_data.guarded_clients import guard_hub
+from trellis_data.operator import OperatorProblem
 from trellis_recipes.modelscope import ModelScopeError
 
 from trellis_workers.models.modelscope import ModelScope
@@ -38,6 +40,7 @@ def push(folder: Path) -> dict[str, object]:
     token = os.environ.get("HF_TOKEN")
     if not token:
         raise PushRefused("Pushing needs a token with write access: set HF_TOKEN for the workers.")
+    guard_hub(endpoint)
     api = HfApi(endpoint=endpoint, token=token)
     try:
         return _push(api, order, folder / PROGRESS_FILE)
@@ -107,6 +110,8 @@ def _explain(error: BaseException, order: PushOrder, host: str) -> str | None:
     """A sentence without addresses or secrets; None for what is no fault of the hub."""
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, OperatorProblem):
+            return f"{host} leads to an address that isn't opened. {cause.message}"
         if isinstance(cause, HfHubHTTPError):
             status = cause.response.status_code
             if status in _REFUSED or isinstance(cause, RepositoryNotFoundError):

@@ -114,9 +114,12 @@ def _are_one_file(files: list[Path]) -> bool:
 
 def _fetch(dataset: str) -> Path:
     """The files of rows of a dataset on the hub; the hub's own variables say where and with which token."""
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    from trellis_data.guarded_clients import guard_hub
+    from trellis_data.operator import OperatorProblem
 
+    guard_hub(constants.ENDPOINT)
     try:
         return Path(
             snapshot_download(
@@ -126,7 +129,13 @@ def _fetch(dataset: str) -> Path:
                 token=os.environ.get("HF_TOKEN") or None,
             )
         )
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+    except (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        OSError,
+        OperatorProblem,
+    ) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadQuery(f"the dataset {dataset} could not be downloaded from the Hub: {reason}") from error
 

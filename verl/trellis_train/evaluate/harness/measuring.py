@@ -206,6 +206,10 @@ def load_task(name: str) -> Any:
     manager = _index_tasks(os.environ.get(TASKS_VARIABLE) or None)
     if name not in manager.all_tasks:
         raise BenchmarkUnusable(f"lm-evaluation-harness has no task '{name}'")
+    from huggingface_hub import constants
+    from trellis_data.guarded_clients import guard_hub
+
+    guard_hub(constants.ENDPOINT)
     try:
         loaded = manager.load([name])
     except Exception as error:  # the edge to the loaders of hundreds of tasks

@@ -108,12 +108,12 @@ def _check_model(
             )
     if bits := bits_of_base(parameters):
         field = "params.quantization" if "quantization" in parameters else "params.quantize_base"
-        _check_quantisation(findings, bits, parameters, request, field)
+        _check_quantisation(findings, bits, parameters, field)
         if request.base_bits:
             message = f"The model is already quantized to {request.base_bits} bits."
             findings.error("quantised_twice", field, message)
     elif request.base_bits:
-        _check_quantisation(findings, request.base_bits, parameters, request, "model")
+        _check_quantisation(findings, request.base_bits, parameters, "model")
 
 
 def check_base(findings: Findings, engine: Engine, request: ComposeRequest) -> None:
@@ -128,9 +128,7 @@ def check_base(findings: Findings, engine: Engine, request: ComposeRequest) -> N
         )
 
 
-def _check_quantisation(
-    findings: Findings, bits: int, parameters: dict[str, Value], request: ComposeRequest, field: str
-) -> None:
+def _check_quantisation(findings: Findings, bits: int, parameters: dict[str, Value], field: str) -> None:
     if not parameters["lora_rank"]:
         findings.error(
             "quantization_needs_adapter",

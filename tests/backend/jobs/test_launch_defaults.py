@@ -52,12 +52,13 @@ SMOLLM_CONFIG = {
 }
 SMOLLM_TEMPLATE = (
     "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
-    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}"
+    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, "
+    "trained by Hugging Face<|im_end|>\n' }}"
     "{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 MODELS = {"starter": (STARTER_CONFIG, CHAT_TEMPLATE), "smollm2": (SMOLLM_CONFIG, SMOLLM_TEMPLATE)}
-#: What only a person can choose: an agent's code, where it searches, and how a model without tools is told of them.
+#: What only a person can choose: an agent's code, where it searches, and how a model is told of tools.
 NEEDS_MORE = {
     "linksearch": {("environment_missing", "params.environment"), ("tools_not_shown", "model")},
     "tune": {("workflow_missing", "params.workflow")},

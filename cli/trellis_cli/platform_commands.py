@@ -169,6 +169,7 @@ def demo(
     else:
         result = run_tickets_demo(platform, model=model, seed=seed)
         print_answers(result["answers"])
+        out.print(f"\n{result['seconds'] / 60:.1f} min in total", highlight=False)
     link = login_link(platform)
     result["url"] = link
     out.print(

@@ -104,7 +104,7 @@ def _range_problem(parameter: Parameter, value: Value) -> str | None:
 
 def _no_quantisation(recipe: Recipe, origin: str, name: str) -> Issue:
     able = [other.id for other in list_recipes() if other.parameter(name) is not None]
-    where = f"; these recipes can, on NVIDIA GPUs: {', '.join(able)}" if able else ""
+    where = f"; these recipes can: {', '.join(able)}" if able else ""
     return Issue(
         code="qlora_unsupported",
         field=f"{origin}.{name}",

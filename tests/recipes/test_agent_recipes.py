@@ -54,7 +54,10 @@ def test_without_bitsandbytes_a_preset_says_so(
     (error,) = compose(request_for(recipe=recipe, platform="cuda", preset="production")).errors
 
     assert error.code == "quantization_not_installed"
-    assert error.message == "8-bit weights require the 'bitsandbytes' package, which is not installed."
+    assert error.message == (
+        "8-bit weights require the 'bitsandbytes' package, which is not installed: "
+        "pip install 'bitsandbytes>=0.50,<0.51'."
+    )
 
 
 def test_rows_of_a_step_are_counted_over_passes_and_gpus(request_for: Build) -> None:

@@ -2,17 +2,21 @@
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from trellis_contracts.recipe import Engine
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.checks import preference
+from trellis_recipes.checks.preference import BITSANDBYTES
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.trl_schema import TRAINERS, load_trl_schema
 
 Build = Callable[..., ComposeRequest]
+REPOSITORY_ROOT = Path(__file__).parents[2]
 RECIPES = [recipe.id for recipe in list_recipes() if recipe.engine is Engine.TRL]
 
 
@@ -78,7 +82,7 @@ def test_an_own_setting_reaches_the_trainer(request_for: Build) -> None:
         ({"params": {"batch_size": 33}, "gpus": 2}, "batch_not_divisible"),
         ({"row_count": 34}, "too_few_rows"),
         ({"params": {"loss_type": "hinge", "label_smoothing": 0.1}}, "label_smoothing_without_effect"),
-        ({"params": {"quantize_base": True, "lora_rank": 8}}, "quantization_needs_gpu"),
+        ({"params": {"quantize_base": True}}, "quantization_needs_adapter"),
         (
             {"params": {"quantize_base": True}, "platform": "cuda", "preset": "gpu-80gb"},
             "quantization_needs_adapter",
@@ -93,16 +97,25 @@ def test_what_cannot_run_is_refused_before_launch(
     assert codes(compose(request_for(recipe="dpo", **choices)).errors) == [code]
 
 
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
 def test_quantisation_without_its_package_is_refused(
-    request_for: Build, monkeypatch: pytest.MonkeyPatch
+    platform: str, request_for: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_trl_schema("dpo")
     monkeypatch.setattr(preference.importlib.util, "find_spec", lambda _name: None)
     params = {"quantize_base": True, "lora_rank": 8}
 
-    composition = compose(request_for(recipe="dpo", platform="cuda", params=params))
+    composition = compose(request_for(recipe="dpo", platform=platform, params=params))
 
     assert codes(composition.errors) == ["quantization_not_installed"]
+    assert BITSANDBYTES in composition.errors[0].message
+
+
+def test_the_package_that_a_refusal_names_is_the_one_of_the_extra() -> None:
+    project = tomllib.loads((REPOSITORY_ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["optional-dependencies"]["quantized"] == [BITSANDBYTES]
+    assert BITSANDBYTES in (REPOSITORY_ROOT / "frontend/src/i18n/issueTexts.ts").read_text()
 
 
 @pytest.mark.parametrize(

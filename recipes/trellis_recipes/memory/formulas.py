@@ -52,9 +52,9 @@ def logits_bytes_per_token(architecture: Architecture, element: int, *, is_train
     return architecture.vocabulary * copies
 
 
-def quantised_bytes(architecture: Architecture, parameters: int, bits: int) -> int:
-    """A 4- or 8-bit base: linear layers in NF4 or int8; embeddings, head and norms in 16 bits."""
+def quantised_bytes(architecture: Architecture, parameters: int, bits: int, element: int) -> int:
+    """A 4- or 8-bit base: linear layers in NF4 or int8; embeddings, head and norms in ``element`` bytes."""
     linear = architecture.layers * sum(a * b for a, b in architecture.linear_shapes.values())
     linear = min(linear, parameters)
     each = NF4_BYTES if bits == 4 else INT8_BYTES
-    return int(linear * each) + 2 * (parameters - linear)
+    return int(linear * each) + element * (parameters - linear)

@@ -15,9 +15,10 @@ def weights(architecture: Architecture, training: Training, parameters: int) -> 
     """The stored weights; those of an adapter are in full precision."""
     adapter = _adapter(architecture, training)
     if training.base_bits:
-        base = formulas.quantised_bytes(architecture, parameters, training.base_bits)
+        rest = training.weight_bytes
+        base = formulas.quantised_bytes(architecture, parameters, training.base_bits, rest)
         each = "4.127 / 8 B (NF4" if training.base_bits == 4 else "1 B (LLM.int8"
-        how = f"{parameters:,} × {each}; 2 B outside linear layers) + LoRA {adapter:,} × 4 B"
+        how = f"{parameters:,} × {each}; {rest} B outside linear layers) + LoRA {adapter:,} × 4 B"
     else:
         base = parameters * training.weight_bytes // training.shards
         how = f"{parameters:,} × {training.weight_bytes} B{_split(training.shards)}"

@@ -38,6 +38,13 @@ def test_a_gpu_has_memory_for_the_largest_model_that_a_title_names(recipe: Recip
         assert model in preset.title.zh
 
 
+def test_every_preset_for_gpus_names_a_model_that_is_checked() -> None:
+    checked = {(case.values[0].id, case.values[1].id) for case in GPU_PRESETS}
+    every = {(recipe.id, preset.id) for recipe in list_recipes() for preset in recipe.presets}
+
+    assert {preset for _, preset in every - checked} == {"cpu-tiny", "cpu-small"}
+
+
 @pytest.mark.slow
 def test_the_sizes_are_those_that_the_estimate_gives() -> None:
     assert SIZES.read_text() == render_sizes(list_recipes())

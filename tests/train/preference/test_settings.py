@@ -25,7 +25,7 @@ def test_every_preset_is_accepted_by_the_trainers_config_class(recipe: str, pres
         ComposeRequest(
             recipe=recipe,
             preset=preset.id,
-            # Fewer bits need a GPU.
+            # Fewer bits need bitsandbytes, which the CPU lock leaves out.
             params={"quantization": "none"} if "quantization" in preset.params else {},
             platform="cpu",  # a machine without a GPU refuses bfloat16
             gpus=1,  # several ranks would ask torchrun for their process group

@@ -40,9 +40,11 @@ def load_model(settings: Settings) -> Any:
     if quantization is not None:
         arguments["quantization_config"] = quantization
     shape = find_architecture(Path(chosen.model_name_or_path))
-    if quantization is not None or (shape is not None and shape.base_bits):
-        # Quantised weights cannot be moved afterwards: each rank loads them onto its own GPU.
-        arguments["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0"))}
+    is_quantised = quantization is not None or (shape is not None and bool(shape.base_bits))
+    if is_quantised:
+        # Quantised weights cannot be moved afterwards: each rank loads them where it trains.
+        on_cpu = settings.arguments.use_cpu
+        arguments["device_map"] = {"": "cpu" if on_cpu else int(os.environ.get("LOCAL_RANK", "0"))}
     if settings.recipe == "reward_model":
         from trl.trainer.reward_trainer import suppress_seqcls_warning
 
@@ -50,4 +52,17 @@ def load_model(settings: Settings) -> Any:
             return AutoModelForSequenceClassification.from_pretrained(
                 chosen.model_name_or_path, num_labels=1, **arguments
             )
-    return AutoModelForCausalLM.from_pretrained(chosen.model_name_or_path, **arguments)
+    model = AutoModelForCausalLM.from_pretrained(chosen.model_name_or_path, **arguments)
+    if is_quantised:
+        _release_file(model)
+    return model
+
+
+def _release_file(model: Any) -> None:
+    """Copy the weights that are used as they lie in the mapped file, so that it is not kept in memory.
+
+    On a CPU these are embeddings and norms; without this, what was quantised would stay beside the result.
+    """
+    for parameter in model.parameters():
+        if parameter.is_floating_point() and parameter.device.type == "cpu":
+            parameter.data = parameter.data.clone()

@@ -182,9 +182,7 @@ def _place_rows(prompts: Path | str | Sequence[Mapping[str, Any]], target: Path)
 
 def _as_term(model: AgentRewardModel) -> dict[str, Any]:
     """The reward as a recipe's ``rewards`` hold it."""
-    options = {f"weight_{name}": value for name, value in model.weights.items()}
-    options |= {f"penalty_{name}": value for name, value in model.penalties.items()}
-    return {"name": "tool_use", "options": options}
+    return {"name": "tool_use", "options": model.options}
 
 
 class AgentTrainingEvaluator:

@@ -59,6 +59,26 @@ def test_the_reward_is_the_one_that_trains() -> None:
         trellis.AgentRewardModel(trellis.AgentRewardConfig(weights={"speed": 1}))
 
 
+def test_the_reward_of_a_response_knows_how_many_calls_are_needed_and_runs_simulated_tools() -> None:
+    model = trellis.AgentRewardModel()
+    three = "".join(render_tool_call("find", {"q": number}) for number in range(3))
+
+    needed = model.compute_reward("?", three, {"target_tools": ["find"], "optimal_steps": 3})
+    needless = model.compute_reward("?", three, {"target_tools": ["find"]})
+    tool = {
+        "name": "find",
+        "parameters": {"type": "object", "required": ["q"]},
+        "returns": {"shape": "value", "measure": "count", "minimum": 1, "maximum": 9},
+    }
+    truth = {"steps": [{"name": "find", "arguments": {"q": 1}}]}
+    refused = model.compute_reward("?", render_tool_call("find", {}), truth, tools=[tool])
+
+    assert (needed["breakdown"]["efficiency"], needed["total"]) == (1.0, 1.0)
+    assert needless["breakdown"]["efficiency"] == pytest.approx(0.6)
+    assert refused["breakdown"]["task_completion"] == 0.0
+    assert "Calls that failed: find" in refused["feedback"]
+
+
 def test_rows_are_chosen_and_replayed_across_runs(tmp_path: Path) -> None:
     rows = [row(number) for number in range(6)]
 

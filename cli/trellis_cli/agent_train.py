@@ -1,5 +1,6 @@
 """`trellis agent train`: one stage of the tool-use pipeline on this machine, without the platform."""
 
+import json
 import subprocess
 from enum import StrEnum
 from pathlib import Path
@@ -44,7 +45,7 @@ SAMPLES_PARAMETER = {
 }
 BETA_PARAMETER = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
-DEV_FILE, ROWS_FOLDER, PAIRS_FILE = "dev.jsonl", "rows", "pairs.jsonl"
+DEV_FILE, ROWS_FOLDER, PAIRS_FILE, WARM_UP_FOLDER = "dev.jsonl", "rows", "pairs.jsonl", "warm-up"
 
 
 def register(app: typer.Typer) -> None:
@@ -61,11 +62,12 @@ def train(
         ),
     ],
     data: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Rows (JSON Lines or Parquet), a `trellis agent generate` folder, or agent_sft:train.",
+            help="Rows (JSON Lines or Parquet), a `trellis agent generate` folder, or agent_sft:train. "
+            "For sft, default: sft.train_data of the settings.",
         ),
-    ],
+    ] = None,
     base_model: Annotated[
         str | None,
         typer.Option(
@@ -122,9 +124,14 @@ def train(
         parameters.setdefault("total_steps", None)
     chosen = preset or read.preset
     model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
-    given = find_data(data)
+    given = find_data(data or _default_data(read, stage))
+    if stage is Stage.SFT:
+        dev_data = dev_data or _find_dev_data(read, output)
+        if read.warm_up.enabled:
+            model = _warm_up(read, model, data or read.sft.train_data, output, parameters, chosen, seed)
     if stage is Stage.DPO and num_samples is not None:
-        rows, measured = _sample_pairs(given, model, output, num_samples, seed), None
+        terms = parameters.get("rewards")
+        rows, measured = _sample_pairs(given, model, output, num_samples, seed, terms), None
     else:
         rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
     if parameters.get("validation_rows") == 0:
@@ -156,6 +163,61 @@ def _read_settings(config: Path | None) -> Any:
         raise Problem(str(error), exit_code=ExitCode.USAGE) from error
 
 
+def _default_data(settings: Any, stage: Stage) -> str:
+    """The rows that the settings name."""
+    if stage is not Stage.SFT:
+        raise Problem(
+            "--data is missing",
+            hint="name a file, a `trellis agent generate` folder, or agent_benchmark:train",
+            exit_code=ExitCode.USAGE,
+        )
+    name: str = settings.sft.train_data
+    return name
+
+
+def _find_dev_data(settings: Any, output: Path) -> Path | None:
+    """The rows to measure on that the settings name; None for the default, which is the dev split."""
+    name = settings.sft.dev_data
+    if name == type(settings.sft).model_fields["dev_data"].default:
+        return None
+    found = find_data(name)
+    if found.path.is_file():
+        return found.path
+    rows, _ = _locate_rows(Stage.SFT, found.path, None, output / "dev-rows", found.split or "dev")
+    return rows.path
+
+
+def _warm_up(
+    settings: Any,
+    model: str,
+    data: str,
+    output: Path,
+    parameters: dict[str, Any],
+    preset: str | None,
+    seed: int,
+) -> str:
+    """Train shortly on some kinds of tasks first; the weights to go on with."""
+    own = settings.warm_up
+    named = data if own.data == type(own).model_fields["data"].default else own.data
+    folder = output / WARM_UP_FOLDER
+    given = find_data(named)
+    rows, _ = _locate_rows(Stage.SFT, given.path, None, folder, given.split or "train")
+    err.print(f"warming up in {folder}", markup=False)
+    spec = write_spec(
+        LocalJob(
+            folder=folder,
+            recipe="agent_sft",
+            model=model,
+            train=rows,
+            preset=preset,
+            params={**parameters, **own.parameters()},
+            seed=seed,
+        )
+    )
+    require_success(run_local(spec))
+    return find_model(str(folder), scratch=folder / "merged")
+
+
 def _config_parameters(settings: Any, stage: Stage) -> dict[str, Any]:
     """What the file of settings says of the stage; presets fill in the rest."""
     if stage is Stage.SFT:
@@ -163,7 +225,7 @@ def _config_parameters(settings: Any, stage: Stage) -> dict[str, Any]:
         return parameters
     if stage is Stage.RETRIEVAL:
         return {}
-    chosen: dict[str, Any] = settings.rl.parameters(stage.value, given_only=True)
+    chosen: dict[str, Any] = settings.rl_parameters(stage.value, given_only=True)
     return chosen
 
 
@@ -193,8 +255,14 @@ def _option_parameters(
     return parameters
 
 
-def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> LocalRows:
-    """The model's own responses, the best to each prompt against the worst."""
+def _sample_pairs(
+    data: NamedData, model: str, output: Path, samples: int, seed: int, terms: Any
+) -> LocalRows:
+    """The model's own responses, the best to each prompt against the worst; ``terms`` are ``rewards``."""
+    from trellis_recipes.rewards import check_pair_reward
+
+    if terms and (issues := check_pair_reward(terms)):
+        raise Problem("; ".join(issue.message for issue in issues), exit_code=ExitCode.USAGE)
     if samples < 2:
         raise Problem("--num-samples must be at least 2 for dpo", exit_code=ExitCode.USAGE)
     output.mkdir(parents=True, exist_ok=True)
@@ -202,6 +270,8 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
     rows, pairs = locate_rows(data.path, data.split or "train", output / ROWS_FOLDER), output / PAIRS_FILE
     options = ["--model", model, "--data", str(rows), "--samples", str(samples), "--seed", str(seed)]
     options += ["--platform", platform_of_machine()]
+    if terms:
+        options += ["--reward", json.dumps(terms[0].get("options") or {})]
     found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
     if not found["pairs"]:
         raise Problem(

@@ -119,13 +119,12 @@ class AgentRLTrainer(_Trainer):
 
         ``num_samples`` of dpo samples so many responses of the model to each prompt, of which pairs are
         made; without it the rows of dpo are pairs already. A reward model's weights and penalties are what
-        ppo and grpo train with, and what ``generate_preference_pairs`` scores with.
+        ppo and grpo train with, and what responses are ranked by for pairs.
         """
-        if self.reward_model is not None and num_samples is not None:
-            raise ValueError("pairs by another reward: generate_preference_pairs, then train on its file")
         options = ["--data", str(train_data), "--sft-model", self._require_model()]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
-        if self.reward_model is not None and self.config.algorithm != "dpo":
+        is_scored = self.config.algorithm != "dpo" or num_samples is not None
+        if self.reward_model is not None and is_scored:
             parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
         return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
 

@@ -148,6 +148,17 @@ def test_the_trainers_are_the_commands_with_their_settings(commands: list[list[s
     assert found["overall"]["count"] == 3
 
 
+def test_dpo_samples_its_pairs_by_the_reward_model(commands: list[list[str]]) -> None:
+    reward = trellis.AgentRewardModel(trellis.AgentRewardConfig(run_calls=False))
+    rl = trellis.AgentRLTrainer(sft_model="out", reward_model=reward)
+
+    rl.train("prompts.jsonl", num_samples=4)
+
+    (term,) = json.loads(next(each for each in commands[0] if each.startswith("rewards=")).partition("=")[2])
+    assert term["options"] == reward.options
+    assert term["options"]["run_calls"] is False
+
+
 def test_pairs_and_reinforcement_use_the_weights_of_the_reward_model(commands: list[list[str]]) -> None:
     reward = trellis.AgentRewardModel(trellis.AgentRewardConfig(weights={"tool_accuracy": 1.0}))
     rl = trellis.AgentRLTrainer(

@@ -54,7 +54,7 @@ def trace_calls(response: Response, truth: GroundTruth, toolbox: Toolbox) -> Tra
 def score_with_tools(
     text: str, truth: GroundTruth, toolbox: Toolbox | None, settings: RewardSettings = _DEFAULTS
 ) -> ToolUseReward:
-    """Score a response with the tools of its row: their schemas, and their results where they can be simulated."""
+    """Score a response with the tools of its row: by their schemas, and by results that can be simulated."""
     response = read_response(text)
     if toolbox is None:
         return score_response(response, truth, None, settings)

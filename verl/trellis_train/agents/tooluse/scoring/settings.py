@@ -76,6 +76,11 @@ class RewardSettings:
         """The same from JSON objects, as a command line has them."""
         return cls.parse(_object(weights, "weights"), _object(penalties, "penalties"), **switches)
 
+    @classmethod
+    def parse_option_text(cls, options: str) -> "RewardSettings":
+        """The options of the reward from a JSON object."""
+        return cls.parse_options(_object(options, "options of the reward"))
+
     def as_record(self) -> dict[str, Any]:
         """All of them as JSON."""
         return {

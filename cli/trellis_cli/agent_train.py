@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from trellis_contracts.attempt import PREPARED_FOLDER
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
@@ -45,6 +46,8 @@ SAMPLES_PARAMETER = {
 }
 BETA_PARAMETER = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
+#: Of the trainer: how many rows of which kind are learned, in the attempt's folder of prepared files.
+MIX_FILE = "mix.json"
 DEV_FILE, ROWS_FOLDER, PAIRS_FILE, WARM_UP_FOLDER = "dev.jsonl", "rows", "pairs.jsonl", "warm-up"
 
 
@@ -151,7 +154,7 @@ def train(
     )
     outcome = require_success(run_local(spec))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
-    _print_outcome(outcome, spec.recipe, shown, as_json=as_json)
+    _print_outcome(outcome, spec.recipe, shown, mix=_read_mix(spec.attempt_dir), as_json=as_json)
 
 
 def _read_settings(config: Path | None) -> Any:
@@ -325,10 +328,21 @@ def find_loadable(outcome: LocalOutcome) -> str | None:
     return str(adapter) if adapter.is_dir() else None
 
 
-def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_json: bool) -> None:
+def _read_mix(attempt_dir: str) -> dict[str, Any] | None:
+    """The rows that were learned, by kind of task; None of stages that mix none."""
+    file = Path(attempt_dir) / PREPARED_FOLDER / MIX_FILE
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def _print_outcome(
+    outcome: LocalOutcome, recipe: str, shown: list[str], *, mix: dict[str, Any] | None, as_json: bool
+) -> None:
     if as_json:
-        print_json(outcome.as_dict())
+        print_json(outcome.as_dict() | ({} if mix is None else {"mix": mix}))
         return
+    if mix is not None:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in mix["task_types"].items())
+        out.print(f"trained on {mix['rows']} rows: {kinds}", markup=False)
     from trellis_recipes.catalogue import get_recipe
 
     names = shown or get_recipe(recipe).headline_metrics

@@ -45,6 +45,8 @@ class LocalOutcome:
     #: succeeded, stopped, failed or crashed.
     outcome: str = "crashed"
     reason: str | None = None
+    #: Code of a known cause of a failure.
+    cause: str | None = None
     step: int = 0
     total_steps: int | None = None
     #: The newest value of every metric.
@@ -95,12 +97,16 @@ def run_local(
 
 
 def require_success(outcome: LocalOutcome) -> LocalOutcome:
-    """The outcome of a run that succeeded or was stopped; ``Problem`` with the end of the log otherwise."""
+    """The outcome of a run that succeeded or was stopped; else ``Problem`` with advice and the log's end."""
+    from trellis_api.jobs.hints import find_hint
+
     if outcome.outcome in ("succeeded", "stopped"):
         return outcome
     log = Path(outcome.folder) / LOG_FILE
     tail = "\n  ".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-    raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint=f"{tail}\nAll of it: {log}")
+    advice = find_hint(outcome.cause)
+    said = f"{advice.en}\n  " if advice is not None else ""
+    raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint=f"{said}{tail}\nAll of it: {log}")
 
 
 def describe_failed_sessions(outcome: LocalOutcome) -> str | None:
@@ -179,6 +185,7 @@ class _Follower:
             self._log.writelines(f"{line}\n" for line in event["lines"])
         elif kind == "outcome":
             outcome.outcome, outcome.reason = event["outcome"], event["reason"]
+            outcome.cause = event.get("cause")
             self.has_ended = True
 
     def describe(self) -> tuple[dict[str, Any], str]:

@@ -386,3 +386,20 @@ def test_a_reward_that_cannot_be_is_refused_with_the_name(tmp_path: Path, specs:
     assert isinstance(result.exception, Problem)
     assert "weight_speed" in str(result.exception)
     assert not specs
+
+
+def test_the_mix_of_rows_is_told_at_the_end(
+    tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mix = {"rows": 30, "task_types": {"timing_decision": 10, "tool_selection": 20}}
+
+    def run(spec: JobSpec) -> LocalOutcome:
+        (Path(spec.attempt_dir) / "prepared" / "mix.json").write_text(json.dumps(mix))
+        return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded", step=3)
+
+    monkeypatch.setattr(agent_train, "run_local", run)
+
+    told, as_json = train(tmp_path, "sft"), train(tmp_path, "sft", "--json")
+
+    assert "trained on 30 rows: timing_decision 10, tool_selection 20" in told.output
+    assert json.loads(as_json.stdout)["mix"] == mix

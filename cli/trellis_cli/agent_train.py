@@ -126,8 +126,8 @@ def train(
         # A preset's number of steps would go before it.
         parameters.setdefault("total_steps", None)
     chosen = preset or read.preset
-    model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
     given = find_data(data or _default_data(read, stage))
+    model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
     if stage is Stage.SFT:
         dev_data = dev_data or _find_dev_data(read, output)
         if read.warm_up.enabled:
@@ -217,7 +217,8 @@ def _warm_up(
             seed=seed,
         )
     )
-    require_success(run_local(spec))
+    if require_success(run_local(spec)).outcome == "stopped":
+        raise Problem("the warm-up was stopped, so the training did not begin", exit_code=ExitCode.FAILED)
     return find_model(str(folder), scratch=folder / "merged")
 
 

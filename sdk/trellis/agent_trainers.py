@@ -154,6 +154,7 @@ class AgentRLTrainer(_Trainer):
             if self.reward_model is not None:
                 options += ["--reward-weights", dumps(self.reward_model.weights)]
                 options += ["--reward-penalties", dumps(self.reward_model.penalties)]
+                options += [f"--no-{name.replace('_', '-')}" for name in self.reward_model.switched_off]
             _run(["pairs", *options])
             # Line by line: ``splitlines`` would also cut at U+2028 and its like within the texts.
             with target.open(encoding="utf-8") as lines:

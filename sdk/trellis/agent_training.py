@@ -155,6 +155,11 @@ class AgentRewardModel:
         return dict(self._settings.penalties)
 
     @property
+    def switched_off(self) -> list[str]:
+        """Of ``compare_arguments`` and ``run_calls`` those that are off."""
+        return [name for name in ("compare_arguments", "run_calls") if not getattr(self._settings, name)]
+
+    @property
     def options(self) -> dict[str, Any]:
         """All of them as the options of the reward ``tool_use``."""
         options: dict[str, Any] = {f"weight_{name}": value for name, value in self.weights.items()}

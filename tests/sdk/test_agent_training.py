@@ -153,7 +153,10 @@ def test_dpo_samples_its_pairs_by_the_reward_model(commands: list[list[str]]) ->
     rl = trellis.AgentRLTrainer(sft_model="out", reward_model=reward)
 
     rl.train("prompts.jsonl", num_samples=4)
+    rl.generate_preference_pairs("prompts.jsonl")
 
+    assert "--no-run-calls" in commands[1]
+    assert "--no-compare-arguments" not in commands[1]
     (term,) = json.loads(next(each for each in commands[0] if each.startswith("rewards=")).partition("=")[2])
     assert term["options"] == reward.options
     assert term["options"]["run_calls"] is False

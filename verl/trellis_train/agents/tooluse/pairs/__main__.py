@@ -24,7 +24,12 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
     options = _read_options(arguments)
     try:
         settings = (
-            RewardSettings.parse_texts(options.weights, options.penalties)
+            RewardSettings.parse_texts(
+                options.weights,
+                options.penalties,
+                compare_arguments=options.compare_arguments,
+                run_calls=options.run_calls,
+            )
             if options.reward is None
             else RewardSettings.parse_option_text(options.reward)
         )
@@ -71,6 +76,8 @@ def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--min-margin", type=float, default=MIN_MARGIN)
     parser.add_argument("--weights", help="of the reward's parts, a JSON object")
     parser.add_argument("--penalties", help="of the reward, a JSON object")
+    parser.add_argument("--no-compare-arguments", dest="compare_arguments", action="store_false")
+    parser.add_argument("--no-run-calls", dest="run_calls", action="store_false")
     parser.add_argument("--reward", help="all options of the reward tool_use in one JSON object instead")
     options = parser.parse_args(arguments)
     if options.reward is not None and (options.weights or options.penalties):

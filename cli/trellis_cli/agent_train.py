@@ -126,12 +126,13 @@ def train(
         # A preset's number of steps would go before it.
         parameters.setdefault("total_steps", None)
     chosen = preset or read.preset
-    given = find_data(data or _default_data(read, stage))
+    named = data or _default_data(read, stage)
     model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
+    given = find_data(named)
     if stage is Stage.SFT:
         dev_data = dev_data or _find_dev_data(read, output)
         if read.warm_up.enabled:
-            model = _warm_up(read, model, data or read.sft.train_data, output, parameters, chosen, seed)
+            model = _warm_up(read, model, named, output, parameters, chosen, seed)
     if stage is Stage.DPO and num_samples is not None:
         terms = parameters.get("rewards")
         rows, measured = _sample_pairs(given, model, output, num_samples, seed, terms), None

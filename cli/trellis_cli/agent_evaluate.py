@@ -99,6 +99,10 @@ def pairs(
     reward_penalties: Annotated[
         str | None, typer.Option(help="Reward penalties as a JSON object with values ≤ 0.")
     ] = None,
+    compare_arguments: Annotated[
+        bool, typer.Option(help="Count a right tool only as far as its arguments match.")
+    ] = True,
+    run_calls: Annotated[bool, typer.Option(help="Run the calls if their tools are simulated.")] = True,
     limit: Limit = None,
     max_tokens: MaxTokens = 512,
     seed: Seed = 0,
@@ -114,6 +118,8 @@ def pairs(
         options += ["--samples", str(num_samples), "--temperature", str(temperature), "--output", str(output)]
         options += ["--weights", reward_weights] if reward_weights else []
         options += ["--penalties", reward_penalties] if reward_penalties else []
+        options += [] if compare_arguments else ["--no-compare-arguments"]
+        options += [] if run_calls else ["--no-run-calls"]
         found = run_module(PAIR_MAKER, options)
     if as_json:
         print_json(found)

@@ -99,6 +99,7 @@ def pipeline(
 ) -> None:
     """Run all stages in dependency order; unchanged stages are skipped."""
     read = _read_settings(config, algorithm, warm_up=warm_up)
+    refuse_local_rows(read)
     client = connect()
     document = {
         "name": name,
@@ -119,6 +120,19 @@ def pipeline(
     }
     made = client.post("/job-pipelines", document)
     follow_and_tell(client, made, wait=wait, as_json=as_json)
+
+
+def refuse_local_rows(settings: ToolUseSettings) -> None:
+    """Raise ``Problem`` where the settings name rows of this machine: the stages train on datasets."""
+    for part, names in (("sft", ("train_data", "dev_data")), ("warm_up", ("data",))):
+        chosen = getattr(settings, part)
+        for name in names:
+            if getattr(chosen, name) != type(chosen).model_fields[name].default:
+                raise Problem(
+                    f"{part}.{name} is for `trellis agent train`; the pipeline trains on datasets",
+                    hint="use --environment, or --dataset dialogs=NAME for your own rows",
+                    exit_code=ExitCode.USAGE,
+                )
 
 
 def plan_stages(
@@ -202,7 +216,7 @@ def _training(
         params |= settings.warm_up.parameters()
     if name == RL:
         recipe, kind = f"agent_{algorithm}", algorithm
-        params |= settings.rl.parameters(given_only=True)
+        params |= settings.rl_parameters(given_only=True)
     wanted = _DATASETS[kind]
     if name == RL and num_samples is not None:
         # Of prompts the job samples its pairs.

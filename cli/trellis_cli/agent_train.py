@@ -1,11 +1,13 @@
 """`trellis agent train`: one stage of the tool-use pipeline on this machine, without the platform."""
 
+import json
 import subprocess
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from trellis_contracts.attempt import PREPARED_FOLDER
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
@@ -44,7 +46,9 @@ SAMPLES_PARAMETER = {
 }
 BETA_PARAMETER = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
-DEV_FILE, ROWS_FOLDER, PAIRS_FILE = "dev.jsonl", "rows", "pairs.jsonl"
+#: Of the trainer: how many rows of which kind are learned, in the attempt's folder of prepared files.
+MIX_FILE = "mix.json"
+DEV_FILE, ROWS_FOLDER, PAIRS_FILE, WARM_UP_FOLDER = "dev.jsonl", "rows", "pairs.jsonl", "warm-up"
 
 
 def register(app: typer.Typer) -> None:
@@ -61,11 +65,12 @@ def train(
         ),
     ],
     data: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Rows (JSON Lines or Parquet), a `trellis agent generate` folder, or agent_sft:train.",
+            help="Rows (JSON Lines or Parquet), a `trellis agent generate` folder, or agent_sft:train. "
+            "For sft, default: sft.train_data of the settings.",
         ),
-    ],
+    ] = None,
     base_model: Annotated[
         str | None,
         typer.Option(
@@ -121,10 +126,16 @@ def train(
         # A preset's number of steps would go before it.
         parameters.setdefault("total_steps", None)
     chosen = preset or read.preset
+    named = data or _default_data(read, stage)
     model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
-    given = find_data(data)
+    given = find_data(named)
+    if stage is Stage.SFT:
+        dev_data = dev_data or _find_dev_data(read, output)
+        if read.warm_up.enabled:
+            model = _warm_up(read, model, named, output, parameters, chosen, seed)
     if stage is Stage.DPO and num_samples is not None:
-        rows, measured = _sample_pairs(given, model, output, num_samples, seed), None
+        terms = parameters.get("rewards")
+        rows, measured = _sample_pairs(given, model, output, num_samples, seed, terms), None
     else:
         rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
     if parameters.get("validation_rows") == 0:
@@ -144,7 +155,7 @@ def train(
     )
     outcome = require_success(run_local(spec))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
-    _print_outcome(outcome, spec.recipe, shown, as_json=as_json)
+    _print_outcome(outcome, spec.recipe, shown, mix=_read_mix(spec.attempt_dir), as_json=as_json)
 
 
 def _read_settings(config: Path | None) -> Any:
@@ -156,6 +167,62 @@ def _read_settings(config: Path | None) -> Any:
         raise Problem(str(error), exit_code=ExitCode.USAGE) from error
 
 
+def _default_data(settings: Any, stage: Stage) -> str:
+    """The rows that the settings name."""
+    if stage is not Stage.SFT:
+        raise Problem(
+            "--data is missing",
+            hint="name a file, a `trellis agent generate` folder, or agent_benchmark:train",
+            exit_code=ExitCode.USAGE,
+        )
+    name: str = settings.sft.train_data
+    return name
+
+
+def _find_dev_data(settings: Any, output: Path) -> Path | None:
+    """The rows to measure on that the settings name; None for the default, which is the dev split."""
+    name = settings.sft.dev_data
+    if name == type(settings.sft).model_fields["dev_data"].default:
+        return None
+    found = find_data(name)
+    if found.path.is_file():
+        return found.path
+    rows, _ = _locate_rows(Stage.SFT, found.path, None, output / "dev-rows", found.split or "dev")
+    return rows.path
+
+
+def _warm_up(
+    settings: Any,
+    model: str,
+    data: str,
+    output: Path,
+    parameters: dict[str, Any],
+    preset: str | None,
+    seed: int,
+) -> str:
+    """Train shortly on some kinds of tasks first; the weights to go on with."""
+    own = settings.warm_up
+    named = data if own.data == type(own).model_fields["data"].default else own.data
+    folder = output / WARM_UP_FOLDER
+    given = find_data(named)
+    rows, _ = _locate_rows(Stage.SFT, given.path, None, folder, given.split or "train")
+    err.print(f"warming up in {folder}", markup=False)
+    spec = write_spec(
+        LocalJob(
+            folder=folder,
+            recipe="agent_sft",
+            model=model,
+            train=rows,
+            preset=preset,
+            params={**parameters, **own.parameters()},
+            seed=seed,
+        )
+    )
+    if require_success(run_local(spec)).outcome == "stopped":
+        raise Problem("the warm-up was stopped, so the training did not begin", exit_code=ExitCode.FAILED)
+    return find_model(str(folder), scratch=folder / "merged")
+
+
 def _config_parameters(settings: Any, stage: Stage) -> dict[str, Any]:
     """What the file of settings says of the stage; presets fill in the rest."""
     if stage is Stage.SFT:
@@ -163,7 +230,7 @@ def _config_parameters(settings: Any, stage: Stage) -> dict[str, Any]:
         return parameters
     if stage is Stage.RETRIEVAL:
         return {}
-    chosen: dict[str, Any] = settings.rl.parameters(stage.value, given_only=True)
+    chosen: dict[str, Any] = settings.rl_parameters(stage.value, given_only=True)
     return chosen
 
 
@@ -193,8 +260,14 @@ def _option_parameters(
     return parameters
 
 
-def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> LocalRows:
-    """The model's own responses, the best to each prompt against the worst."""
+def _sample_pairs(
+    data: NamedData, model: str, output: Path, samples: int, seed: int, terms: Any
+) -> LocalRows:
+    """The model's own responses, the best to each prompt against the worst; ``terms`` are ``rewards``."""
+    from trellis_recipes.rewards import check_pair_reward
+
+    if terms and (issues := check_pair_reward(terms)):
+        raise Problem("; ".join(issue.message for issue in issues), exit_code=ExitCode.USAGE)
     if samples < 2:
         raise Problem("--num-samples must be at least 2 for dpo", exit_code=ExitCode.USAGE)
     output.mkdir(parents=True, exist_ok=True)
@@ -202,6 +275,8 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
     rows, pairs = locate_rows(data.path, data.split or "train", output / ROWS_FOLDER), output / PAIRS_FILE
     options = ["--model", model, "--data", str(rows), "--samples", str(samples), "--seed", str(seed)]
     options += ["--platform", platform_of_machine()]
+    if terms:
+        options += ["--reward", json.dumps(terms[0].get("options") or {})]
     found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
     if not found["pairs"]:
         raise Problem(
@@ -255,10 +330,21 @@ def find_loadable(outcome: LocalOutcome) -> str | None:
     return str(adapter) if adapter.is_dir() else None
 
 
-def _print_outcome(outcome: LocalOutcome, recipe: str, shown: list[str], *, as_json: bool) -> None:
+def _read_mix(attempt_dir: str) -> dict[str, Any] | None:
+    """The rows that were learned, by kind of task; None of stages that mix none."""
+    file = Path(attempt_dir) / PREPARED_FOLDER / MIX_FILE
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def _print_outcome(
+    outcome: LocalOutcome, recipe: str, shown: list[str], *, mix: dict[str, Any] | None, as_json: bool
+) -> None:
     if as_json:
-        print_json(outcome.as_dict())
+        print_json(outcome.as_dict() | ({} if mix is None else {"mix": mix}))
         return
+    if mix is not None:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in mix["task_types"].items())
+        out.print(f"trained on {mix['rows']} rows: {kinds}", markup=False)
     from trellis_recipes.catalogue import get_recipe
 
     names = shown or get_recipe(recipe).headline_metrics

@@ -46,6 +46,8 @@ class LocalOutcome:
     #: succeeded, stopped, failed or crashed.
     outcome: str = "crashed"
     reason: str | None = None
+    #: Code of a known cause of a failure.
+    cause: str | None = None
     step: int = 0
     total_steps: int | None = None
     #: The newest value of every metric.
@@ -96,15 +98,18 @@ def run_local(
 
 
 def require_success(outcome: LocalOutcome) -> LocalOutcome:
-    """The outcome of a run that succeeded or was stopped; ``Problem`` with the end of the log otherwise."""
+    """The outcome of a run that succeeded or was stopped; else ``Problem`` with advice and the log's end."""
+    from trellis_api.jobs.hints import find_hint
+
     if outcome.outcome in ("succeeded", "stopped"):
         return outcome
     log = Path(outcome.folder) / LOG_FILE
     tail = [line for line, _ in groupby(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])]
     if outcome.reason and all(line.endswith(outcome.reason) for line in tail):
         tail = []  # nothing but the reason, which the message has
-    shown = "\n  ".join(tail) + "\n" if tail else ""
-    raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint=f"{shown}Full log: {log}")
+    advice = find_hint(outcome.cause)
+    shown = [*([advice.en] if advice is not None else []), *tail, f"Full log: {log}"]
+    raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint="\n  ".join(shown))
 
 
 def describe_failed_sessions(outcome: LocalOutcome) -> str | None:
@@ -183,6 +188,7 @@ class _Follower:
             self._log.writelines(f"{line}\n" for line in event["lines"])
         elif kind == "outcome":
             outcome.outcome, outcome.reason = event["outcome"], event["reason"]
+            outcome.cause = event.get("cause")
             self.has_ended = True
 
     def describe(self) -> tuple[dict[str, Any], str]:

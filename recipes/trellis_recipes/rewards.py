@@ -64,6 +64,15 @@ def check_mixture(rewards: object, *, field: str = FIELD) -> tuple[list[RewardTe
     return terms, issues
 
 
+def check_pair_reward(rewards: object) -> list[Issue]:
+    """What is wrong with the reward that ranks sampled responses: it is ``tool_use``, alone."""
+    terms, issues = check_mixture(rewards)
+    if not issues and [term.name for term in terms] != ["tool_use"]:
+        message = "Sampled pairs are ranked by the reward 'tool_use' alone; remove the others."
+        issues = [Issue(code="invalid_rewards", field=FIELD, message=message)]
+    return issues
+
+
 def _check_term(given: object, field: str) -> tuple[RewardTerm | None, list[Issue]]:
     try:
         term = RewardTerm.model_validate(given)

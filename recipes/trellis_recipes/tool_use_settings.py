@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from trellis_contracts.recipe import Strict
 
 from trellis_recipes.quantized_keys import BITS, read_bits, refuse_bits
+from trellis_recipes.rewards import check_mixture
 
 TaskName = Literal["tool_selection", "multi_step_planning", "timing_decision", "tool_retrieval"]
 Algorithm = Literal["dpo", "ppo", "grpo"]
@@ -235,12 +236,46 @@ class WarmUpSettings(Strict):
         return {"max_samples": self.samples, "focus_tags": ",".join(self.focus_tags)}
 
 
+#: Parts of the reward by their other names, those of the design that the pipeline follows.
+_PART_NAMES = {
+    "task_completion": "completion",
+    "tool_accuracy": "tool_f1",
+    "timing_quality": "timing",
+    "format_compliance": "format",
+}
+
+
+class RewardSettings(Strict):
+    """The reward that ranks sampled pairs, and that ppo and grpo train with."""
+
+    weights: dict[str, float] = Field(default_factory=dict)
+    penalties: dict[str, float] = Field(default_factory=dict)
+    compare_arguments: bool = True
+    run_calls: bool = True
+
+    @model_validator(mode="after")
+    def _check_options(self) -> "RewardSettings":
+        """What the catalogue of rewards says of the options."""
+        if issues := check_mixture(self.terms())[1]:
+            raise ValueError("; ".join(issue.message for issue in issues))
+        return self
+
+    def terms(self) -> list[dict[str, Any]]:
+        """The parameter ``rewards`` of the recipes."""
+        weights = {f"weight_{_PART_NAMES.get(name, name)}": value for name, value in self.weights.items()}
+        penalties = {f"penalty_{name}": value for name, value in self.penalties.items()}
+        switches = {"compare_arguments": self.compare_arguments, "run_calls": self.run_calls}
+        return [{"name": "tool_use", "options": {**weights, **penalties, **switches}}]
+
+
 class ToolUseSettings(Strict):
     """All of the pipeline."""
 
     preset: PresetName | None = None
     sft: SFTSettings = Field(default_factory=SFTSettings)
     rl: RLSettings = Field(default_factory=RLSettings)
+    #: None: the reward as it is.
+    reward: RewardSettings | None = None
     warm_up: WarmUpSettings = Field(default_factory=WarmUpSettings)
 
     @model_validator(mode="before")
@@ -255,6 +290,13 @@ class ToolUseSettings(Strict):
         if any(told.values()):
             raise ValueError("; ".join(told[key] or f"{key} is unknown" for key in unknown))
         return found
+
+    def rl_parameters(
+        self, algorithm: Algorithm | None = None, *, given_only: bool = False
+    ) -> dict[str, Any]:
+        """Values of the parameters of the algorithm's recipe, the reward among them."""
+        parameters = self.rl.parameters(algorithm, given_only=given_only)
+        return parameters if self.reward is None else {**parameters, "rewards": self.reward.terms()}
 
     def base_model(self, preset: str | None = None) -> str:
         """The weights to begin with: those that were set, else the preset's, else the default."""

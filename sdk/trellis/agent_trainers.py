@@ -119,13 +119,12 @@ class AgentRLTrainer(_Trainer):
 
         ``num_samples`` of dpo samples so many responses of the model to each prompt, of which pairs are
         made; without it the rows of dpo are pairs already. A reward model's weights and penalties are what
-        ppo and grpo train with, and what ``generate_preference_pairs`` scores with.
+        ppo and grpo train with, and what responses are ranked by for pairs.
         """
-        if self.reward_model is not None and num_samples is not None:
-            raise ValueError("pairs by another reward: generate_preference_pairs, then train on its file")
         options = ["--data", str(train_data), "--sft-model", self._require_model()]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
-        if self.reward_model is not None and self.config.algorithm != "dpo":
+        is_scored = self.config.algorithm != "dpo" or num_samples is not None
+        if self.reward_model is not None and is_scored:
             parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
         return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
 
@@ -155,6 +154,7 @@ class AgentRLTrainer(_Trainer):
             if self.reward_model is not None:
                 options += ["--reward-weights", dumps(self.reward_model.weights)]
                 options += ["--reward-penalties", dumps(self.reward_model.penalties)]
+                options += [f"--no-{name.replace('_', '-')}" for name in self.reward_model.switched_off]
             _run(["pairs", *options])
             # Line by line: ``splitlines`` would also cut at U+2028 and its like within the texts.
             with target.open(encoding="utf-8") as lines:
@@ -182,9 +182,7 @@ def _place_rows(prompts: Path | str | Sequence[Mapping[str, Any]], target: Path)
 
 def _as_term(model: AgentRewardModel) -> dict[str, Any]:
     """The reward as a recipe's ``rewards`` hold it."""
-    options = {f"weight_{name}": value for name, value in model.weights.items()}
-    options |= {f"penalty_{name}": value for name, value in model.penalties.items()}
-    return {"name": "tool_use", "options": options}
+    return {"name": "tool_use", "options": model.options}
 
 
 class AgentTrainingEvaluator:

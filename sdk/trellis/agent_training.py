@@ -113,6 +113,10 @@ class AgentRewardConfig:
             "hallucinated_tool": -0.4,
         }
     )
+    #: Whether a right tool counts only as far as its arguments are right.
+    compare_arguments: bool = True
+    #: Whether calls are run where their tools can be simulated, and what came of them counts.
+    run_calls: bool = True
 
 
 #: The parts of a reward by the names of ``AgentRewardConfig``.
@@ -133,7 +137,12 @@ class AgentRewardModel:
         from trellis_train.agents.tooluse.scoring.settings import RewardSettings
 
         config = config or AgentRewardConfig()
-        self._settings = RewardSettings.parse(config.weights, config.penalties)
+        self._settings = RewardSettings.parse(
+            config.weights,
+            config.penalties,
+            compare_arguments=config.compare_arguments,
+            run_calls=config.run_calls,
+        )
 
     @property
     def weights(self) -> dict[str, float]:
@@ -145,26 +154,46 @@ class AgentRewardModel:
         """The penalties by their names, 0 or below."""
         return dict(self._settings.penalties)
 
+    @property
+    def switched_off(self) -> list[str]:
+        """Of ``compare_arguments`` and ``run_calls`` those that are off."""
+        return [name for name in ("compare_arguments", "run_calls") if not getattr(self._settings, name)]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All of them as the options of the reward ``tool_use``."""
+        options: dict[str, Any] = {f"weight_{name}": value for name, value in self.weights.items()}
+        options |= {f"penalty_{name}": value for name, value in self.penalties.items()}
+        settings = self._settings
+        return {
+            **options,
+            "compare_arguments": settings.compare_arguments,
+            "run_calls": settings.run_calls,
+        }
+
     def compute_reward(
         self,
         query: str,  # noqa: ARG002 - of the design's signature
         response: str,
         ground_truth: Mapping[str, Any],
         execution_trace: Sequence[Mapping[str, Any]] = (),
+        tools: Sequence[Row] = (),
     ) -> dict[str, Any]:
         """Score a response: ``{total, signed, breakdown, penalties, feedback}``.
 
         ``total`` lies between 0 and 1, ``signed`` between -1 and 1. ``ground_truth`` is a reference of tool
-        use (``steps`` ...) or names ``target_tools``; an entry of ``execution_trace`` says ``success`` of a
-        call in order, and ``timed_out``. ``query`` has no part in the reward.
+        use (``steps`` ...) or names ``target_tools``, and may say how many calls are needed
+        (``optimal_steps``); an entry of ``execution_trace`` says ``success`` of a call in order, and
+        ``timed_out``. ``tools`` are rows of ``agent_tools``, by whose schemas arguments are checked; without
+        a trace calls of them are run where they can be simulated. ``query`` has no part in the reward.
         """
+        from trellis_train.agents.tooluse.data.simulator import Toolbox
+        from trellis_train.agents.tooluse.running import score_with_tools
         from trellis_train.agents.tooluse.scoring.components import Trace
         from trellis_train.agents.tooluse.scoring.reward import score
         from trellis_train.agents.tooluse.scoring.truth import GroundTruth
 
         given = dict(ground_truth)
-        # What a reference says by its steps alone.
-        given.pop("optimal_steps", None)
         if (targets := given.pop("target_tools", None)) is not None:
             given.setdefault("steps", [{"name": str(name)} for name in targets])
         trace = None
@@ -173,7 +202,11 @@ class AgentRewardModel:
                 tuple(bool(each.get("success")) for each in execution_trace),
                 any(each.get("timed_out") for each in execution_trace),
             )
-        reward = score(response, GroundTruth.model_validate(given), trace, self._settings)
+        truth, toolbox = GroundTruth.model_validate(given), Toolbox(tools)
+        if trace is None:
+            reward = score_with_tools(response, truth, toolbox, self._settings)
+        else:
+            reward = score(response, truth, trace, self._settings, toolbox.tools)
         return {
             "total": reward.total,
             "signed": reward.signed,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.job_pipelines.templates import list_templates
-from trellis_cli.agent_pipeline import Rows, _find_own, plan_stages, read_datasets
+from trellis_cli.agent_pipeline import Rows, _find_own, plan_stages, read_datasets, refuse_local_rows
 from trellis_cli.environments import _once, _show
 from trellis_cli.errors import Problem
 from trellis_recipes.catalogue import get_recipe
@@ -207,3 +207,23 @@ def test_names_of_tools_and_arguments_are_shown_as_they_are(capsys: pytest.Captu
     _show({**found, "counts": {}, "datasets": [], "tools": [tool]}, as_json=False)
 
     assert "[bold], x[/]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"sft": {"train_data": "rows.jsonl"}}, {"sft": {"dev_data": "x"}}, {"warm_up": {"data": "rows.jsonl"}}],
+)
+def test_rows_of_this_machine_are_refused_with_what_to_name_instead(settings: dict[str, Any]) -> None:
+    with pytest.raises(Problem, match="is for `trellis agent train`") as refusal:
+        refuse_local_rows(ToolUseSettings.model_validate(settings))
+
+    assert "--dataset dialogs=NAME" in str(refusal.value.hint)
+    refuse_local_rows(ToolUseSettings())
+
+
+def test_the_reward_of_the_settings_is_a_parameter_of_the_last_training() -> None:
+    settings = {"rl": {"algorithm": "grpo"}, "reward": {"penalties": {"wrong_tool": -0.9}}}
+
+    params = plan(ToolUseSettings.model_validate(settings))["rl"]["params"]
+
+    assert params["rewards"][0]["options"]["penalty_wrong_tool"] == -0.9

@@ -273,3 +273,133 @@ def test_a_download_from_modelscope_that_broke_off_is_no_model(
     assert "can't be reached" in str(offline.exception)
     assert again.exit_code == 0
     assert (Path(specs[-1].model.path) / "model.safetensors").read_bytes() == b"abcd" * 100
+
+
+def test_the_rows_that_the_settings_name_are_trained_and_measured_on(
+    tmp_path: Path, specs: list[JobSpec]
+) -> None:
+    for name in ("train", "dev"):
+        rows = "".join(json.dumps(ROWS["sft"]) + "\n" for _ in range(100 if name == "train" else 7))
+        (tmp_path / f"{name}.jsonl").write_text(rows)
+    config = tmp_path / "settings.yaml"
+    config.write_text(
+        f"sft: {{train_data: {tmp_path / 'train.jsonl'}, dev_data: {tmp_path / 'dev.jsonl'}}}\n"
+    )
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    command = ["agent", "train", "sft", "--output", str(tmp_path / "out"), "--base-model", str(model)]
+
+    result = RUNNER.invoke(app, [*command, "--config", str(config)])
+
+    assert result.exit_code == 0, result.output
+    assert specs[-1].train_data.row_count == 100
+    assert specs[-1].validation_data is not None
+    assert specs[-1].validation_data.row_count == 7
+
+
+def test_a_stage_without_rows_says_what_to_name(tmp_path: Path, specs: list[JobSpec]) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+
+    result = RUNNER.invoke(
+        app, ["agent", "train", "grpo", "--output", str(tmp_path), "--base-model", str(model)]
+    )
+
+    assert isinstance(result.exception, Problem)
+    assert "agent_benchmark:train" in str(result.exception.hint)
+    assert not specs
+
+
+def test_a_warm_up_of_the_settings_comes_first_and_its_weights_are_trained_on(
+    tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave_weights(spec: JobSpec) -> LocalOutcome:
+        specs.append(spec)
+        weights = Path(spec.checkpoint_dir) / "global_step_3" / "huggingface"
+        weights.mkdir(parents=True)
+        for name in ("config.json", "model.safetensors"):
+            (weights / name).write_text("{}")
+        return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded", step=3, metrics={"loss": 0.5})
+
+    monkeypatch.setattr(agent_train, "run_local", leave_weights)
+    config = tmp_path / "settings.yaml"
+    config.write_text("warm_up: {enabled: true, samples: 50, focus: [timing]}\n")
+
+    result = train(tmp_path, "sft", "--config", str(config))
+
+    assert result.exit_code == 0, result.output
+    warm_up, main = specs
+    assert (warm_up.params["max_samples"], warm_up.params["focus_tags"]) == (50, "timing_decision")
+    assert main.params["max_samples"] is None
+    assert main.model.path == str(Path(warm_up.checkpoint_dir) / "global_step_3" / "huggingface")
+
+
+@pytest.mark.parametrize("stage", ["dpo", "grpo"])
+def test_the_reward_of_the_settings_lands_in_the_run(
+    stage: str, tmp_path: Path, specs: list[JobSpec]
+) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("reward: {weights: {tool_accuracy: 0.5}, penalties: {timeout: 0}, run_calls: false}\n")
+
+    result = train(tmp_path, stage, "--config", str(config), "--set", "validation_rows=8")
+
+    assert result.exit_code == 0, result.output
+    (term,) = specs[-1].params["rewards"]
+    assert term["name"] == "tool_use"
+    wanted = {"weight_tool_f1": 0.5, "penalty_timeout": 0, "run_calls": False}
+    assert wanted.items() <= term["options"].items()
+
+
+def test_pairs_are_sampled_by_the_reward_of_the_settings(
+    tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def sample(module: str, options: list[str]) -> dict[str, Any]:
+        del module
+        asked.append(options)
+        pairs = Path(options[options.index("--output") + 1])
+        pairs.write_text("".join(json.dumps(ROWS["dpo"]) + "\n" for _ in range(200)))
+        return {"pairs": 200, "prompts": 200}
+
+    monkeypatch.setattr(agent_train, "run_module", sample)
+    config = tmp_path / "settings.yaml"
+    config.write_text("reward: {weights: {format: 0.9}}\n")
+
+    result = train(
+        tmp_path, "dpo", "--config", str(config), "--num-samples", "3", "--set", "validation_rows=8"
+    )
+
+    assert result.exit_code == 0, result.output
+    (options,) = asked
+    assert json.loads(options[options.index("--reward") + 1])["weight_format"] == 0.9
+
+
+def test_a_reward_that_cannot_be_is_refused_with_the_name(tmp_path: Path, specs: list[JobSpec]) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("reward: {weights: {speed: 1}}\n")
+
+    result = train(tmp_path, "dpo", "--config", str(config))
+
+    assert isinstance(result.exception, Problem)
+    assert "weight_speed" in str(result.exception)
+    assert not specs
+
+
+def test_the_mix_of_rows_is_told_at_the_end(
+    tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mix = {"rows": 30, "task_types": {"timing_decision": 10, "tool_selection": 20}}
+
+    def run(spec: JobSpec) -> LocalOutcome:
+        (Path(spec.attempt_dir) / "prepared" / "mix.json").write_text(json.dumps(mix))
+        return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded", step=3)
+
+    monkeypatch.setattr(agent_train, "run_local", run)
+
+    told, as_json = train(tmp_path, "sft"), train(tmp_path, "sft", "--json")
+
+    assert "trained on 30 rows: timing_decision 10, tool_selection 20" in told.output
+    assert json.loads(as_json.stdout)["mix"] == mix

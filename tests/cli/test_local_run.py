@@ -13,6 +13,7 @@ from trellis_cli.errors import Problem
 from trellis_cli.event_files import EventFiles
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import (
+    LOG_FILE,
     LocalOutcome,
     _count_sessions,
     describe_failed_sessions,
@@ -212,3 +213,16 @@ def test_metrics_are_written_as_event_files_that_tensorboard_reads(tmp_path: Pat
     read.Reload()
     assert read.Tags()["scalars"] == ["train/loss"]
     assert [(each.step, each.value) for each in read.Scalars("train/loss")] == [(1, 2.0), (2, 1.5)]
+
+
+def test_a_failure_of_a_known_cause_comes_with_advice(tmp_path: Path) -> None:
+    (tmp_path / LOG_FILE).write_text("torch.OutOfMemoryError\n")
+    outcome = LocalOutcome(
+        str(tmp_path), outcome="failed", reason="out of memory", cause="cuda_out_of_memory"
+    )
+
+    with pytest.raises(Problem) as failure:
+        require_success(outcome)
+
+    assert str(failure.value.hint).startswith("The GPU ran out of memory. Lower the micro-batch size")
+    assert "torch.OutOfMemoryError" in str(failure.value.hint)

@@ -118,3 +118,17 @@ def test_verls_trainers_say_that_they_hold_no_quantised_base(recipe: str, reques
     composition = compose(request_for(recipe=recipe, params={"quantize_base": True}))
 
     assert codes(composition.errors) == ["qlora_unsupported"]
+
+
+@pytest.mark.parametrize(
+    ("term", "found"),
+    [
+        ({"name": "tool_use", "options": {"weight_format": 0.5, "run_calls": False}}, []),
+        ({"name": "exact"}, ["invalid_rewards"]),
+        ({"name": "tool_use", "options": {"weight_speed": 1}}, ["unknown_option"]),
+    ],
+)
+def test_sampled_pairs_are_ranked_by_the_use_of_tools_alone(
+    term: dict[str, object], found: list[str], request_for: Build
+) -> None:
+    assert codes(compose(request_for(recipe="agent_dpo", params={"rewards": [term]})).errors) == found

@@ -48,6 +48,7 @@ READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "num_samples": (_PAIRS, '["num_samples"]'),
     "max_sample_tokens": (_PAIRS, '["max_sample_tokens"]'),
     "min_margin": (_PAIRS, '["min_margin"]'),
+    "rewards": (_PAIRS, '.get("rewards")'),
 }
 
 

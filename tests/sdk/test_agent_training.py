@@ -59,6 +59,26 @@ def test_the_reward_is_the_one_that_trains() -> None:
         trellis.AgentRewardModel(trellis.AgentRewardConfig(weights={"speed": 1}))
 
 
+def test_the_reward_of_a_response_knows_how_many_calls_are_needed_and_runs_simulated_tools() -> None:
+    model = trellis.AgentRewardModel()
+    three = "".join(render_tool_call("find", {"q": number}) for number in range(3))
+
+    needed = model.compute_reward("?", three, {"target_tools": ["find"], "optimal_steps": 3})
+    needless = model.compute_reward("?", three, {"target_tools": ["find"]})
+    tool = {
+        "name": "find",
+        "parameters": {"type": "object", "required": ["q"]},
+        "returns": {"shape": "value", "measure": "count", "minimum": 1, "maximum": 9},
+    }
+    truth = {"steps": [{"name": "find", "arguments": {"q": 1}}]}
+    refused = model.compute_reward("?", render_tool_call("find", {}), truth, tools=[tool])
+
+    assert (needed["breakdown"]["efficiency"], needed["total"]) == (1.0, 1.0)
+    assert needless["breakdown"]["efficiency"] == pytest.approx(0.6)
+    assert refused["breakdown"]["task_completion"] == 0.0
+    assert "Calls that failed: find" in refused["feedback"]
+
+
 def test_rows_are_chosen_and_replayed_across_runs(tmp_path: Path) -> None:
     rows = [row(number) for number in range(6)]
 
@@ -126,6 +146,20 @@ def test_the_trainers_are_the_commands_with_their_settings(commands: list[list[s
     assert second[-5:-1] == ["--sft-model", "out", "--num-samples", "4"]
     assert third[:5] == ["evaluate", "--model", "better", "--data", "agent_benchmark:test"]
     assert found["overall"]["count"] == 3
+
+
+def test_dpo_samples_its_pairs_by_the_reward_model(commands: list[list[str]]) -> None:
+    reward = trellis.AgentRewardModel(trellis.AgentRewardConfig(run_calls=False))
+    rl = trellis.AgentRLTrainer(sft_model="out", reward_model=reward)
+
+    rl.train("prompts.jsonl", num_samples=4)
+    rl.generate_preference_pairs("prompts.jsonl")
+
+    assert "--no-run-calls" in commands[1]
+    assert "--no-compare-arguments" not in commands[1]
+    (term,) = json.loads(next(each for each in commands[0] if each.startswith("rewards=")).partition("=")[2])
+    assert term["options"] == reward.options
+    assert term["options"]["run_calls"] is False
 
 
 def test_pairs_and_reinforcement_use_the_weights_of_the_reward_model(commands: list[list[str]]) -> None:

@@ -9,6 +9,7 @@ from trellis_recipes.checks.row_counts import check_split
 from trellis_recipes.findings import Findings, warn_of_adapter
 from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
+from trellis_recipes.rewards import check_pair_reward
 from trellis_recipes.trl_mapping import DPO_RECIPES, adapted_modules, bits_of_base, rows_per_step
 
 #: Above these, pairs are mostly unlearned together; models small enough for a CPU bear more.
@@ -33,6 +34,8 @@ def check_preference(
     """Findings on the resolved settings of one of TRL's trainers."""
     batch, micro = rows_per_step(request, parameters), config["per_device_train_batch_size"]
     check_split(findings, batch=batch, micro=micro, gpus=request.gpus, unit="rows")
+    if parameters.get("rewards"):
+        findings.errors += check_pair_reward(parameters["rewards"])
     _check_loss(findings, config, parameters, request)
     _check_model(findings, config, parameters, request)
 

@@ -59,6 +59,15 @@ def test_the_best_of_the_samples_stands_against_the_worst() -> None:
     }  # fmt: skip
 
 
+def test_responses_that_differ_in_their_arguments_make_a_pair() -> None:
+    truth = GroundTruth(steps=[Step(name="find", arguments={"to": "Oslo"})], available_tools=["find"])
+    oslo, paris = (render_tool_call("find", {"to": city}) for city in ("Oslo", "Paris"))
+
+    (pair,) = make_pairs([Task("t", [], truth)], [[paris, oslo]]).pairs
+
+    assert (pair.chosen, pair.rejected) == (oslo, paris)
+
+
 def test_equal_texts_and_close_scores_make_no_pair() -> None:
     report = make_pairs([task(0), task(1)], [[FIND, FIND, f" {FIND}", FIND], ["well", "good", "fine", "yes"]])
 

@@ -32,8 +32,10 @@ def calls(names: str) -> str:
     return "\n".join(map(call, names))
 
 
+RESULT = GroundTruth(steps=[Step(name="a", arguments={"x": 1})], result="r")
 ONE, THREE, NONE = truth("a"), truth("abc"), truth("")
 FORTY_TWO = truth("", answer="42")
+ANYTHING = GroundTruth(steps=[Step(name="a")])
 TWICE = GroundTruth(steps=[Step(name="a", arguments={"x": x}) for x in (1, 2)])
 ALL_FORM_FAULTS = "\n".join([BAD_JSON, BAD_JSON, CALL_IN_PROSE, UNCLOSED])
 
@@ -88,7 +90,16 @@ TABLE = [
     (call("a") + call("b") + call("a", 2) + call("c"), THREE, None, 0.98),
     # -- the reference calls one tool twice
     (call("a") + call("a", 2), TWICE, None, 1.0),  # neither duplicate nor retry
-    (call("a"), TWICE, None, 0.95),  # T 1/2: .05
+    (call("a"), TWICE, None, 0.825),  # F 1/2, of two steps one: .125; T 1/2: .05
+    # -- arguments, of which an equal one counts 1, another value .25, a missing or needless one 0
+    (call("a", 2), ONE, None, 0.8125),  # F .25: .0625
+    (render_tool_call("a", {}), ONE, None, 0.75),  # F 0
+    (render_tool_call("a", {"y": 1}), ONE, None, 0.75),  # F 0
+    (render_tool_call("a", {"x": "1.0", "y": 1}), ONE, None, 0.875),  # F 1/2: one of two names is right
+    (call("a", 2) + call("a"), ONE, None, 0.7725),  # the first one counts: F .0625; E .8, T .9, as above
+    (call("a") + call("b", 2), truth("ab"), None, 0.90625),  # F (1 + .25)/2: .15625
+    (call("a", 2) + call("a"), TWICE, None, 1.0),  # the steps of one tool in either order
+    (render_tool_call("a", {"z": 5}), ANYTHING, None, 1.0),  # the reference says nothing of arguments
     # -- what came of the calls is known
     (calls("a"), ONE, Trace((True,)), 1.0),  # C .4 + .3 + .3
     (calls("a"), ONE, Trace((False,)), 0.6),  # C 0: .25 + .15 + .10 + .10
@@ -97,6 +108,10 @@ TABLE = [
     # C .4·2/3 + .3·2/3 + .3 = .7666667: .3066667 + .25 + .15 + .10 + .10
     (calls("abc") + " done", truth("abc", answer="done"), Trace((True, False, True)), 0.9066667),
     ("", NONE, Trace(()), 1.0),
+    # C .4 + .3 + 0: .28, the last call gave something else
+    (calls("a"), RESULT, Trace((True,), results=("other",)), 0.88),
+    (calls("a"), RESULT, Trace((True,), results=("r",)), 1.0),
+    (calls("a"), RESULT, Trace((True,)), 1.0),  # what it gave is not known: coverage instead
     # C 0, F 0, E n = 4: .4: .06, T 0, M .1: .01 = .07; -.3 -.4 -.1 -.5 -.4 = -1.7: cut at -1
     (calls("zzzb") + ALL_FORM_FAULTS, truth("a", available="ab"), Trace((), has_timed_out=True), -1.0),
 ]

@@ -102,6 +102,16 @@ def test_the_model_is_sampled_for_pairs_of_both_splits(asked: Path, tmp_path: Pa
     assert wanted.items() <= given.items()
 
 
+def test_the_sampler_ranks_by_the_reward_of_the_job(asked: Path, tmp_path: Path) -> None:
+    spec = make_spec(tmp_path)
+    term = {"name": "tool_use", "weight": 1.0, "options": {"weight_format": 0.9, "run_calls": False}}
+
+    prepare(spec.model_copy(update={"params": {**spec.params, "rewards": [term]}}))
+
+    given = json.loads(asked.read_text().splitlines()[0])
+    assert json.loads(given["--reward"]) == term["options"]
+
+
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
 def test_a_prompt_may_hold_what_unicode_calls_the_end_of_a_line(
     mark: str, asked: Path, tmp_path: Path

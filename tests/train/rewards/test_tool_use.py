@@ -1,6 +1,7 @@
 """The reward of tool use as a term of a mixture."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from trellis_contracts.rewards import RewardResources, RewardTerm
 from trellis_testing.engine_runs import Rows
 from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.tooluse.data.benchmark import make_benchmark
+from trellis_train.agents.tooluse.data.simulator import answer_of, simulate
 from trellis_train.agents.tooluse.data.tools import make_tools
 from trellis_train.agents.tooluse.formatting.training_rows import rl_row
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth, Step
@@ -27,10 +29,78 @@ ANSWER = GroundTruth(
 FIND = render_tool_call("find", {"q": "x"})
 
 
-def scored(response: str, answer: str = ANSWER, **options: Any) -> Scored:
+def scored(
+    response: str, answer: str = ANSWER, *, row: dict[str, Any] | None = None, **options: Any
+) -> Scored:
     options = {"scale": "signed", **options}
     mixture = Mixture.parse([{"name": "tool_use", "options": options}])
-    return asyncio.run(mixture.score(Sample(response=response, answer=answer)))
+    return asyncio.run(mixture.score(Sample(response=response, answer=answer, row=row or {})))
+
+
+FLIGHT = {
+    "name": "find_flight",
+    "parameters": {
+        "type": "object",
+        "properties": {"to": {"type": "string"}},
+        "required": ["to"],
+        "additionalProperties": False,
+    },
+    "returns": {"shape": "value", "measure": "price", "minimum": 1, "maximum": 10**6},
+}
+TO_OSLO = GroundTruth(
+    steps=[Step(name="find_flight", arguments={"to": "Oslo"})],
+    result=answer_of(FLIGHT, simulate(FLIGHT, {"to": "Oslo"})),
+    available_tools=["find_flight"],
+).to_text()
+
+
+def flight(**arguments: Any) -> str:
+    return render_tool_call("find_flight", arguments)
+
+
+def test_other_arguments_than_those_of_the_reference_earn_less() -> None:
+    for row in ({}, {"tools": json.dumps([FLIGHT])}):
+        right, other, none, unknown = (
+            scored(flight(**arguments), TO_OSLO, row=row)
+            for arguments in ({"to": "Oslo"}, {"to": "Paris"}, {}, {"nonsense": 1})
+        )
+
+        assert (right.score, right.acc) == (1.0, 1.0)
+        # Far enough apart that pairs are made of them.
+        assert right.score - other.score > 0.1
+        assert other.score > none.score == unknown.score
+        assert other.acc == none.acc == 0.0
+
+
+def test_calls_are_run_where_the_tools_of_the_row_can_be_simulated() -> None:
+    row = {"tools": json.dumps([FLIGHT])}
+    plain = {"tools": json.dumps([{name: FLIGHT[name] for name in ("name", "parameters")}])}
+
+    # Coverage and success, but another price than the reference's; a refused call does nothing.
+    assert scored(flight(to="Paris"), TO_OSLO, row=row).parts["tool_use_completion"] == pytest.approx(0.7)
+    assert scored(flight(), TO_OSLO, row=row).parts["tool_use_completion"] == 0.0
+    assert scored(flight(), TO_OSLO, row=row, run_calls=False).parts["tool_use_completion"] == 1.0
+    assert scored(flight(), TO_OSLO, row=plain).parts["tool_use_completion"] == 1.0
+    # Without what came of them and without arguments the names decide.
+    assert scored(flight(), TO_OSLO, row=row, run_calls=False, compare_arguments=False).score == 1.0
+
+
+def test_more_calls_than_a_row_allows_are_not_run_and_count_as_a_timeout() -> None:
+    row = {"tools": json.dumps([FLIGHT])}
+    many = "".join(flight(to=city) for city in ("Oslo", "Paris", "Rome"))
+
+    in_time = scored(flight(to="Oslo") + flight(to="Rome"), TO_OSLO, row=row).parts["tool_use_penalties"]
+    late = scored(many, TO_OSLO, row=row).parts["tool_use_penalties"]
+
+    assert (in_time, late) == (0.0, -0.5)
+
+
+def test_a_needless_call_earns_no_more_because_it_works() -> None:
+    row, none = {"tools": json.dumps([FLIGHT])}, GroundTruth(available_tools=["find_flight"]).to_text()
+
+    run, not_run = (scored(flight(to="Oslo"), none, row=row, run_calls=runs).score for runs in (True, False))
+
+    assert run <= not_run < scored("Good morning.", none, row=row).score == 1.0
 
 
 def test_the_reference_call_counts_as_correct() -> None:

@@ -15,7 +15,7 @@ from trellis_train.hooks.session_failures import SessionsFailing, SessionWatch, 
 from trellis_train.rollout.sample_ids import last_outputs, real_keys
 
 #: Of what loops report with the reward, by the name of the metric.
-_TRAIN = {"train/accuracy": "acc", "train/avg_score": "answer_score"}
+_TRAIN = {"train/accuracy": "acc", "train/avg_score": "answer_score", "train/avg_strategy": "strategy"}
 #: Of verl's metrics of a step.
 _STEP = {
     "train/avg_reward": "critic/score/mean",
@@ -27,6 +27,7 @@ _EVAL = {
     "eval/accuracy": "acc",
     "eval/avg_score": "answer_score",
     "eval/avg_hits": "hits",
+    "eval/avg_strategy": "strategy",
     "eval/avg_reward": "reward",
     "eval/avg_turns": "turns",
     "eval/avg_tokens": "tokens",

@@ -32,7 +32,7 @@ describe('the metrics of an agent', () => {
   })
 
   it('have a title and a help each', () => {
-    const keys = ['eval/accuracy', 'eval/avg_score', 'eval/avg_reward', 'eval/avg_hits', 'eval/avg_turns', 'agent/first_hit_turn/mean', 'agent/tokens/mean', 'agent/sampled_tokens/mean', 'train/policy_loss', 'agent/calls/mean', 'agent/call_errors/mean', 'agent/episode_s/mean', 'agent/answered/mean', 'agent/malformed/mean', 'eval/recall@1', 'eval/mrr@10', 'agent/workflow_error/mean', 'agent/missing_calls/mean']
+    const keys = ['eval/accuracy', 'eval/avg_score', 'eval/avg_reward', 'eval/avg_hits', 'eval/avg_strategy', 'eval/avg_turns', 'agent/first_hit_turn/mean', 'agent/tokens/mean', 'agent/sampled_tokens/mean', 'train/policy_loss', 'agent/calls/mean', 'agent/call_errors/mean', 'agent/episode_s/mean', 'agent/answered/mean', 'agent/malformed/mean', 'eval/recall@1', 'eval/mrr@10', 'agent/workflow_error/mean', 'agent/missing_calls/mean']
 
     expect(keys.map((key) => agentMetric(key)?.name)).toEqual(Object.keys(en.agentMetric))
   })

@@ -18,6 +18,7 @@ const METRICS: readonly AgentMetric[] = [
   { name: 'score', unit: null, matches: /^(train|eval|baseline)\/avg_score$/ },
   { name: 'reward', unit: null, matches: /^(train|eval|baseline)\/avg_reward$/ },
   { name: 'hits', unit: null, matches: /^(train|eval|baseline)\/avg_hits$/ },
+  { name: 'strategy', unit: null, matches: /^(train|eval|baseline)\/avg_strategy$/ },
   { name: 'turns', unit: 'turns', matches: /^(agent\/turns\/mean|(train|eval|baseline)\/avg_turns)$/ },
   { name: 'firstHit', unit: 'turns', matches: /^(agent\/first_hit_turn\/mean|(eval|baseline)\/first_hit_turn)$/ },
   { name: 'tokens', unit: 'tokens', matches: /^(agent\/tokens\/mean|(eval|baseline)\/avg_tokens)$/ },

@@ -5,7 +5,8 @@ from typing import Any
 from trellis_contracts.evaluation import Verdict
 
 from trellis_train.agents.tooluse.evaluator.metrics import METRICS, OVERALL, WEIGHTS, measure
-from trellis_train.agents.tooluse.scoring.reward import score, write_reference
+from trellis_train.agents.tooluse.running import score_with_tools
+from trellis_train.agents.tooluse.scoring.reward import write_reference
 from trellis_train.agents.tooluse.tasks import BadTask, Task, read_task
 from trellis_train.evaluate.benchmark import BenchmarkUnusable, Problem, Scored
 from trellis_train.evaluate.custom.scorer import PlainScorer
@@ -26,7 +27,7 @@ class ToolUseAnswers(PlainScorer):
         read = self._read(problem, problem.key)
         parts = measure(answer, read.truth, read.toolbox)
         is_right = parts["end_to_end_success"] == 1.0
-        feedback = score(answer, read.truth).feedback()
+        feedback = score_with_tools(answer, read.truth, read.toolbox).feedback()
         return Scored(
             Verdict.CORRECT if is_right else Verdict.WRONG,
             parts[OVERALL],

@@ -5,6 +5,7 @@ export default {
     score: { title: 'Score (mean)', help: 'How much of the target was found without extra results, from 0 to 1.' },
     reward: { title: 'Reward (mean)', help: 'Outcome, shaping and penalties combined: the training objective.' },
     hits: { title: 'Hits (mean)', help: 'Correct results per answer.' },
+    strategy: { title: 'Search strategy (mean)', help: 'Reward for refining searches after empty or large results and reading profiles after a hit; at most 0.15.' },
     turns: { title: 'Turns (mean)', help: 'Model responses per episode.' },
     firstHit: { title: 'First hit, turn (mean)', help: 'Turn in which a search first returned a match, over episodes that had one.' },
     tokens: { title: 'Episode tokens (mean)', help: 'Prompt, model responses and tool outputs.' },

@@ -4,8 +4,10 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from trellis_train.agents.tooluse.data.simulator import Toolbox, answer_of
+from trellis_train.agents.tooluse.data.simulator import Toolbox
+from trellis_train.agents.tooluse.running import run_calls
 from trellis_train.agents.tooluse.scoring import components
+from trellis_train.agents.tooluse.scoring.arguments import match_arguments
 from trellis_train.agents.tooluse.scoring.response import Response, read_response
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth
 
@@ -66,15 +68,14 @@ def comes_to_the_answer(response: Response, truth: GroundTruth, toolbox: Toolbox
     if truth.answer is not None and not components.holds_answer(response.prose, truth.answer):
         return False
     if not toolbox.can_simulate:
-        made = [(call.name, call.arguments) for call in response.calls]
-        return made == [(step.name, step.arguments) for step in truth.steps]
-    result = ""
-    for call in response.calls:
-        outcome = toolbox.call(call.name, call.arguments)
-        if not outcome["success"]:
-            return False
-        result = answer_of(toolbox.tools[call.name], outcome)
-    return truth.result is None or result == truth.result
+        return [call.name for call in response.calls] == truth.names and all(
+            match_arguments(call.arguments, step.arguments) == 1.0
+            for call, step in zip(response.calls, truth.steps, strict=True)
+        )
+    outcomes = run_calls(response.calls, toolbox)
+    if not all(outcome.is_success for outcome in outcomes):
+        return False
+    return truth.result is None or (outcomes[-1].result if outcomes else "") == truth.result
 
 
 def summarise(

@@ -29,13 +29,14 @@ def write_truth(sample: Row, tools: Mapping[str, Row]) -> GroundTruth:
     steps = [Step(name=call["name"], arguments=call["arguments"]) for call in sample["expected_calls"]]
     last, result = tools[steps[-1].name] if steps else {}, sample.get("answer") or None
     if "returns" in last:  # not of people's own tools, whose results nobody can make up
-        result = answer_of(last, simulate(last, steps[-1].arguments))
+        result = answer_of(last, simulate(last, steps[-1].arguments or {}))
     return GroundTruth(
         task_type=TASKS[sample["kind"]],
         steps=steps,
         # What a call returns cannot stand in the response that makes it; without a call it can.
         answer=None if steps else result,
         result=result if steps else None,
+        optimal_steps=None if sample.get("optimal_steps") == len(steps) else sample.get("optimal_steps"),
         max_steps=sample["max_steps"],
         available_tools=list(sample["tools"]),
     )
@@ -106,7 +107,7 @@ def preference_rows(rows: Iterable[Row], *, seed: int) -> Iterator[dict[str, Any
 
 def _mistakes(truth: GroundTruth, draw: random.Random) -> list[str]:
     """Responses that get a sample wrong, each in another way."""
-    calls = [{"name": step.name, "arguments": step.arguments} for step in truth.steps]
+    calls = [{"name": step.name, "arguments": step.arguments or {}} for step in truth.steps]
     others = [name for name in truth.available_tools or [] if name not in truth.tools]
     wrong: list[str] = []
     if not calls:

@@ -23,7 +23,16 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
     """Write the pairs and print a summary as JSON; ``sampler`` stands for the model in tests."""
     options = _read_options(arguments)
     try:
-        settings = RewardSettings.parse_texts(options.weights, options.penalties)
+        settings = (
+            RewardSettings.parse_texts(
+                options.weights,
+                options.penalties,
+                compare_arguments=options.compare_arguments,
+                run_calls=options.run_calls,
+            )
+            if options.reward is None
+            else RewardSettings.parse_option_text(options.reward)
+        )
         tasks = load_tasks(options.data, options.limit)
         sampling = read_sampling(options)
         if sampler is None:
@@ -67,7 +76,12 @@ def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--min-margin", type=float, default=MIN_MARGIN)
     parser.add_argument("--weights", help="of the reward's parts, a JSON object")
     parser.add_argument("--penalties", help="of the reward, a JSON object")
+    parser.add_argument("--no-compare-arguments", dest="compare_arguments", action="store_false")
+    parser.add_argument("--no-run-calls", dest="run_calls", action="store_false")
+    parser.add_argument("--reward", help="all options of the reward tool_use in one JSON object instead")
     options = parser.parse_args(arguments)
+    if options.reward is not None and (options.weights or options.penalties):
+        parser.error("--reward holds weights and penalties, which cannot be given beside it")
     if options.samples < 2:
         parser.error("a pair needs at least two samples of each prompt")
     if not options.min_margin > 0:

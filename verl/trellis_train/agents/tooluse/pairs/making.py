@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trellis_train.agents.tooluse.scoring.reward import score
+from trellis_train.agents.tooluse.running import score_with_tools
 from trellis_train.agents.tooluse.scoring.settings import RewardSettings
 from trellis_train.agents.tooluse.tasks import Task
 
@@ -80,7 +80,7 @@ def make_pairs(
     """One pair a prompt at most: its best response against its worst, where ``min_margin`` lies between.
 
     Responses that are the same text count once. Of equal scores the response that came first is taken, so
-    that the same responses give the same pairs.
+    that the same responses give the same pairs. Calls are run where the task's tools can be simulated.
     """
     report, settings = PairReport(), settings or RewardSettings()
     for task, texts in zip(tasks, responses, strict=True):
@@ -89,7 +89,9 @@ def make_pairs(
         if len(distinct) < 2:
             report.same += 1
             continue
-        scores = [round(score(text, task.truth, settings=settings).signed, _DIGITS) for text in distinct]
+        toolbox = None if task.tools is None else task.toolbox
+        rewards = [score_with_tools(text, task.truth, toolbox, settings) for text in distinct]
+        scores = [round(reward.signed, _DIGITS) for reward in rewards]
         best, worst = max(scores), min(scores)
         pair = Pair(
             sample_id=task.id,

@@ -41,7 +41,7 @@ def write_provenance(
         "prompts": {"path": str(data.resolve()), "sha256": hash_file(data)},
         "sampling": asdict(sampling),
         "min_margin": min_margin,
-        "reward": {"weights": dict(reward.weights), "penalties": dict(reward.penalties)},
+        "reward": reward.as_record(),
         "pairs": {"sha256": hashlib.sha256(rows.encode()).hexdigest(), **report.summary()},
     }
     file = locate_provenance(pairs)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trellis_train.agents.tooluse.scoring.arguments import Schemas, match_tools
 from trellis_train.agents.tooluse.scoring.response import Call, Response
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth
 from trellis_train.rewards.answers import squeeze
@@ -29,7 +30,10 @@ class Trace:
 
     #: For each call in order whether it succeeded; calls without an entry were not run.
     successes: tuple[bool, ...]
+    #: A call took too long, or was not run any more because there were too many of them.
     has_timed_out: bool = False
+    #: What each call that was run gave, to compare with the reference's result; none where that is not known.
+    results: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Repeats:
 
 def find_repeats(calls: Sequence[Call], truth: GroundTruth) -> Repeats:
     """Tell first calls from repeats; what the reference itself repeats is none."""
-    allowed = Counter(_identity(step.name, step.arguments) for step in truth.steps)
+    allowed = Counter(_identity(step.name, step.arguments or {}) for step in truth.steps)
     seen: Counter[str] = Counter()
     kept: list[Call] = []
     places: list[int] = []
@@ -59,7 +63,8 @@ def find_repeats(calls: Sequence[Call], truth: GroundTruth) -> Repeats:
             places.append(place)
     wanted, made = Counter(truth.names), Counter(call.name for call in kept)
     retries = sum(max(0, count - max(1, wanted[name])) for name, count in made.items())
-    return Repeats(tuple(kept), tuple(places), len(calls) - len(kept), retries)
+    spare = max(0, truth.needed_steps - len(truth.steps))
+    return Repeats(tuple(kept), tuple(places), len(calls) - len(kept), max(0, retries - spare))
 
 
 def coverage(names: Sequence[str], truth: GroundTruth, *, has_calls: bool) -> float:
@@ -73,7 +78,8 @@ def completion(response: Response, truth: GroundTruth, trace: Trace | None) -> f
     """How far the task is done.
 
     With a trace .4 coverage of the successful calls + .3 share of calls that succeeded + .3 answer; without
-    .6 coverage + .4 answer. Where the row has no answer in prose, coverage stands in its place. Duplicates
+    .6 coverage + .4 answer. Where the row has no answer in prose, the answer of a trace is whether the last
+    call gave the reference's result; where that is not known either, coverage stands in its place. Duplicates
     count in no share: making a successful call again must not pay.
     """
     has_calls = bool(response.calls)
@@ -87,7 +93,18 @@ def completion(response: Response, truth: GroundTruth, trace: Trace | None) -> f
     cov = coverage(succeeded, truth, has_calls=has_calls)
     ratio = sum(outcomes) / len(outcomes) if outcomes else float(not truth.steps)
     share, success, answer = WITH_TRACE
-    return share * cov + success * ratio + answer * _answer(response, truth, cov)
+    came_out = _answer(response, truth, cov)
+    if truth.answer is None and (is_reached := reaches_result(repeats, truth, trace)) is not None:
+        came_out = float(is_reached)
+    return share * cov + success * ratio + answer * came_out
+
+
+def reaches_result(repeats: Repeats, truth: GroundTruth, trace: Trace) -> bool | None:
+    """Whether the last call that is no duplicate gave the reference's result; None where nobody can know."""
+    if truth.result is None or len(trace.results) < len(trace.successes):
+        return None
+    last = repeats.places[-1] if repeats.places else None
+    return last is not None and last < len(trace.results) and trace.results[last] == truth.result
 
 
 def tool_f1(response: Response, truth: GroundTruth) -> float:
@@ -98,9 +115,18 @@ def tool_f1(response: Response, truth: GroundTruth) -> float:
     return 2 * len(called & truth.tools) / (len(called) + len(truth.tools))
 
 
+def tool_accuracy(response: Response, truth: GroundTruth, tools: Schemas) -> float:
+    """``tool_f1`` where a right tool counts as far as its arguments are the reference's."""
+    if not truth.tools:
+        return tool_f1(response, truth)
+    called = {call.name for call in response.calls}
+    matched = match_tools(find_repeats(response.calls, truth).kept, truth, tools)
+    return 2 * sum(matched.values()) / (len(called) + len(truth.tools))
+
+
 def efficiency(response: Response, truth: GroundTruth) -> float:
-    """1 up to the reference's number of steps, then less by .2 for each such number again."""
-    optimal, made = len(truth.steps), len(response.calls)
+    """1 up to the number of calls that are needed, then less by .2 for each such number again."""
+    optimal, made = truth.needed_steps, len(response.calls)
     if made <= optimal:
         return 1.0
     return max(0.0, 1.0 - EXTRA_STEP * (made - optimal) / max(1, optimal))

@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from trellis_train.agents.tooluse.scoring.components import find_repeats, holds_answer
+from trellis_train.agents.tooluse.scoring.arguments import Schemas, find_other_arguments, match_arguments
+from trellis_train.agents.tooluse.scoring.components import (
+    Repeats,
+    Trace,
+    find_repeats,
+    holds_answer,
+    reaches_result,
+)
 from trellis_train.agents.tooluse.scoring.penalties import find_invented_tools, find_wrong_tools
 from trellis_train.agents.tooluse.scoring.response import Response
 from trellis_train.agents.tooluse.scoring.truth import GroundTruth
@@ -25,7 +32,10 @@ _SENTENCES: dict[Language, dict[str, str]] = {
         "unbalanced": "<tool_call> tags do not pair.",
         "prose": "A call stands in the text, outside of <tool_call> tags.",
         "answer": "The answer does not hold: {names}.",
-        "timeout": "A call ran out of time.",
+        "arguments": "Arguments that differ from the reference: {names}.",
+        "failed": "Calls that failed: {names}.",
+        "result": "The last call does not give the reference's result.",
+        "timeout": "Calls ran out of time or were too many to be run.",
     },
     "zh": {
         "perfect": "按正确顺序调用了全部所需工具，没有多余调用。",
@@ -42,7 +52,10 @@ _SENTENCES: dict[Language, dict[str, str]] = {
         "unbalanced": "<tool_call> 标签不配对。",
         "prose": "正文中出现了 <tool_call> 标签之外的调用。",
         "answer": "回答中缺少：{names}。",
-        "timeout": "有调用超时。",
+        "arguments": "参数与参考不同：{names}。",
+        "failed": "调用失败：{names}。",
+        "result": "最后一次调用未得到参考结果。",
+        "timeout": "有调用超时，或调用过多而未全部执行。",
     },
 }
 _COMMA: dict[Language, str] = {"en": ", ", "zh": "、"}
@@ -53,8 +66,14 @@ def write_feedback(
     truth: GroundTruth,
     penalties: Mapping[str, float],
     language: Language,
+    *,
+    trace: Trace | None = None,
+    tools: Schemas | None = None,
 ) -> str:
-    """Sentences on tools, order, repeats, form and answer; praise where there is nothing to blame."""
+    """Sentences on tools, order, repeats, form and answer; praise where there is nothing to blame.
+
+    ``trace`` as in the reward; ``tools`` are those of the row, None where arguments do not count.
+    """
     texts, comma = _SENTENCES[language], _COMMA[language]
     found: list[str] = []
 
@@ -74,12 +93,19 @@ def write_feedback(
     kept = [call.name for call in repeats.kept if call.name in truth.tools]
     if not missing and not repeats.retries and kept != truth.names:
         say("order", names=kept)
+    if tools is not None and (others := _find_others(repeats, truth, tools)):
+        say("arguments", names=others)
+    if trace is not None:
+        if failed := _find_failed(response, trace):
+            say("failed", names=failed)
+        elif truth.steps and truth.answer is None and reaches_result(repeats, truth, trace) is False:
+            say("result")
     if repeats.duplicates:
         say("duplicates", count=repeats.duplicates)
     if repeats.retries:
         say("retries", count=repeats.retries)
-    if truth.steps and len(response.calls) > len(truth.steps):
-        say("steps", made=len(response.calls), optimal=len(truth.steps))
+    if truth.steps and len(response.calls) > truth.needed_steps:
+        say("steps", made=len(response.calls), optimal=truth.needed_steps)
     if response.bad_calls:
         say("bad_json", count=response.bad_calls)
     if response.is_unbalanced:
@@ -93,3 +119,22 @@ def write_feedback(
     if not found:
         say("perfect" if truth.steps else "rightly_none")
     return " ".join(found) if language == "en" else "".join(found)
+
+
+def _find_others(repeats: Repeats, truth: GroundTruth, tools: Schemas) -> list[str]:
+    """``tool (argument, argument)`` for the first calls of a tool whose arguments no step of it has."""
+    found = []
+    for name in dict.fromkeys(truth.names):
+        wanted = [step.arguments for step in truth.steps if step.name == name]
+        schema = tools.get(name, {}).get("parameters")
+        for call in [each for each in repeats.kept if each.name == name][: len(wanted)]:
+            closest = max(wanted, key=lambda step: match_arguments(call.arguments, step, schema))
+            if other := find_other_arguments(call.arguments, closest, schema):
+                found.append(f"{name} ({', '.join(other)})")
+    return list(dict.fromkeys(found))
+
+
+def _find_failed(response: Response, trace: Trace) -> list[str]:
+    """Tools with a call that was run and failed."""
+    ran = zip(response.calls, trace.successes, strict=False)
+    return list(dict.fromkeys(call.name for call, is_success in ran if not is_success))

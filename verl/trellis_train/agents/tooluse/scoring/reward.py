@@ -7,6 +7,7 @@ from typing import Literal
 
 from trellis_train.agents.episode.tool_calls import render_tool_call
 from trellis_train.agents.tooluse.scoring import components
+from trellis_train.agents.tooluse.scoring.arguments import Schemas
 from trellis_train.agents.tooluse.scoring.components import Trace
 from trellis_train.agents.tooluse.scoring.feedback import Language, write_feedback
 from trellis_train.agents.tooluse.scoring.penalties import find_penalties
@@ -32,6 +33,9 @@ class ToolUseReward:
     penalties: dict[str, float] = field(default_factory=dict)
     #: By name, shares of 1.
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    #: The tools of the row, where they are known.
+    tools: Schemas = field(default_factory=dict)
+    compares_arguments: bool = True
 
     @property
     def unclipped(self) -> float:
@@ -56,34 +60,64 @@ class ToolUseReward:
 
     def feedback(self, language: Language = "en") -> str:
         """What was right and what was not, a sentence each."""
-        return write_feedback(self.response, self.truth, self.penalties, language)
+        return write_feedback(
+            self.response,
+            self.truth,
+            self.penalties,
+            language,
+            trace=self.trace,
+            tools=self.tools if self.compares_arguments else None,
+        )
 
 
 def score(
-    text: str, truth: GroundTruth, trace: Trace | None = None, settings: RewardSettings = _DEFAULTS
+    text: str,
+    truth: GroundTruth,
+    trace: Trace | None = None,
+    settings: RewardSettings = _DEFAULTS,
+    tools: Schemas | None = None,
 ) -> ToolUseReward:
     """Score a response; any text is scored, the empty one too.
 
-    ``trace`` says what came of running its calls, where they were run.
+    ``trace`` says what came of running its calls, where they were run; ``tools`` are those of the row by
+    name, whose schemas the arguments have to fit.
     """
-    response = read_response(text)
+    return score_response(read_response(text), truth, trace, settings, tools)
+
+
+def score_response(
+    response: Response,
+    truth: GroundTruth,
+    trace: Trace | None = None,
+    settings: RewardSettings = _DEFAULTS,
+    tools: Schemas | None = None,
+) -> ToolUseReward:
+    """The same for a response that has been read."""
+    known = tools or {}
+    accuracy = (
+        components.tool_accuracy(response, truth, known)
+        if settings.compare_arguments
+        else components.tool_f1(response, truth)
+    )
     return ToolUseReward(
         response=response,
         truth=truth,
         trace=trace,
         components={
             "completion": components.completion(response, truth, trace),
-            "tool_f1": components.tool_f1(response, truth),
+            "tool_f1": accuracy,
             "efficiency": components.efficiency(response, truth),
             "timing": components.timing(response, truth),
             "format": components.well_formed(response, truth),
         },
         penalties=find_penalties(response, truth, trace, settings.penalties),
         weights=settings.weights,
+        tools=known,
+        compares_arguments=settings.compare_arguments,
     )
 
 
 def write_reference(truth: GroundTruth) -> str:
     """The response that earns everything: the reference's calls, then its answer."""
-    calls = [render_tool_call(step.name, step.arguments) for step in truth.steps]
+    calls = [render_tool_call(step.name, step.arguments or {}) for step in truth.steps]
     return "\n".join([*calls, *([truth.answer] if truth.answer is not None else [])])

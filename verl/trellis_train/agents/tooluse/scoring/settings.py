@@ -15,6 +15,8 @@ PENALTIES = {
     "timeout": -0.5,
     "hallucinated_tool": -0.4,
 }
+#: What can be turned off.
+SWITCHES = ("compare_arguments", "run_calls")
 #: Other names of the parts.
 _ALSO = {
     "task_completion": "completion",
@@ -34,10 +36,19 @@ class RewardSettings:
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     penalties: Mapping[str, float] = field(default_factory=lambda: dict(PENALTIES))
+    #: Whether a right tool counts only as far as its arguments are right.
+    compare_arguments: bool = True
+    #: Whether calls are run where their tools can be simulated, and what came of them counts.
+    run_calls: bool = True
 
     @classmethod
     def parse(
-        cls, weights: Mapping[str, Any] | None = None, penalties: Mapping[str, Any] | None = None
+        cls,
+        weights: Mapping[str, Any] | None = None,
+        penalties: Mapping[str, Any] | None = None,
+        *,
+        compare_arguments: bool = True,
+        run_calls: bool = True,
     ) -> "RewardSettings":
         """Settings where those that are given take the place of defaults. Raises ``BadRewardSettings``."""
         shares = {**WEIGHTS, **_read(weights or {}, WEIGHTS, "weight")}
@@ -51,12 +62,33 @@ class RewardSettings:
         total = math.fsum(shares.values())
         if not total > 0:
             raise BadRewardSettings("all weights are 0, so every reward would be 0")
-        return cls({name: value / total for name, value in shares.items()}, costs)
+        shares = {name: value / total for name, value in shares.items()}
+        return cls(shares, costs, compare_arguments, run_calls)
 
     @classmethod
-    def parse_texts(cls, weights: str | None, penalties: str | None) -> "RewardSettings":
+    def parse_options(cls, options: Mapping[str, Any]) -> "RewardSettings":
+        """The same from the options of the reward: ``weight_*``, ``penalty_*`` and the switches."""
+        switches = {name: bool(options[name]) for name in SWITCHES if name in options}
+        return cls.parse(_named(options, "weight_"), _named(options, "penalty_"), **switches)
+
+    @classmethod
+    def parse_texts(cls, weights: str | None, penalties: str | None, **switches: bool) -> "RewardSettings":
         """The same from JSON objects, as a command line has them."""
-        return cls.parse(_object(weights, "weights"), _object(penalties, "penalties"))
+        return cls.parse(_object(weights, "weights"), _object(penalties, "penalties"), **switches)
+
+    @classmethod
+    def parse_option_text(cls, options: str) -> "RewardSettings":
+        """The options of the reward from a JSON object."""
+        return cls.parse_options(_object(options, "options of the reward"))
+
+    def as_record(self) -> dict[str, Any]:
+        """All of them as JSON."""
+        return {
+            "weights": dict(self.weights),
+            "penalties": dict(self.penalties),
+            "compare_arguments": self.compare_arguments,
+            "run_calls": self.run_calls,
+        }
 
 
 def _read(given: Mapping[str, Any], known: Mapping[str, float], what: str) -> dict[str, float]:
@@ -69,6 +101,10 @@ def _read(given: Mapping[str, Any], known: Mapping[str, float], what: str) -> di
             raise BadRewardSettings(f"the {what} {key} is {value!r}, not a number")
         found[name] = float(value)
     return found
+
+
+def _named(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 
 
 def _object(text: str | None, what: str) -> dict[str, Any]:

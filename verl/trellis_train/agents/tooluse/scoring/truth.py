@@ -19,7 +19,8 @@ class Step(Strict):
     """One call of the reference."""
 
     name: str = Field(min_length=1)
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    #: None where the reference says nothing of them: any will do.
+    arguments: dict[str, Any] | None = None
 
 
 class GroundTruth(Strict):
@@ -32,6 +33,8 @@ class GroundTruth(Strict):
     answer: str | None = None
     #: What the simulator gives for the last step.
     result: str | None = None
+    #: Calls that are needed; None: those of the steps. More where a step stands for several calls of a tool.
+    optimal_steps: int | None = Field(default=None, ge=0)
     #: Calls that a plan may take; None: twice those of the reference.
     max_steps: int | None = Field(default=None, ge=0)
     #: Names of the tools that the model was told of; None where nobody knows them.
@@ -50,7 +53,8 @@ class GroundTruth(Strict):
 
     def to_text(self) -> str:
         """The JSON text of a row; the same object gives the same bytes."""
-        return json.dumps(self.model_dump(), ensure_ascii=False, sort_keys=True)
+        unsaid = {"optimal_steps"} if self.optimal_steps is None else set()
+        return json.dumps(self.model_dump(exclude=unsaid), ensure_ascii=False, sort_keys=True)
 
     @property
     def names(self) -> list[str]:
@@ -63,6 +67,11 @@ class GroundTruth(Strict):
         return frozenset(self.names)
 
     @property
+    def needed_steps(self) -> int:
+        """How many calls are enough."""
+        return len(self.steps) if self.optimal_steps is None else self.optimal_steps
+
+    @property
     def step_limit(self) -> int:
         """The most calls of a plan that counts as a success."""
-        return STEPS_FACTOR * len(self.steps) if self.max_steps is None else self.max_steps
+        return STEPS_FACTOR * self.needed_steps if self.max_steps is None else self.max_steps

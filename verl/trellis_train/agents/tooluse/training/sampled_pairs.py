@@ -69,6 +69,8 @@ def _sample(spec: JobSpec, prompts: Path, pairs: Path, log: Any, is_stopped: Cal
         "--seed": spec.seed,
         "--platform": spec.platform,
     }
+    if terms := spec.params.get("rewards"):
+        options["--reward"] = json.dumps(terms[0]["options"])
     command = [sys.executable, "-m", MODULE, *(str(part) for option in options.items() for part in option)]
     process = subprocess.Popen(  # noqa: S603 - our own module
         command,

@@ -14,6 +14,7 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
+from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
 
@@ -98,6 +99,8 @@ def train(
     metrics: Annotated[
         str | None, typer.Option(help="Metrics to print at the end, comma-separated; default: the main ones.")
     ] = None,
+    resume: Resume = False,
+    resume_from: ResumeFrom = None,
     preset: Annotated[
         str | None, typer.Option(help="development, production, or a machine preset (trellis recipes show).")
     ] = None,
@@ -110,7 +113,9 @@ def train(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Train one stage locally in the foreground; Ctrl-C saves a checkpoint and exits."""
+    """Train one stage locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
+    recipe = f"agent_{stage.value}"
+    checkpoint = choose_checkpoint(output, recipe, resume=resume, resume_from=resume_from)
     read = _read_settings(config)
     parameters = _config_parameters(read, stage)
     parameters |= _option_parameters(
@@ -124,24 +129,27 @@ def train(
     model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
     given = find_data(data)
     if stage is Stage.DPO and num_samples is not None:
-        rows, measured = _sample_pairs(given, model, output, num_samples, seed), None
+        made = output / PAIRS_FILE
+        # What a resumed run has learned from is what it goes on with.
+        is_made = checkpoint is not None and made.is_file()
+        pairs = made if is_made else _sample_pairs(given, model, output, num_samples, seed)
+        rows, measured = LocalRows(pairs, DataFormat.PREFERENCE), None
     else:
         rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
     if parameters.get("validation_rows") == 0:
         measured = None
-    spec = write_spec(
-        LocalJob(
-            folder=output,
-            recipe=f"agent_{stage.value}",
-            model=model,
-            train=rows,
-            validation=measured,
-            caps_validation=True,
-            preset=chosen,
-            params=parameters,
-            seed=seed,
-        )
+    job = LocalJob(
+        folder=output,
+        recipe=recipe,
+        model=model,
+        train=rows,
+        validation=measured,
+        caps_validation=True,
+        preset=chosen,
+        params=parameters,
+        seed=seed,
     )
+    spec = write_spec(resume_job(job, checkpoint))
     outcome = require_success(run_local(spec))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     _print_outcome(outcome, spec.recipe, shown, as_json=as_json)
@@ -193,7 +201,7 @@ def _option_parameters(
     return parameters
 
 
-def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> LocalRows:
+def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int) -> Path:
     """The model's own responses, the best to each prompt against the worst."""
     if samples < 2:
         raise Problem("--num-samples must be at least 2 for dpo", exit_code=ExitCode.USAGE)
@@ -209,7 +217,7 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
             hint="train with sft first, or raise --num-samples",
             exit_code=ExitCode.FAILED,
         )
-    return LocalRows(pairs, DataFormat.PREFERENCE)
+    return pairs
 
 
 def _locate_rows(

@@ -13,18 +13,18 @@ from trellis_recipes.hub_models import MODELSCOPE
 
 from trellis_cli.agent_sources import fetch_hub_model
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
+from trellis_cli.linksearch_resume import RECIPE, choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, out, print_json, print_table, styled
+from trellis_cli.resuming import Resume, ResumeFrom, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
 
 app = typer.Typer(no_args_is_help=True)
 _PACKAGE = "trellis_train.agents.linksearch"
-RECIPE = "linksearch"
 
 
 Config = Annotated[Path | None, typer.Option("--config", help="Settings YAML; see docs/agents.md.")]
@@ -49,13 +49,8 @@ def train(
         bool | None,
         typer.Option("--enable-detailed-logging/--no-detailed-logging", help="ENABLE_DETAILED_LOGGING."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint.")] = False,
-    resume_from: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume_from_checkpoint", "--resume-from-checkpoint", help="Resume from this checkpoint."
-        ),
-    ] = None,
+    resume: Resume = False,
+    resume_from: ResumeFrom = None,
     resume_best: Annotated[
         bool, typer.Option("--resume_best", "--resume-best", help="Resume from the best checkpoint.")
     ] = False,
@@ -106,10 +101,7 @@ def train(
     checkpoint = choose_checkpoint(
         settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
     )
-    job = make_job(settings)
-    if checkpoint is not None:  # the baseline is that of the first run
-        job = replace(job, resume_from=checkpoint, params={**job.params, "validate_before": False})
-    outcome = require_success(_run(job, settings))
+    outcome = require_success(_run(resume_job(make_job(settings), checkpoint), settings))
     _print(outcome, as_json)
 
 

@@ -171,10 +171,20 @@ def _agent_task(job: LocalJob, params: dict[str, Any]) -> AgentTask | None:
     return make_agent_task(get_recipe(job.recipe), params, environment_path=path)
 
 
+def list_attempts(folder: Path) -> list[Path]:
+    """The folders of a local job's attempts in their order."""
+    found = [each for each in folder.glob(f"{_ATTEMPT}*") if each.name.removeprefix(_ATTEMPT).isdigit()]
+    return sorted(found, key=_number)
+
+
 def _next_attempt(folder: Path) -> int:
     """One more than the attempts that are there."""
-    numbers = [each.name.removeprefix(_ATTEMPT) for each in folder.glob(f"{_ATTEMPT}*")]
-    return max((int(number) for number in numbers if number.isdigit()), default=0) + 1
+    attempts = list_attempts(folder)
+    return _number(attempts[-1]) + 1 if attempts else 1
+
+
+def _number(attempt: Path) -> int:
+    return int(attempt.name.removeprefix(_ATTEMPT))
 
 
 def platform_of_machine() -> str:

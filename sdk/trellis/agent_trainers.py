@@ -57,12 +57,15 @@ class AgentSFTTrainer(_Trainer):
         self,
         train_data: Path | str | None = None,
         dev_data: Path | str | None = None,
+        *,
+        resume: bool = False,
         **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``train_data`` is a file of rows, generated data, or a name such as ``agent_sft:train``; what is not
-        named comes from the configuration. ``parameters`` are others of the recipe (``total_steps=10``).
+        named comes from the configuration. ``resume`` goes on from the last checkpoint of ``output_dir``,
+        which else must have none. ``parameters`` are others of the recipe (``total_steps=10``).
         """
         options = [
             "--data",
@@ -71,6 +74,7 @@ class AgentSFTTrainer(_Trainer):
             self.config.base_model,
         ]
         options += ["--dev-data", str(dev_data)] if dev_data is not None else []
+        options += ["--resume"] if resume else []
         return _train("sft", self.output_dir, options, parameters, sft=self.config)
 
     def prepare_datasets(self) -> None:
@@ -113,18 +117,21 @@ class AgentRLTrainer(_Trainer):
         train_data: Path | str = "agent_benchmark:train",
         *,
         num_samples: int | None = None,
+        resume: bool = False,
         **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``num_samples`` of dpo samples so many responses of the model to each prompt, of which pairs are
         made; without it the rows of dpo are pairs already. A reward model's weights and penalties are what
-        ppo and grpo train with, and what ``generate_preference_pairs`` scores with.
+        ppo and grpo train with, and what ``generate_preference_pairs`` scores with. ``resume`` goes on from
+        the last checkpoint of ``output_dir``, which else must have none.
         """
         if self.reward_model is not None and num_samples is not None:
             raise ValueError("pairs by another reward: generate_preference_pairs, then train on its file")
         options = ["--data", str(train_data), "--sft-model", self._require_model()]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
+        options += ["--resume"] if resume else []
         if self.reward_model is not None and self.config.algorithm != "dpo":
             parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
         return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)

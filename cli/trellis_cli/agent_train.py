@@ -11,7 +11,7 @@ from trellis_contracts.recipe import DataFormat
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, write_spec
+from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, require_gpus, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
@@ -111,12 +111,17 @@ def train(
         list[str] | None, typer.Option("--set", help="Recipe parameter as NAME=VALUE; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    gpus: Annotated[
+        int | None,
+        typer.Option(min=1, envvar="GPUS", help="GPUs of this machine; default: from the settings (1)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train one stage locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
     recipe = f"agent_{stage.value}"
     checkpoint = choose_checkpoint(output, recipe, resume=resume, resume_from=resume_from)
     read = _read_settings(config)
+    wanted = require_gpus(gpus or read.gpus)
     parameters = _config_parameters(read, stage)
     parameters |= _option_parameters(
         stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples
@@ -148,6 +153,7 @@ def train(
         preset=chosen,
         params=parameters,
         seed=seed,
+        gpus=wanted,
     )
     spec = write_spec(resume_job(job, checkpoint))
     outcome = require_success(run_local(spec))

@@ -15,7 +15,7 @@ from trellis_cli.agent_sources import fetch_hub_model
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.linksearch_resume import RECIPE, choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
-from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_job import LocalJob, LocalRows, require_gpus, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, out, print_json, print_table, styled
@@ -82,6 +82,7 @@ def train(
     eval_steps: Annotated[int | None, typer.Option(help="EVAL_STEPS.")] = None,
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     parameters: Annotated[
         list[str] | None,
@@ -152,6 +153,7 @@ def evaluate(
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     as_json: Json = False,
 ) -> None:
@@ -189,6 +191,7 @@ def generate(
 
 def make_job(settings: LinkSearchSettings) -> LocalJob:
     """The job that the settings describe; its environment is laid in the folder of the run."""
+    gpus = require_gpus(settings.gpus)
     environment = settings.output_dir / "environment"
     _ask("setup", "lay", *_sources(settings), "--folder", str(environment), token=settings.hf_token)
     return LocalJob(
@@ -204,6 +207,7 @@ def make_job(settings: LinkSearchSettings) -> LocalJob:
         },
         agent_environment=environment.resolve(),
         seed=settings.seed,
+        gpus=gpus,
     )
 
 

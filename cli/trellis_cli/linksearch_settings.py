@@ -53,6 +53,7 @@ class LinkSearchSettings(BaseModel):
     save_steps: int = Field(10, ge=1, description="Steps between checkpoints.")
     patience: int = Field(5, ge=0, description="Evaluations without improvement that end a run; 0: none do.")
     seed: int = Field(42, ge=0)
+    gpus: int = Field(1, ge=1, description="GPUs of this machine; on a CPU, processes.")
     output_dir: Path = Field(Path("outputs/linksearch"), description="Folder of the run.")
     preset: str | None = Field(None, description="Preset of the recipe; default by this machine.")
     params: dict[str, Any] = Field(default_factory=dict, description="Further parameters of the recipe.")

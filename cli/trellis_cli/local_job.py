@@ -16,6 +16,7 @@ from trellis_contracts.attempt import (
     TRAIN_FILE,
     VALIDATION_FILE,
 )
+from trellis_contracts.gpu_devices import list_visible_gpus
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 
@@ -192,6 +193,23 @@ def platform_of_machine() -> str:
     from trellis_api.core.settings import Settings
 
     return Settings().resolved_platform
+
+
+def require_gpus(count: int) -> int:
+    """The number itself; ``Problem`` where this machine has fewer GPUs, or cores for processes on a CPU."""
+    from trellis_api.monitoring.machine import count_cpus
+
+    if platform_of_machine() == "cuda":
+        there, what = len(list_visible_gpus()), "GPUs"
+    else:
+        there, what = count_cpus(), "CPU cores, one for a process"
+    if count > there:
+        raise Problem(
+            f"{count} GPUs were asked for, but {there} {what} can be used here",
+            hint="use fewer (--gpus, GPUS), or look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+            exit_code=ExitCode.USAGE,
+        )
+    return count
 
 
 def _as_source(rows: LocalRows, folder: Path) -> DataSource:

@@ -16,7 +16,7 @@ from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import EventFiles
-from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_job import LocalJob, LocalRows, require_gpus, write_spec
 from trellis_cli.local_run import describe_failed_sessions, require_success, run_local
 from trellis_cli.output import err, out, print_json
 from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
@@ -89,6 +89,8 @@ def run(
             raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
     plan = read_plan(config)
     job = make_job(plan, workflow, output=output, changes=read_parameters(set_values or []))
+    if job.nodes == 1 and Settings().resolved_platform == "cuda":
+        require_gpus(job.gpus)
     checkpoint = choose_checkpoint(job.folder, job.recipe, resume=resume, resume_from=resume_from)
     cluster = join_cluster(job.nodes, Settings().resolved_platform)
     spec = write_spec(resume_job(job, checkpoint))

@@ -253,6 +253,16 @@ class AgentTrainingEvaluator:
         return found
 
 
+def search_tools(model: Path | str, query: str, count: int = 10) -> list[tuple[str, float]]:
+    """The tools that a trained retriever finds for a request with their cosine, the nearest first.
+
+    ``model`` is the folder of a run of the stage ``retrieval``, or an export of its model;
+    ``AgentTrainingFailed`` for another one.
+    """
+    (found,) = _run(["search", "--count", str(count), "--", str(model), query])
+    return [(each["tool"], each["score"]) for each in found["tools"]]
+
+
 def _train(
     stage: str,
     output: Path,
@@ -278,7 +288,8 @@ def _run(arguments: list[str]) -> Any:
     from trellis.tuning import end_with_parent
 
     require_engine()
-    command = [sys.executable, "-m", "trellis_cli", "agent", *arguments, "--json"]
+    name, *options = arguments
+    command = [sys.executable, "-m", "trellis_cli", "agent", name, "--json", *options]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent
     )

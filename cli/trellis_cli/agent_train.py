@@ -11,6 +11,7 @@ from trellis_contracts.recipe import DataFormat
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.event_files import Monitor, open_writer
 from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, require_gpus, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
@@ -111,6 +112,10 @@ def train(
         list[str] | None, typer.Option("--set", help="Recipe parameter as NAME=VALUE; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    monitor_type: Annotated[
+        Monitor,
+        typer.Option(envvar="MONITOR_TYPE", help="tensorboard: event files in the output folder."),
+    ] = Monitor.NONE,
     gpus: Annotated[
         int | None,
         typer.Option(min=1, envvar="GPUS", help="GPUs of this machine; default: from the settings (1)."),
@@ -155,8 +160,9 @@ def train(
         seed=seed,
         gpus=wanted,
     )
+    writer = open_writer(monitor_type, output)
     spec = write_spec(resume_job(job, checkpoint))
-    outcome = require_success(run_local(spec))
+    outcome = require_success(run_local(spec, writer=writer))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     _print_outcome(outcome, spec.recipe, shown, as_json=as_json)
 

@@ -13,6 +13,7 @@ from trellis_recipes.hub_models import MODELSCOPE
 
 from trellis_cli.agent_sources import fetch_hub_model
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.event_files import Monitor, open_writer
 from trellis_cli.linksearch_resume import RECIPE, choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
 from trellis_cli.local_job import LocalJob, LocalRows, require_gpus, write_spec
@@ -82,6 +83,9 @@ def train(
     eval_steps: Annotated[int | None, typer.Option(help="EVAL_STEPS.")] = None,
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    monitor_type: Annotated[
+        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+    ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     parameters: Annotated[
@@ -153,6 +157,9 @@ def evaluate(
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    monitor_type: Annotated[
+        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+    ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     as_json: Json = False,
@@ -214,9 +221,9 @@ def make_job(settings: LinkSearchSettings) -> LocalJob:
 def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
     """Run it; the hub's token goes into the environment of the processes, never into a file."""
     token = settings.hf_token
-    return run_local(
-        write_spec(job), environment={} if token is None else {"HF_TOKEN": token.get_secret_value()}
-    )
+    writer = open_writer(settings.monitor_type, job.folder)
+    environment = {} if token is None else {"HF_TOKEN": token.get_secret_value()}
+    return run_local(write_spec(job), environment=environment, writer=writer)
 
 
 def _locate(model: str, *, has_weights: bool = True) -> str:

@@ -203,7 +203,8 @@ def require_gpus(count: int) -> int:
         there, what = len(list_visible_gpus()), "GPUs"
     else:
         there, what = count_cpus(), "CPU cores, one for a process"
-    if count > there:
+    # Whether one is there, the engine finds out: not every GPU is a device file of its own.
+    if count > max(1, there):
         raise Problem(
             f"{count} GPUs were asked for, but {there} {what} can be used here",
             hint="use fewer (--gpus, GPUS), or look at nvidia-smi and CUDA_VISIBLE_DEVICES",

@@ -49,7 +49,7 @@ def test_a_stage_runs_on_the_gpus_of_option_variable_or_settings(
         monkeypatch.setenv("GPUS", variable)
     begun: list[JobSpec] = []
 
-    def run(spec: JobSpec) -> LocalOutcome:
+    def run(spec: JobSpec, **_: object) -> LocalOutcome:
         begun.append(spec)
         return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded")
 

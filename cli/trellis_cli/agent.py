@@ -12,7 +12,7 @@ from typing import IO, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from trellis_cli import agent_evaluate, agent_export, agent_pipeline, agent_train
+from trellis_cli import agent_evaluate, agent_export, agent_pipeline, agent_search, agent_train
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import Json, err, out, print_json, print_table
 from trellis_cli.services.platform import python_command
@@ -111,4 +111,5 @@ def _show(stream: IO[str]) -> list[str]:
 agent_train.register(app)
 agent_evaluate.register(app)
 agent_export.register(app)
+agent_search.register(app)
 agent_pipeline.register(app)

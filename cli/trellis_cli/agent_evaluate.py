@@ -177,12 +177,11 @@ def _options(model: str, rows: Path, *, platform: str | None, **named: Any) -> l
     return options
 
 
-def run_module(module: str, options: list[str]) -> dict[str, Any]:
+def run_module(module: str, options: list[str]) -> Any:
     """What the module prints last, which is JSON; vLLM prints before it."""
     done = _start(module, options)
     _check(done)
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def _start(module: str, options: list[str]) -> "subprocess.CompletedProcess[str]":

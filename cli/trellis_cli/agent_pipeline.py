@@ -92,7 +92,9 @@ def pipeline(
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of evaluation rows.")] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="GPUs per training stage.")] = 1,
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="GPUs per training stage; default: from the settings (1).")
+    ] = None,
     name: Annotated[str, typer.Option(help="Workflow name.")] = "agent",
     wait: Annotated[bool, typer.Option(help="Wait until it finishes.")] = False,
     as_json: Json = False,
@@ -114,7 +116,7 @@ def pipeline(
             preset=preset or read.preset,
             own=_read_parameters(settings or []),
             limit=limit,
-            gpus=gpus,
+            gpus=gpus or read.gpus,
             num_samples=num_samples,
         ),
     }

@@ -12,15 +12,14 @@ from trellis_contracts.attempt import SPEC_FILE
 from trellis_recipes.hub_models import MODELSCOPE, NoHubModel, fetch_model, is_hub_model
 
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.local_job import locate_checkpoints
 from trellis_cli.output import err
+from trellis_cli.resuming import find_newest
 from trellis_cli.services.platform import python_command
 
 #: Folder of `trellis agent generate` for rows that are given by name, and the variable that names another.
 DATA_FOLDER, DATA_VARIABLE = Path("data/agent"), "TRELLIS_AGENT_DATA"
 TOOLS_FILE = "agent_tools.jsonl"
 _NAMED = re.compile(r"agent_(?:sft|benchmark|tools|retrieval)(?::(train|dev|test))?")
-_STEP = "global_step_"
 _MODELS = ("actor/huggingface", "huggingface")
 _HUB_HINT = "check the name, the network and HF_TOKEN, set HF_ENDPOINT to a mirror, or name a folder"
 _MODELSCOPE_HINT = "check the name, the network and MODELSCOPE_API_TOKEN, or name a folder"
@@ -60,7 +59,7 @@ def find_model(given: str, *, scratch: Path) -> str:
     ``Problem`` where there is no model.
     """
     folder = Path(given).expanduser()
-    state = _newest(locate_checkpoints(folder)) or folder
+    state = find_newest(folder) or folder
     for place in _MODELS:
         if any((state / place).glob("*.safetensors")) and (state / place / "config.json").is_file():
             return str((state / place).resolve())
@@ -97,11 +96,6 @@ def fetch_hub_model(name: str, *, has_weights: bool = True) -> str:
 
 def _is_sharded(state: Path) -> bool:
     return (state / "fsdp_config.json").is_file()
-
-
-def _newest(checkpoints: Path) -> Path | None:
-    found = [each for each in checkpoints.glob(f"{_STEP}*") if each.name.removeprefix(_STEP).isdigit()]
-    return max(found, key=lambda each: int(each.name.removeprefix(_STEP)), default=None)
 
 
 def _merge(state: Path, run: Path, scratch: Path) -> str:

@@ -13,9 +13,11 @@ from trellis_contracts.recipe import DataFormat
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, write_spec
+from trellis_cli.event_files import Monitor, open_writer
+from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, require_gpus, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.output import Json, err, out, print_json, print_table
+from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
 
@@ -103,6 +105,8 @@ def train(
     metrics: Annotated[
         str | None, typer.Option(help="Metrics to print at the end, comma-separated; default: the main ones.")
     ] = None,
+    resume: Resume = False,
+    resume_from: ResumeFrom = None,
     preset: Annotated[
         str | None, typer.Option(help="development, production, or a machine preset (trellis recipes show).")
     ] = None,
@@ -113,10 +117,21 @@ def train(
         list[str] | None, typer.Option("--set", help="Recipe parameter as NAME=VALUE; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    monitor_type: Annotated[
+        Monitor,
+        typer.Option(envvar="MONITOR_TYPE", help="tensorboard: event files in the output folder."),
+    ] = Monitor.NONE,
+    gpus: Annotated[
+        int | None,
+        typer.Option(min=1, envvar="GPUS", help="GPUs of this machine; default: from the settings (1)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train one stage locally in the foreground; Ctrl-C saves a checkpoint and exits."""
+    """Train one stage locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
+    recipe = f"agent_{stage.value}"
+    checkpoint = choose_checkpoint(output, recipe, resume=resume, resume_from=resume_from)
     read = _read_settings(config)
+    wanted = require_gpus(gpus or read.gpus)
     parameters = _config_parameters(read, stage)
     parameters |= _option_parameters(
         stage, epochs=epochs, weights=task_weights, beta=beta, samples=num_samples
@@ -131,29 +146,37 @@ def train(
     given = find_data(named)
     if stage is Stage.SFT:
         dev_data = dev_data or _find_dev_data(read, output)
-        if read.warm_up.enabled:
+        warmed_up = output / WARM_UP_FOLDER
+        if checkpoint is not None and warmed_up.is_dir():
+            model = find_model(str(warmed_up), scratch=warmed_up / "merged")
+        elif read.warm_up.enabled:
             model = _warm_up(read, model, named, output, parameters, chosen, seed)
     if stage is Stage.DPO and num_samples is not None:
+        made = output / PAIRS_FILE
+        # What a resumed run has learned from is what it goes on with.
+        is_made = checkpoint is not None and made.is_file()
         terms = parameters.get("rewards")
-        rows, measured = _sample_pairs(given, model, output, num_samples, seed, terms), None
+        pairs = made if is_made else _sample_pairs(given, model, output, num_samples, seed, terms)
+        rows, measured = LocalRows(pairs, DataFormat.PREFERENCE), None
     else:
         rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
     if parameters.get("validation_rows") == 0:
         measured = None
-    spec = write_spec(
-        LocalJob(
-            folder=output,
-            recipe=f"agent_{stage.value}",
-            model=model,
-            train=rows,
-            validation=measured,
-            caps_validation=True,
-            preset=chosen,
-            params=parameters,
-            seed=seed,
-        )
+    job = LocalJob(
+        folder=output,
+        recipe=recipe,
+        model=model,
+        train=rows,
+        validation=measured,
+        caps_validation=True,
+        preset=chosen,
+        params=parameters,
+        seed=seed,
+        gpus=wanted,
     )
-    outcome = require_success(run_local(spec))
+    writer = open_writer(monitor_type, output)
+    spec = write_spec(resume_job(job, checkpoint))
+    outcome = require_success(run_local(spec, writer=writer))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     _print_outcome(outcome, spec.recipe, shown, mix=_read_mix(spec.attempt_dir), as_json=as_json)
 
@@ -260,9 +283,7 @@ def _option_parameters(
     return parameters
 
 
-def _sample_pairs(
-    data: NamedData, model: str, output: Path, samples: int, seed: int, terms: Any
-) -> LocalRows:
+def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int, terms: Any) -> Path:
     """The model's own responses, the best to each prompt against the worst; ``terms`` are ``rewards``."""
     from trellis_recipes.rewards import check_pair_reward
 
@@ -284,7 +305,7 @@ def _sample_pairs(
             hint="train with sft first, or raise --num-samples",
             exit_code=ExitCode.FAILED,
         )
-    return LocalRows(pairs, DataFormat.PREFERENCE)
+    return pairs
 
 
 def _locate_rows(

@@ -3,12 +3,20 @@
 import math
 import time
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 from trellis_cli.errors import ExitCode, Problem
 
 FOLDER = "tensorboard"
+
+
+class Monitor(StrEnum):
+    """Where the metrics of a local run go beside its file."""
+
+    NONE = "none"
+    TENSORBOARD = "tensorboard"
 
 
 class MetricWriter(Protocol):
@@ -31,7 +39,7 @@ class EventFiles:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError:
             raise Problem(
-                "monitor.monitor_type: tensorboard needs the package tensorboard",
+                "monitor_type: tensorboard needs the package tensorboard",
                 hint="pip install tensorboard, or remove monitor_type",
                 exit_code=ExitCode.USAGE,
             ) from None
@@ -52,3 +60,8 @@ class EventFiles:
     def close(self) -> None:
         """Write what is left."""
         self._file.close()
+
+
+def open_writer(monitor: Monitor, folder: Path) -> MetricWriter | None:
+    """The writer of a run in ``folder``; None for none."""
+    return EventFiles(folder) if monitor is Monitor.TENSORBOARD else None

@@ -13,18 +13,19 @@ from trellis_recipes.hub_models import MODELSCOPE
 
 from trellis_cli.agent_sources import fetch_hub_model
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
+from trellis_cli.event_files import Monitor, open_writer
+from trellis_cli.linksearch_resume import RECIPE, choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import LinkSearchSettings, Mode, read_settings
-from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_job import LocalJob, LocalRows, require_gpus, write_spec
 from trellis_cli.local_run import LocalOutcome, require_success, run_local
 from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, out, print_json, print_table, styled
+from trellis_cli.resuming import Resume, ResumeFrom, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
 
 app = typer.Typer(no_args_is_help=True)
 _PACKAGE = "trellis_train.agents.linksearch"
-RECIPE = "linksearch"
 
 
 Config = Annotated[Path | None, typer.Option("--config", help="Settings YAML; see docs/agents.md.")]
@@ -49,13 +50,8 @@ def train(
         bool | None,
         typer.Option("--enable-detailed-logging/--no-detailed-logging", help="ENABLE_DETAILED_LOGGING."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint.")] = False,
-    resume_from: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume_from_checkpoint", "--resume-from-checkpoint", help="Resume from this checkpoint."
-        ),
-    ] = None,
+    resume: Resume = False,
+    resume_from: ResumeFrom = None,
     resume_best: Annotated[
         bool, typer.Option("--resume_best", "--resume-best", help="Resume from the best checkpoint.")
     ] = False,
@@ -87,6 +83,10 @@ def train(
     eval_steps: Annotated[int | None, typer.Option(help="EVAL_STEPS.")] = None,
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    monitor_type: Annotated[
+        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     parameters: Annotated[
         list[str] | None,
@@ -106,10 +106,7 @@ def train(
     checkpoint = choose_checkpoint(
         settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
     )
-    job = make_job(settings)
-    if checkpoint is not None:  # the baseline is that of the first run
-        job = replace(job, resume_from=checkpoint, params={**job.params, "validate_before": False})
-    outcome = require_success(_run(job, settings))
+    outcome = require_success(_run(resume_job(make_job(settings), checkpoint), settings))
     _print(outcome, as_json)
 
 
@@ -160,6 +157,10 @@ def evaluate(
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
+    monitor_type: Annotated[
+        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     as_json: Json = False,
 ) -> None:
@@ -197,6 +198,7 @@ def generate(
 
 def make_job(settings: LinkSearchSettings) -> LocalJob:
     """The job that the settings describe; its environment is laid in the folder of the run."""
+    gpus = require_gpus(settings.gpus)
     environment = settings.output_dir / "environment"
     _ask("setup", "lay", *_sources(settings), "--folder", str(environment), token=settings.hf_token)
     return LocalJob(
@@ -212,15 +214,16 @@ def make_job(settings: LinkSearchSettings) -> LocalJob:
         },
         agent_environment=environment.resolve(),
         seed=settings.seed,
+        gpus=gpus,
     )
 
 
 def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
     """Run it; the hub's token goes into the environment of the processes, never into a file."""
     token = settings.hf_token
-    return run_local(
-        write_spec(job), environment={} if token is None else {"HF_TOKEN": token.get_secret_value()}
-    )
+    writer = open_writer(settings.monitor_type, job.folder)
+    environment = {} if token is None else {"HF_TOKEN": token.get_secret_value()}
+    return run_local(write_spec(job), environment=environment, writer=writer)
 
 
 def _locate(model: str, *, has_weights: bool = True) -> str:

@@ -2,15 +2,15 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.local_job import locate_checkpoints
-from trellis_cli.services.platform import python_command
+from trellis_cli.resuming import ask, check_checkpoint, refuse_second_run, require_newest
 
+RECIPE = "linksearch"
 BEST_FILE, STATE_FILE = "best_checkpoint.json", "training_state.json"
-_PREFIX = "global_step_"
+_HINT = "Use --resume, --resume_best or --resume_from_checkpoint, or choose another folder."
 _HUGGING_FACE = "actor/huggingface"
 #: Where an adapter may lie: in a folder of our own form (``checkpoint-N``, ``final``), or in verl's.
 _ADAPTERS = ("adapter_config.json", "actor/lora_adapter/adapter_config.json")
@@ -23,28 +23,14 @@ def choose_checkpoint(
     if sum([resume, resume_from is not None, resume_best]) > 1:
         message = "--resume, --resume_from_checkpoint and --resume_best are mutually exclusive"
         raise Problem(message, exit_code=ExitCode.USAGE)
-    found = list_checkpoints(output)
     if resume_from is not None:
-        return _checked(locate_state(resume_from))
+        return check_checkpoint(locate_state(resume_from), RECIPE)
     if resume_best:
-        return _checked(_read_best(output))
+        return check_checkpoint(_read_best(output), RECIPE)
     if resume:
-        if not found:
-            raise Problem(f"{output} contains no checkpoint to resume from", exit_code=ExitCode.USAGE)
-        return _checked(found[-1])
-    if found:
-        raise Problem(
-            f"{output} already contains checkpoints, the last at step {_step(found[-1])}",
-            hint="Use --resume, --resume_best or --resume_from_checkpoint, or choose another folder.",
-            exit_code=ExitCode.USAGE,
-        )
+        return check_checkpoint(require_newest(output), RECIPE)
+    refuse_second_run(output, _HINT)
     return None
-
-
-def list_checkpoints(output: Path) -> list[Path]:
-    """Those of a run's folder by step."""
-    folders = [each for each in locate_checkpoints(output).glob(f"{_PREFIX}*") if _step(each) > 0]
-    return sorted(folders, key=_step)
 
 
 def locate_state(path: Path) -> Path:
@@ -69,7 +55,7 @@ def locate_model(path: str, *, scratch: Path) -> str:
     for place in _ADAPTERS:
         if (folder / place).is_file():
             shutil.rmtree(scratch, ignore_errors=True)
-            _ask("trellis_train.export", str(folder), str(scratch))
+            ask("trellis_train.export", str(folder), str(scratch))
             return str(scratch)
     return str(folder / _HUGGING_FACE) if (folder / _HUGGING_FACE).is_dir() else path
 
@@ -83,22 +69,3 @@ def _read_best(output: Path) -> Path:
         raise Problem(message, exit_code=ExitCode.USAGE) from None
     except (ValueError, KeyError, TypeError) as error:
         raise Problem(f"{file} cannot be read: {error}", exit_code=ExitCode.USAGE) from None
-
-
-def _checked(folder: Path) -> Path:
-    _ask("trellis_train.hooks.resuming", str(folder))
-    return folder
-
-
-def _ask(module: str, *arguments: str) -> None:
-    """Run a module of ours on a checkpoint; its complaint as a problem."""
-    command = python_command("-m", module, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["the checkpoint is not usable"])[-1]
-        raise Problem(reason, exit_code=ExitCode.USAGE)
-
-
-def _step(folder: Path) -> int:
-    number = folder.name.removeprefix(_PREFIX)
-    return int(number) if number.isdigit() else 0

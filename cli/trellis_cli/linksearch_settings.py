@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from trellis_recipes.quantized_keys import check_weights_name, refuse_bits
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.event_files import Monitor
 
 
 class Mode(StrEnum):
@@ -52,7 +53,9 @@ class LinkSearchSettings(BaseModel):
     eval_steps: int = Field(10, ge=1, description="Steps between evaluations.")
     save_steps: int = Field(10, ge=1, description="Steps between checkpoints.")
     patience: int = Field(5, ge=0, description="Evaluations without improvement that end a run; 0: none do.")
+    monitor_type: Monitor = Field(Monitor.NONE, description="tensorboard: event files beside the metrics.")
     seed: int = Field(42, ge=0)
+    gpus: int = Field(1, ge=1, description="GPUs of this machine; on a CPU, processes.")
     output_dir: Path = Field(Path("outputs/linksearch"), description="Folder of the run.")
     preset: str | None = Field(None, description="Preset of the recipe; default by this machine.")
     params: dict[str, Any] = Field(default_factory=dict, description="Further parameters of the recipe.")

@@ -16,6 +16,7 @@ from trellis_contracts.attempt import (
     TRAIN_FILE,
     VALIDATION_FILE,
 )
+from trellis_contracts.gpu_devices import list_visible_gpus
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 
@@ -171,10 +172,20 @@ def _agent_task(job: LocalJob, params: dict[str, Any]) -> AgentTask | None:
     return make_agent_task(get_recipe(job.recipe), params, environment_path=path)
 
 
+def list_attempts(folder: Path) -> list[Path]:
+    """The folders of a local job's attempts in their order."""
+    found = [each for each in folder.glob(f"{_ATTEMPT}*") if each.name.removeprefix(_ATTEMPT).isdigit()]
+    return sorted(found, key=_number)
+
+
 def _next_attempt(folder: Path) -> int:
     """One more than the attempts that are there."""
-    numbers = [each.name.removeprefix(_ATTEMPT) for each in folder.glob(f"{_ATTEMPT}*")]
-    return max((int(number) for number in numbers if number.isdigit()), default=0) + 1
+    attempts = list_attempts(folder)
+    return _number(attempts[-1]) + 1 if attempts else 1
+
+
+def _number(attempt: Path) -> int:
+    return int(attempt.name.removeprefix(_ATTEMPT))
 
 
 def platform_of_machine() -> str:
@@ -182,6 +193,24 @@ def platform_of_machine() -> str:
     from trellis_api.core.settings import Settings
 
     return Settings().resolved_platform
+
+
+def require_gpus(count: int) -> int:
+    """The number itself; ``Problem`` where this machine has fewer GPUs, or cores for processes on a CPU."""
+    from trellis_api.monitoring.machine import count_cpus
+
+    if platform_of_machine() == "cuda":
+        there, what = len(list_visible_gpus()), "GPUs"
+    else:
+        there, what = count_cpus(), "CPU cores, one for a process"
+    # Whether one is there, the engine finds out: not every GPU is a device file of its own.
+    if count > max(1, there):
+        raise Problem(
+            f"{count} GPUs were asked for, but {there} {what} can be used here",
+            hint="use fewer (--gpus, GPUS), or look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+            exit_code=ExitCode.USAGE,
+        )
+    return count
 
 
 def _as_source(rows: LocalRows, folder: Path) -> DataSource:

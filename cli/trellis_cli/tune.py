@@ -16,9 +16,10 @@ from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import EventFiles
-from trellis_cli.local_job import LocalJob, LocalRows, write_spec
+from trellis_cli.local_job import LocalJob, LocalRows, require_gpus, write_spec
 from trellis_cli.local_run import describe_failed_sessions, require_success, run_local
 from trellis_cli.output import err, out, print_json
+from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
 
@@ -77,17 +78,22 @@ def run(
     set_values: Annotated[
         list[str] | None, typer.Option("--set", help="Parameter of the tune recipe as NAME=VALUE.")
     ] = None,
+    resume: Resume = False,
+    resume_from: ResumeFrom = None,
     as_json: Json = False,
 ) -> None:
-    """Train a workflow locally in the foreground; Ctrl-C saves a checkpoint and exits."""
+    """Train a workflow locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
     if Path(workflow.partition(":")[0]).is_dir():
         done = _ask("install", workflow)
         if done.returncode:
             raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
     plan = read_plan(config)
     job = make_job(plan, workflow, output=output, changes=read_parameters(set_values or []))
+    if job.nodes == 1 and Settings().resolved_platform == "cuda":
+        require_gpus(job.gpus)
+    checkpoint = choose_checkpoint(job.folder, job.recipe, resume=resume, resume_from=resume_from)
     cluster = join_cluster(job.nodes, Settings().resolved_platform)
-    spec = write_spec(job)
+    spec = write_spec(resume_job(job, checkpoint))
     _write_keys(spec)
     writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None
     outcome = require_success(run_local(spec, environment=cluster, writer=writer))

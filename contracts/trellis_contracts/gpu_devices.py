@@ -1,4 +1,7 @@
-"""Device files that CUDA and NCCL open: whether a process in a namespace can use them (standard library)."""
+"""GPUs of this machine, and the device files that CUDA and NCCL open (standard library).
+
+Whether a process in a namespace can use the files is found out here, too.
+"""
 
 import os
 import resource
@@ -10,6 +13,22 @@ _FOLDER = Path("/dev")
 #: copies between both.
 _PATTERNS = ("nvidia*", "nvidia-caps/*", "nvidia-caps-imex-channels/*", "infiniband/*", "gdrdrv")
 _UVM = "nvidia-uvm"
+#: What a process and those that it starts may use.
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+def list_visible_gpus() -> list[str]:
+    """The NVIDIA GPUs that processes started from here may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    told = os.environ.get(VISIBLE_DEVICES)
+    if told is None:
+        return [str(number) for number in range(count_gpus())]
+    named = [each.strip() for each in told.split(",")]
+    return [each for each in named if each not in ("", "-1")]
+
+
+def count_gpus() -> int:
+    """NVIDIA devices of this machine, counted without loading a CUDA library."""
+    return sum(1 for path in _FOLDER.glob("nvidia*") if path.name.removeprefix("nvidia").isdigit())
 
 
 def list_devices() -> list[str]:
@@ -23,8 +42,7 @@ def find_obstacle(devices: Sequence[str]) -> str | None:
     for device in devices:
         if not _can_open(device):
             return f"{device} cannot be opened inside"
-    has_gpu = any(path.name.removeprefix("nvidia").isdigit() for path in _FOLDER.glob("nvidia*"))
-    if has_gpu and not (_FOLDER / _UVM).exists():
+    if count_gpus() and not (_FOLDER / _UVM).exists():
         # CUDA has it made when it is first used, by a program that is root's and inside is nobody's.
         return f"{_FOLDER / _UVM} is missing and cannot be made inside; run nvidia-modprobe -u -c=0"
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]

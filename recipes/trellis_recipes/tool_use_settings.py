@@ -272,6 +272,8 @@ class ToolUseSettings(Strict):
     """All of the pipeline."""
 
     preset: PresetName | None = None
+    #: Of each stage that trains.
+    gpus: int = Field(1, ge=1)
     sft: SFTSettings = Field(default_factory=SFTSettings)
     rl: RLSettings = Field(default_factory=RLSettings)
     #: None: the reward as it is.

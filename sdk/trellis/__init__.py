@@ -22,6 +22,7 @@ from trellis.agent_trainers import (
     AgentTrainingEvaluator,
     AgentTrainingFailed,
     AgentTrainResult,
+    search_tools,
 )
 from trellis.agent_training import (
     AgentRewardConfig,
@@ -63,6 +64,7 @@ __all__ = [
     "TuneFailed",
     "TuneResult",
     "WorkflowOutput",
+    "search_tools",
     "tune",
     "tune_search",
     "write_settings",

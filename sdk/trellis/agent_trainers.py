@@ -57,12 +57,15 @@ class AgentSFTTrainer(_Trainer):
         self,
         train_data: Path | str | None = None,
         dev_data: Path | str | None = None,
+        *,
+        resume: bool = False,
         **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``train_data`` is a file of rows, generated data, or a name such as ``agent_sft:train``; what is not
-        named comes from the configuration. ``parameters`` are others of the recipe (``total_steps=10``).
+        named comes from the configuration. ``resume`` goes on from the last checkpoint of ``output_dir``,
+        which else must have none. ``parameters`` are others of the recipe (``total_steps=10``).
         """
         options = [
             "--data",
@@ -71,6 +74,7 @@ class AgentSFTTrainer(_Trainer):
             self.config.base_model,
         ]
         options += ["--dev-data", str(dev_data)] if dev_data is not None else []
+        options += ["--resume"] if resume else []
         return _train("sft", self.output_dir, options, parameters, sft=self.config)
 
     def prepare_datasets(self) -> None:
@@ -113,16 +117,19 @@ class AgentRLTrainer(_Trainer):
         train_data: Path | str = "agent_benchmark:train",
         *,
         num_samples: int | None = None,
+        resume: bool = False,
         **parameters: Any,
     ) -> AgentTrainResult:
         """Train to the end, in the foreground; ``AgentTrainingFailed``.
 
         ``num_samples`` of dpo samples so many responses of the model to each prompt, of which pairs are
         made; without it the rows of dpo are pairs already. A reward model's weights and penalties are what
-        ppo and grpo train with, and what responses are ranked by for pairs.
+        ppo and grpo train with, and what responses are ranked by for pairs. ``resume`` goes on from the last
+        checkpoint of ``output_dir``, which else must have none.
         """
         options = ["--data", str(train_data), "--sft-model", self._require_model()]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
+        options += ["--resume"] if resume else []
         is_scored = self.config.algorithm != "dpo" or num_samples is not None
         if self.reward_model is not None and is_scored:
             parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
@@ -244,6 +251,16 @@ class AgentTrainingEvaluator:
         return found
 
 
+def search_tools(model: Path | str, query: str, count: int = 10) -> list[tuple[str, float]]:
+    """The tools that a trained retriever finds for a request with their cosine, the nearest first.
+
+    ``model`` is the folder of a run of the stage ``retrieval``, or an export of its model;
+    ``AgentTrainingFailed`` for another one.
+    """
+    (found,) = _run(["search", "--count", str(count), "--", str(model), query])
+    return [(each["tool"], each["score"]) for each in found["tools"]]
+
+
 def _train(
     stage: str,
     output: Path,
@@ -269,7 +286,8 @@ def _run(arguments: list[str]) -> Any:
     from trellis.tuning import end_with_parent
 
     require_engine()
-    command = [sys.executable, "-m", "trellis_cli", "agent", *arguments, "--json"]
+    name, *options = arguments
+    command = [sys.executable, "-m", "trellis_cli", "agent", name, "--json", *options]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent
     )

@@ -7,6 +7,7 @@ import argparse
 import csv
 import inspect
 import json
+import math
 import os
 import secrets
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_contracts.engine_install import require_engine
+from trellis_contracts.gpu_devices import list_visible_gpus
 
 from trellis.tuning import TuneFailed, check, read_outcome, save, start
 
@@ -27,6 +29,7 @@ METRIC = "critic/score/mean"
 _POLL_S = 0.5
 #: How the command names the log of a training that failed.
 _WHERE = "Full log: "
+_CLUSTER = ("node_num", "gpu_per_node")
 _BEST, _TRIALS = "best.yaml", "trials.csv"
 #: Of a trial's steps, before it may be ended early.
 _GRACE_SHARE = 4
@@ -69,18 +72,23 @@ def tune_search(
     """Try settings of ``space`` (dotted keys of the YAML → a list, or a domain of Ray Tune).
 
     Exports ``best.yaml`` and ``trials.csv`` to ``output``. A trial that fails harms no other; ``TuneFailed``
-    where all fail. ``train`` takes the place of a training, for tests and for trainers of one's own.
+    where all fail. On a machine with GPUs each trial has as many of its own as the YAML's ``cluster`` says;
+    ``ValueError`` where ``max_concurrent`` trials need more than there are. ``train`` takes the place of a
+    training, for tests and for trainers of one's own.
     """
     if mode not in ("max", "min"):
         raise ValueError(f"mode is 'max' or 'min', not {mode!r}")
     folder = Path(output).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     base = read_base(base_config)
+    gpus = 0
     if train is None:
+        gpus = share_gpus(base, space, max_concurrent)
         train = _prepare_training(workflow, judge, base, space, folder)
     trials = _run_trials(
-        train, base, space, folder, metric=metric, mode=mode, samples=num_samples, at_a_time=max_concurrent
-    )
+        train, base, space, folder, metric=metric, mode=mode, samples=num_samples, at_a_time=max_concurrent,
+        gpus=gpus,
+    )  # fmt: skip
     return _export(folder, base, trials, mode=mode, metric=metric)
 
 
@@ -109,6 +117,25 @@ def with_settings(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[
             place = place.setdefault(group, {})
         place[name] = value
     return tree
+
+
+def share_gpus(base: Mapping[str, Any], space: Mapping[str, Any], at_a_time: int) -> int:
+    """How many GPUs each trial has to itself; 0 on a machine without, or with a platform of CPUs.
+
+    ``ValueError`` where so many trials at a time need more than the machine has.
+    """
+    there = [] if os.environ.get("TRELLIS_PLATFORM") == "cpu" else list_visible_gpus()
+    if not there:
+        return 0
+    cluster = base.get("cluster") or {}
+    asked = {name: space.get(f"cluster.{name}", cluster.get(name) or 1) for name in _CLUSTER}
+    each = math.prod(max(value) if isinstance(value, list) else int(value) for value in asked.values())
+    if at_a_time * each > len(there):
+        raise ValueError(
+            f"{at_a_time} trials at a time need {at_a_time * each} GPUs ({each} each, cluster.gpu_per_node), "
+            f"but {len(there)} can be used here; reduce max_concurrent"
+        )
+    return each
 
 
 def _prepare_training(
@@ -183,6 +210,7 @@ def _run_trials(
     mode: str,
     samples: int,
     at_a_time: int,
+    gpus: int = 0,
 ) -> list[Trial]:
     _choose_token()
     import ray
@@ -205,12 +233,12 @@ def _run_trials(
     home = inspect.getmodule(train)
     is_ours = not ray.is_initialized()
     if is_ours:
-        _start_ray(at_a_time)
+        _start_ray(at_a_time, gpus)
     if home is not None and home.__name__ not in ("__main__", __name__):
         ray.cloudpickle.register_pickle_by_value(home)  # trials need not find a person's module
     try:
         tuner = ray_tune.Tuner(
-            ray_tune.with_resources(trial, {"cpu": 1}),
+            ray_tune.with_resources(trial, {"cpu": 1, "gpu": gpus}),
             param_space=domains,
             tune_config=ray_tune.TuneConfig(
                 metric="value", mode=mode, num_samples=samples, max_concurrent_trials=at_a_time,
@@ -231,11 +259,15 @@ def _choose_token() -> None:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
-def _start_ray(at_a_time: int) -> None:
+def _start_ray(at_a_time: int, gpus: int) -> None:
+    """Start a node for so many trials; to each Ray gives its GPUs by ``CUDA_VISIBLE_DEVICES``."""
     import ray
 
     os.environ.pop("RAY_ADDRESS", None)  # a cluster of a platform has other work
-    ray.init(num_cpus=at_a_time, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        num_cpus=at_a_time, num_gpus=at_a_time * gpus, include_dashboard=False, log_to_driver=False,
+        logging_level="ERROR",
+    )  # fmt: skip
 
 
 def _read_trial(result: Any, keys: Sequence[str]) -> Trial:

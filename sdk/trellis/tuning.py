@@ -46,6 +46,7 @@ def tune(
     *,
     judge: Callable[..., Any] | None = None,
     output: Path | str | None = None,
+    resume: bool = False,
 ) -> TuneResult:
     """Train ``workflow_func`` as the YAML at ``config_path`` says, in the foreground.
 
@@ -53,13 +54,14 @@ def tune(
     ``async judge(task, response) -> JudgeOutput``. ``ImportError`` where the engine is not installed,
     ``ValueError`` for a wrong signature (all faults at once) or configuration, a model or rows that are not
     there, and a workflow whose first sessions fail with a scripted model; ``TuneFailed`` else.
+    ``resume`` goes on from the last checkpoint of the run's folder, which else must have none.
     """
     check(workflow_func, judge, config_path)
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         pickled = Path(folder, _PICKLE)
         save(pickled, workflow_func, judge)
         check_sessions(pickled, config_path)
-        return run(config_path, str(pickled), output=output)
+        return run(config_path, str(pickled), output=output, resume=resume)
 
 
 def check(workflow_func: object, judge: object, config_path: Path | str) -> None:
@@ -100,9 +102,11 @@ def save(path: Path, workflow_func: Callable[..., Any], judge: Callable[..., Any
     write_pickle(path, workflow_func, judge)
 
 
-def run(config_path: Path | str, workflow: str, *, output: Path | str | None = None) -> TuneResult:
+def run(
+    config_path: Path | str, workflow: str, *, output: Path | str | None = None, resume: bool = False
+) -> TuneResult:
     """Train a workflow that lies in a file; ``TuneFailed`` where that does not end well."""
-    process = start(config_path, workflow, output=output, stderr=None)
+    process = start(config_path, workflow, output=output, stderr=None, resume=resume)
     printed, _ = process.communicate()
     return read_outcome(process.returncode, printed, "see above")
 
@@ -114,6 +118,7 @@ def start(
     output: Path | str | None,
     stderr: Any,
     folder: str | None = None,
+    resume: bool = False,
 ) -> "subprocess.Popen[str]":
     """The process that trains; it leaves at a checkpoint when this one is gone.
 
@@ -122,6 +127,7 @@ def start(
     command = [sys.executable, "-m", "trellis_cli", "tune", "run", str(config_path), workflow, "--json"]
     if output is not None:
         command += ["--output", str(output)]
+    command += ["--resume"] if resume else []
     return subprocess.Popen(  # noqa: S603 - our own command
         command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, preexec_fn=end_with_parent
     )

@@ -191,7 +191,7 @@ def test_dpo_makes_pairs_of_the_models_own_responses_where_it_is_told_how_many(
         Path(options[options.index("--output") + 1]).write_text((json.dumps(pair) + "\n") * 200)
         return {"pairs": 200, "prompts": 200}
 
-    def run(spec: JobSpec) -> LocalOutcome:
+    def run(spec: JobSpec, **_: object) -> LocalOutcome:
         begun.append(spec)
         return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded")
 

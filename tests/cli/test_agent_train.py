@@ -1,6 +1,7 @@
 """`trellis agent train`: what its options make of a run, without running it."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def specs(monkeypatch: pytest.MonkeyPatch) -> list[JobSpec]:
     """The runs that would have begun."""
     begun: list[JobSpec] = []
 
-    def run(spec: JobSpec) -> LocalOutcome:
+    def run(spec: JobSpec, **_: object) -> LocalOutcome:
         begun.append(spec)
         return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded", step=3, metrics={"loss": 0.5})
 
@@ -135,6 +136,19 @@ def test_what_cannot_run_is_told_before_it_begins(
     assert result.exit_code != 0
     assert said.lower() in told.lower()
     assert specs == []
+
+
+def test_metrics_are_written_as_event_files_where_tensorboard_is_installed(
+    tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = train(tmp_path, "sft", "--monitor-type", "tensorboard")
+    assert written.exit_code == 0, written.output
+    assert list((tmp_path / "out/tensorboard").glob("events.out.tfevents.*"))
+
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
+    refused = train(tmp_path, "sft", "--monitor-type", "tensorboard")
+    assert "needs the package tensorboard" in str(refused.exception)
+    assert len(specs) == 1
 
 
 HUB_MODEL = "Qwen/Qwen2.5-7B-Instruct"

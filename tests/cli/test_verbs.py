@@ -55,7 +55,7 @@ VERBS = {
     "detect": "guesses a format",
     # On this machine, without a platform.
     "run": "runs a pipeline or a training here",
-    "search": "runs a sweep here",
+    "search": "runs a sweep here, or asks a trained retriever",
     "train": "trains here",
     "evaluate": "measures here",
     "generate": "makes rows here",

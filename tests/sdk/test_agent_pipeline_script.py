@@ -55,7 +55,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have begun: specs of trainings, options of evaluations."""
     seen: list[Any] = []
 
-    def train(spec: JobSpec) -> LocalOutcome:
+    def train(spec: JobSpec, **_: object) -> LocalOutcome:
         seen.append(spec)
         model = Path(spec.checkpoint_dir) / "global_step_3" / "huggingface"
         model.mkdir(parents=True)

@@ -1,6 +1,7 @@
 """The search over settings: Ray Tune for real, trainings in the place of which stands a formula (C10)."""
 
 import csv
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,7 +9,16 @@ from typing import Any
 
 import pytest
 import trellis
-from trellis.searching import TrainInProcess, _read_trial, read_base, tune_search, with_settings
+from trellis import searching
+from trellis.searching import (
+    TrainInProcess,
+    _read_trial,
+    read_base,
+    share_gpus,
+    tune_search,
+    with_settings,
+)
+from trellis_testing.waiting import wait_until
 from trellis_train.agents.tune.settings import load_config
 
 GOOD = 1e-4
@@ -71,6 +81,51 @@ def test_what_is_wrong_is_said_before_the_first_trial(tmp_path: Path) -> None:
         tune_search("w.py", BASE, {"algorithm.optimizer.lrr": [1]}, output=tmp_path)
     with pytest.raises(ValueError, match="NOT_ASYNC"):
         tune_search(lambda task, model: 0.0, BASE, {}, output=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("visible", "cluster", "space", "at_a_time", "each"),
+    [
+        ("2,5", {}, {}, 2, 1),
+        ("0,1,2,3", {"gpu_per_node": 2}, {}, 2, 2),
+        ("0,1,2,3", {}, {"cluster.gpu_per_node": [1, 4]}, 1, 4),
+        ("", {}, {}, 8, 0),
+    ],
+)
+def test_each_trial_has_gpus_of_its_own(
+    visible: str,
+    cluster: dict[str, int],
+    space: dict[str, Any],
+    at_a_time: int,
+    each: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TRELLIS_PLATFORM", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    assert share_gpus({"cluster": cluster}, space, at_a_time) == each
+    if each:
+        with pytest.raises(ValueError, match="reduce max_concurrent"):
+            share_gpus({"cluster": cluster}, space, at_a_time + 1 + len(visible))
+
+
+def say_devices(config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
+    """The GPU that the trial sees, while the other one has not ended yet."""
+    yield {"reward": float(os.environ["CUDA_VISIBLE_DEVICES"])}
+    (folder.parent / f"{config['algorithm']['optimizer']['lr']}.begun").touch()
+    wait_until(lambda: len(list(folder.parent.glob("*.begun"))) == 2, 120, "both trials run")
+
+
+@pytest.mark.slow
+def test_trials_at_a_time_see_different_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRELLIS_PLATFORM", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    monkeypatch.setattr(searching, "_prepare_training", lambda *_: say_devices)
+    space = {"algorithm.optimizer.lr": [0.1, 0.2]}
+
+    found = tune_search("w.py", BASE, space, "reward", "max", 1, 2, output=tmp_path)
+
+    assert sorted(trial.value or 0 for trial in found.trials) == [2, 5]
 
 
 def test_settings_are_placed_in_a_copy(tmp_path: Path) -> None:

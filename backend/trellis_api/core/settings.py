@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from trellis_contracts.attempt import locate_attempt, locate_checkpoints, locate_job
 from trellis_contracts.endpoints import JudgeEndpoint
+from trellis_contracts.gpu_devices import count_gpus
 
 from trellis_api.core.pricing import SlotPrice
 
@@ -221,7 +222,7 @@ class Settings(BaseSettings):
     @cached_property
     def gpu_count(self) -> int:
         """NVIDIA devices of this machine, counted without loading a CUDA library."""
-        return sum(1 for device in Path("/dev").glob("nvidia*") if device.name[6:].isdigit())
+        return count_gpus()
 
     @property
     def resolved_platform(self) -> Literal["cpu", "cuda"]:

@@ -1,6 +1,9 @@
 """Tool retrieval: loss, negatives, ranking, exact search, BM25, and trainings that stop and go on."""
 
+import json
 import math
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import trellis
 from safetensors.torch import load_file
 from trellis_contracts.attempt import STOP_FILE
 from trellis_contracts.events import Event, MetricsEvent
@@ -296,3 +300,32 @@ def test_training_finds_the_right_tool_among_1200_far_more_often(
     query = encoder.encode([rows["train"][0]["prompt"][0]["content"]]).numpy()[0]
     names = [name for name, _ in index.search(query, 10)]
     assert rows["train"][0]["reward_model"]["ground_truth"] in names
+
+
+@pytest.mark.slow
+def test_a_trained_retriever_is_asked_on_the_command_line_and_from_python(
+    tmp_path: Path, rows: dict[str, list[dict[str, Any]]]
+) -> None:
+    few = {"train": rows["train"][:90], "test": rows["test"][:30]}
+    training = Training(tmp_path, few, total_steps=2, batch_size=16)
+    folder = Path(training.attempt(1).checkpoint()["hf_path"])
+    request = rows["train"][0]["prompt"][0]["content"]
+    query = Encoder.load(folder).encode([request]).numpy()[0]
+    nearest = ToolIndex.load(folder).search(query, 3)
+
+    command = [sys.executable, "-m", "trellis_cli", "agent", "search"]
+    done = subprocess.run(
+        [*command, str(folder), request, "how warm?", "--count", "3", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = trellis.search_tools(folder, request, 3)
+
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)
+    assert [each["tool"] for each in first["tools"]] == [name for name, _ in nearest]
+    assert len(second["tools"]) == 3
+    assert [name for name, _ in found] == [name for name, _ in nearest]
+    with pytest.raises(trellis.AgentTrainingFailed, match="has no index of tools"):
+        trellis.search_tools(training.model, request)

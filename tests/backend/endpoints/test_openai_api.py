@@ -593,7 +593,7 @@ def test_a_request_that_outlasts_a_stop_is_told_of_the_stop(
         answer = asked.result()
 
     assert "endpoint_stopped" in answer.text
-    assert "before it had finished the response" in answer.text
+    assert "before the response was finished" in answer.text
     assert answer.status_code == (200 if stream else 503)
 
 

@@ -176,7 +176,7 @@ class Engines:
                 if job.cause == service.PREEMPTED:
                     return _describe_preemption(engine.served_name, job)
                 return EndpointStopped(
-                    f"The endpoint for '{engine.served_name}' was stopped before it had finished the response."
+                    f"The endpoint for '{engine.served_name}' was stopped before the response was finished."
                 )
         return otherwise or EngineLost("The engine exited while handling the request. Try again.")
 

@@ -22,6 +22,9 @@ from trellis_contracts.events import ToolProblem
 from trellis_train.compat import vllm_name
 
 KEY_VARIABLE = "TRELLIS_SERVED_MODEL_KEY"
+#: Requests in flight have this long to finish after SIGTERM. vLLM's default is none at all: it aborts them,
+#: and streams then hang until the server is killed.
+DRAIN_S = 10
 #: Tells the server's own processes what the first one was told.
 _PLATFORM_VARIABLE = "TRELLIS_SERVED_MODEL_PLATFORM"
 _SERVER = "vllm.entrypoints.openai.api_server"
@@ -81,6 +84,7 @@ def build_command(options: argparse.Namespace) -> list[str]:
         "--disable-uvicorn-access-log",
         # Which tokens a tokenizer has added: the API marks them in rendered prompts.
         "--enable-tokenizer-info-endpoint",
+        f"--shutdown-timeout={DRAIN_S}",
     ]
     if options.max_model_len is not None:
         command.append(f"--max-model-len={options.max_model_len}")

@@ -63,6 +63,7 @@ def import_new(
     order = _task(request.source, request.mixed).model_copy(update={"form": form})
     task = tasks_service.create(session, request=order, dataset_id=dataset.id)
     dataset.task_id = task.id
+    dataset.licences = list(dict.fromkeys(request.licences))
     repository.add_dataset(session, dataset)
     return dataset, task
 

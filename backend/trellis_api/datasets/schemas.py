@@ -133,6 +133,11 @@ class ImportCreate(BaseModel):
 
     name: Name | None = Field(default=None, description="Default: after the source.")
     description: Description = ""
+    licences: list[Licence] = Field(
+        default_factory=list,
+        max_length=20,
+        description="SPDX identifiers or names, e.g. apache-2.0; those of the source's card are added.",
+    )
     source: ImportSource
     mixed: Mixed = Field(
         default="quarantine",

@@ -59,7 +59,7 @@ class EndpointFailed(DomainError):
 
 
 class EndpointStopped(DomainError):
-    """Somebody stopped the endpoint while a request waited for its model."""
+    """Somebody stopped the endpoint while a request waited for its model or for the rest of its response."""
 
     status = 503
     code = "endpoint_stopped"

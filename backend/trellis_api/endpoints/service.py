@@ -27,7 +27,7 @@ from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job, slots_for
 from trellis_api.endpoints.schemas import EndpointLoad, EndpointStart, EndpointState
 from trellis_api.evaluations.schemas import ModelTarget, Target
-from trellis_api.evaluations.targets import FoundTarget, find_target
+from trellis_api.evaluations.targets import FoundTarget, find_target, require_tried_template
 from trellis_api.jobs import service
 from trellis_api.jobs.models import SERVE, Job
 from trellis_api.jobs.storage import check_storage
@@ -64,7 +64,8 @@ def start(
 ) -> tuple[Endpoint, Job]:
     """Let a model or checkpoint be served. One that starts or is ready already stays as it is.
 
-    Raises what stands against it: it is not here, is an adapter, writes no text, or is just stopping.
+    Raises what stands against it: it is not here, is an adapter, writes no text, has a chat template that
+    never ends, or is just stopping.
     """
     check_storage(settings)
     if isinstance(target, ModelTarget):
@@ -87,6 +88,7 @@ def start(
                 row.is_preemptible = request.preemptible
             session.add(row)
             return row, job
+    require_tried_template(settings, found)
     row = existing[0] if existing else _new_row(found, target)
     _apply(row, request)
     row.name = _public_name(found)

@@ -24,7 +24,7 @@ from trellis_api.evaluations.measured import list_dataset_ids
 from trellis_api.evaluations.models import PERSON, Evaluation
 from trellis_api.evaluations.orders import EvaluationRequest
 from trellis_api.evaluations.schemas import EvaluationCreate, EvaluationPlan
-from trellis_api.evaluations.targets import FoundTarget, find_targets
+from trellis_api.evaluations.targets import FoundTarget, find_targets, require_tried_template
 from trellis_api.jobs import repository as jobs
 from trellis_api.jobs import service
 from trellis_api.jobs.errors import TooManyGpus
@@ -55,6 +55,8 @@ def check_plan(
     """What would be measured and how, with versions named; raises for all that is wrong with it."""
     check_engine(settings, plan.engine)
     targets = find_targets(session, settings, plan.targets)
+    for index, target in enumerate(targets):
+        require_tried_template(settings, target, field=f"targets.{index}")
     orders = check_orders(session, settings, plan.benchmarks)
     issues = [issue for target in targets for issue in _compare(target, orders, plan.engine)]
     if issues:

@@ -16,6 +16,7 @@ from trellis_api.jobs.models import TRAIN
 from trellis_api.models.models import Model
 from trellis_api.models.ready import require_ready
 from trellis_api.models.repository import lock_model
+from trellis_api.models.tried_templates import require_tried_templates
 from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
 
 #: Encoders that vLLM serves.
@@ -104,6 +105,15 @@ def _find_checkpoint(session: Session, settings: Settings, target: CheckpointTar
         _require_writer(base)
     name = f"{job.name} @ {target.step}"[:200]
     return FoundTarget(CHECKPOINT, name, base, job.model_id, job_id=job.id, step=target.step)
+
+
+def require_tried_template(settings: Settings, target: FoundTarget, *, field: str | None = None) -> None:
+    """Raise ``ChatTemplateRunaway`` where a chat template of the target would hang its engine.
+
+    A checkpoint has the templates of the model that its job started from.
+    """
+    if target.model is not None and target.model.path:
+        require_tried_templates(settings.data_root / target.model.path, field=field)
 
 
 def is_encoder(architecture: str | None) -> bool:

@@ -27,10 +27,15 @@ class SourceFile:
     size_bytes: int | None
 
 
-#: A licence as hubs name it.
 #: What a card calls a licence of its own.
 _LICENCE_NAME = re.compile(r"\S(?:[^\x00-\x1f\x7f]{0,118}\S)?")
+#: A licence as hubs name it.
 _LICENCE = re.compile(r"[A-Za-z0-9][\w.+-]{0,79}")
+#: How the card of a folder states one; no YAML is parsed that strangers wrote.
+_STATED_LICENCE = re.compile(
+    r"""^(license|license_name):[ \t]*["']?([A-Za-z0-9][\w.+-]{0,79})["']?[ \t]*$""", re.MULTILINE
+)
+_MAX_CARD_BYTES = 64 * 1024
 
 
 class SourceUnavailable(Exception):
@@ -80,6 +85,7 @@ class LocalSource(Source):
         if not self._path.is_dir():
             raise SourceUnavailable("source_missing", f"File or folder '{self._name}' not found.")
         root = self._path.resolve()
+        self.licences = _read_card(self._path / "README.md", root)
         found = []
         for path in sorted(self._path.rglob("*")):
             relative = path.relative_to(self._path)
@@ -157,6 +163,18 @@ class HubSource(Source):
 def is_metadata(name: str) -> bool:
     """Whether a file describes a dataset, as some carry along: it has no rows."""
     return PurePosixPath(name).name in ("dataset_infos.json", "state.json", "dataset_info.json")
+
+
+def _read_card(path: Path, root: Path) -> list[str]:
+    """What the front matter of a folder's card says of its licence; empty where there is none."""
+    if not (path.is_file() and path.resolve().is_relative_to(root)):
+        return []
+    with path.open("rb") as file:
+        lines = file.read(_MAX_CARD_BYTES).decode("utf-8", "replace").splitlines()
+    if not lines or lines[0].strip() != "---" or "---" not in lines[1:]:
+        return []
+    front = "\n".join(lines[1 : lines.index("---", 1)])
+    return _find_licences(dict(_STATED_LICENCE.findall(front)), [])
 
 
 def _find_licences(card: Any, tags: Sequence[str]) -> list[str]:

@@ -8640,6 +8640,11 @@ export interface components {
              */
             description: string;
             /**
+             * Licences
+             * @description SPDX identifiers or names, e.g. apache-2.0; those of the source's card are added.
+             */
+            licences?: string[];
+            /**
              * Mixed
              * @description For columns that mix numbers and text: use the first type, or convert all to text.
              * @default quarantine

@@ -42,6 +42,17 @@ def test_licences_are_set_replaced_and_removed(client: TestClient, dataset: Data
     assert client.patch(path, json={"licences": []}).json()["licences"] == []
 
 
+def test_a_dataset_is_created_with_its_licences(client: TestClient, settings: Settings) -> None:
+    (settings.data_root / "rows.jsonl").write_text('{"text": "a"}\n')
+    source = {"kind": "path", "path": "rows.jsonl"}
+
+    body = {"source": source, "licences": ["mit", "odc-by", "mit"]}
+    made = client.post("/api/v1/datasets/imports", json=body)
+
+    assert made.status_code == 201, made.text
+    assert made.json()["licences"] == ["mit", "odc-by"]
+
+
 @pytest.mark.parametrize(
     "licences", [[""], ["x" * 121], ["a\u0000b"], [f"l{number}" for number in range(21)], "mit", [1]]
 )

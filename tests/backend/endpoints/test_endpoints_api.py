@@ -59,6 +59,21 @@ def test_a_checkpoint_is_named_by_its_job_and_step(
     assert (missing.status_code, missing.json()["error"]) == (404, "checkpoint_not_found")
 
 
+def test_a_model_whose_chat_template_has_become_endless_is_not_started(
+    client: TestClient, model: Model, settings: Settings
+) -> None:
+    folder = settings.data_root / str(model.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text("{{ ('x' * 9999999999) | length }}")
+
+    refused = client.post(f"/api/v1/models/{model.id}/endpoint")
+    asked = client.post("/v1/completions", json={"model": model.name, "prompt": "1"})
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "chat_template_runaway")
+    assert (asked.status_code, asked.json()["error"]["code"]) == (400, "chat_template_runaway")
+    assert client.get("/api/v1/endpoints").json()["items"] == []
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [

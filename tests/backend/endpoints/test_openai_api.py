@@ -22,6 +22,7 @@ from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import KEY, Life
 from trellis_testing.engine_server import USAGE, EngineServer
+from trellis_testing.waiting import wait_until
 
 CHAT = "/v1/chat/completions"
 MESSAGES = [{"role": "user", "content": "1+1="}]
@@ -575,6 +576,25 @@ def test_a_request_does_not_hang_at_an_engine_whose_endpoint_has_ended(
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_lost")
     assert time.monotonic() - began < 10
     timer.join()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_that_outlasts_a_stop_is_told_of_the_stop(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, life: Life, stream: bool
+) -> None:
+    engine.last_words = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+    engine.may_go_on.clear()
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, client, ready["name"], stream=stream)
+        wait_until(lambda: bool(engine.bodies), 10, "the engine got the request")
+        client.delete(f"/api/v1/endpoints/{ready['id']}")
+        engine.may_go_on.set()
+        answer = asked.result()
+
+    assert "endpoint_stopped" in answer.text
+    assert "before the response was finished" in answer.text
+    assert answer.status_code == (200 if stream else 503)
 
 
 def test_requests_beyond_the_limit_are_429(client: TestClient, ready: dict[str, Any]) -> None:

@@ -60,6 +60,23 @@ def test_every_target_has_an_evaluation_of_its_own(
     assert [each["id"] for each in of_model] == [made[0]["id"]]
 
 
+def test_a_chat_template_that_has_become_endless_is_refused_before_anything_is_queued(
+    client: TestClient, ask: Ask, model: Model, checkpoint: dict[str, Any], settings: Settings
+) -> None:
+    folder = settings.data_root / str(model.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text("{{ ('x' * 9999999999) | length }}")
+
+    refused = [ask(path=path, targets=[checkpoint]) for path in ("/estimate", "")]
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    accepted = ask(targets=[checkpoint])
+
+    for each in refused:
+        assert (each.status_code, each.json()["error"]) == (422, "chat_template_runaway")
+        assert each.json()["details"][0]["field"] == "targets.0"
+    assert accepted.status_code == 201, accepted.text
+
+
 def test_nothing_is_queued_where_one_target_is_wrong(
     client: TestClient, ask: Ask, model: Model, checkpoint: dict[str, Any]
 ) -> None:

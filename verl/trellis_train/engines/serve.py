@@ -32,7 +32,7 @@ from trellis_train.engines.serve_load import LoadReporter
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.serve import KEY_VARIABLE, find_tool_problem
+from trellis_train.serve import DRAIN_S, KEY_VARIABLE, find_tool_problem
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +46,8 @@ _LOOK_INTERVAL_S = 2.0
 _LOOK_TIMEOUT_S = 5.0
 #: A server that says nothing for so long has died, whatever its process does.
 _SILENT_S = 20.0
-#: Requests in flight have this long to end after a stop; then the server is killed.
-_END_S = 10.0
+#: After a stop, requests in flight finish, and the server needs a moment to exit; then it is killed.
+_END_S = DRAIN_S + 2.0
 #: What vLLM's ``/health`` says of an engine that has died.
 _DEAD = 503
 

@@ -52,6 +52,8 @@ _CONNECT_S = 5.0
 _KEEP_OPEN_S = 3.0
 #: Of an engine's job, once it has become ready.
 _ALIVE = frozenset({JobState.RUNNING, JobState.STOPPING})
+#: Of one that was asked to leave. Requests in flight then have seconds to end.
+_STOPPED = frozenset({JobState.STOPPING, JobState.STOPPED})
 #: Asks, between two looks, whether the client is still there.
 StillWanted = Callable[[], Awaitable[None]]
 
@@ -163,16 +165,20 @@ class Engines:
         is_alive: bool = await self._lookups.get(self._check, engine)
         return is_alive
 
-    async def explain_loss(self, engine: Engine, message: str | None = None) -> DomainError:
-        """The error of a request whose engine went away: a training took its slots, or it just left."""
-        return await run_in_threadpool(self._explain_loss, engine, message)
+    async def explain_loss(self, engine: Engine, otherwise: DomainError | None = None) -> DomainError:
+        """The error of a request whose engine went away: it was stopped, or it just left (``otherwise``)."""
+        return await run_in_threadpool(self._explain_loss, engine, otherwise)
 
-    def _explain_loss(self, engine: Engine, message: str | None) -> DomainError:
+    def _explain_loss(self, engine: Engine, otherwise: DomainError | None) -> DomainError:
         with self._database.read() as session:
             job = session.get(Job, engine.job_id, populate_existing=True)
-            if job is not None and job.attempt == engine.attempt and job.cause == service.PREEMPTED:
-                return _describe_preemption(engine.served_name, job)
-        return EngineLost(message or "The engine exited while handling the request. Try again.")
+            if job is not None and job.attempt == engine.attempt and job.state in _STOPPED:
+                if job.cause == service.PREEMPTED:
+                    return _describe_preemption(engine.served_name, job)
+                return EndpointStopped(
+                    f"The endpoint for '{engine.served_name}' was stopped before the response was finished."
+                )
+        return otherwise or EngineLost("The engine exited while handling the request. Try again.")
 
     def _look(
         self, name: str, asked_attempt: int | None, is_embedding: bool

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.openai_errors import describe_openai
-from trellis_api.endpoints.errors import EngineError, EngineRefused, EngineSilent
+from trellis_api.endpoints.errors import EngineError, EngineLost, EngineRefused, EngineSilent
 from trellis_api.endpoints.openai.engines import Engine, Engines
 from trellis_api.endpoints.openai.usage import count_request, count_usage
 
@@ -78,7 +78,9 @@ async def forward(
             content = await _until_done(answer.read(), look)
     if answer.status != HTTPStatus.OK:
         count_request(path, "refused")
-        raise _translate(answer.status, content)
+        error = _translate(answer.status, content)
+        # One that is stopped answers what it could not finish in time as its own failure.
+        raise await engines.explain_loss(engine, error) if isinstance(error, EngineError) else error
     count_request(path, "answered")
     count_usage((await run_in_threadpool(orjson.loads, content)).get("usage"))  # vectors take megabytes
     return Response(content, media_type="application/json")
@@ -144,7 +146,8 @@ async def _pass_events(
                 if passed:
                     yield passed
                 if error is not None:
-                    raise await engines.explain_loss(engine, f"The engine failed while generating: {error}")
+                    lost = EngineLost(f"The engine failed while generating: {error}")
+                    raise await engines.explain_loss(engine, lost)
         outcome = "answered"
     except DomainError as error:
         outcome = "lost"

@@ -14,7 +14,7 @@ export type SendState = 'chosen' | 'waiting' | 'sending' | 'paused' | 'failed' |
 
 /** What is to become of a file: a dataset of its own, or rows of one that is there. */
 export type Purpose =
-  | { kind: 'create'; description: string; mixed: Mixed }
+  | { kind: 'create'; description: string; licences: string[]; mixed: Mixed }
   | { kind: 'add'; dataset: string; mixed: Mixed; mode: ImportMode; branch: string; message: string }
 
 export type Outcome = { kind: 'dataset'; dataset: Dataset } | { kind: 'task'; task: DataTask }
@@ -45,7 +45,7 @@ export function etaOf(sending: Pick<Sending, 'sent' | 'rate' | 'file'>): number 
 async function handOver(sending: Sending, upload: string, purpose: Purpose): Promise<Outcome> {
   const source = { kind: 'upload', upload } as const
   if (purpose.kind === 'create') {
-    const body = { name: sending.name.trim(), description: purpose.description, source, mixed: purpose.mixed }
+    const body = { name: sending.name.trim(), description: purpose.description, licences: purpose.licences, source, mixed: purpose.mixed }
     return { kind: 'dataset', dataset: await unwrap(api.POST('/api/v1/datasets/imports', { body })) }
   }
   const { mixed, mode, branch, message } = purpose

@@ -90,7 +90,8 @@ def _content(
     provenance = Provenance(
         pipeline=dump_pipeline(request.pipeline),
         pipeline_hash=report.pipeline_hash,
-        inputs=[version.id],
+        # Also the further inputs, which decide what the rows are: their licences are passed on.
+        inputs=list(dict.fromkeys([version.id, *(each.version for each in request.resources.values())])),
         notes={
             "rows_in": report.rows_in,
             "rows_out": report.rows_out,

@@ -27,6 +27,9 @@ MAX_TRACED_TOKENS = 256
 MAX_LANES = 64
 MAX_SPANS = 500
 MAX_TIMED_RESPONSES = 512
+#: Of one response, and of all responses of a step together.
+MAX_PARTS = 64
+MAX_PARTS_OF_STEP = 2048
 #: Of one rollout engine during one step.
 MAX_LOAD_SAMPLES = 512
 
@@ -120,11 +123,25 @@ class TimelineSpan(Strict):
     end_s: float = Field(allow_inf_nan=False)
 
 
-class TimelineLane(Strict):
-    """One process of a run during a step."""
+class TimelinePlace(Strict):
+    """Where a process runs."""
 
+    #: Host name of the machine.
+    node: str = Field(max_length=255)
+    pid: int = Field(ge=0)
+    #: GPUs of the node that the process uses, by Ray's or CUDA's index; empty without GPUs.
+    gpus: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=64)
+
+
+class TimelineLane(Strict):
+    """One process of a run during a step. Between its spans nothing was measured: it waited, most likely."""
+
+    #: What it does, and its number: ``trainer``, ``rank 0``, ``worker 0``, ``engine 0``, ``agent_loop 1``,
+    #: ``reward 0``.
     name: str = Field(max_length=100)
+    #: Spans of different phases may overlap.
     spans: list[TimelineSpan] = Field(max_length=MAX_SPANS)
+    place: TimelinePlace | None = None
 
 
 class TimelineResponse(Strict):
@@ -134,11 +151,15 @@ class TimelineResponse(Strict):
     start_s: float = Field(allow_inf_nan=False)
     end_s: float = Field(allow_inf_nan=False)
     tokens: int = Field(ge=0)
+    #: Its requests to the engine, its tools and its scoring, which comes after ``end_s``; empty where they
+    #: were not measured, or are too many to tell.
+    parts: list[TimelineSpan] = Field(default_factory=list, max_length=MAX_PARTS)
 
 
 class EngineLoad(Strict):
     """How busy one rollout engine was during a step, in columns: a sample holds until the next one."""
 
+    #: As the lane of its process, where that is told: ``engine 0``.
     name: str = Field(max_length=100)
     #: Seconds since the step began.
     at_s: list[Annotated[float, Field(allow_inf_nan=False)]] = Field(max_length=MAX_LOAD_SAMPLES)
@@ -158,6 +179,8 @@ class TimelineEvent(Strict):
     started_at: AwareDatetime
     duration_s: float = Field(ge=0, allow_inf_nan=False)
     lanes: list[TimelineLane] = Field(max_length=MAX_LANES)
+    #: Processes that were measured.
+    lane_count: int = Field(default=0, ge=0)
     #: Some of the responses, longest ones among them, in the order of their start.
     responses: list[TimelineResponse] = Field(default_factory=list, max_length=MAX_TIMED_RESPONSES)
     #: All that were measured.

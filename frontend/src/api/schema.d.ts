@@ -4611,6 +4611,11 @@ export interface components {
          */
         Bottleneck: {
             /**
+             * Engines Busy
+             * @description Of a step, the part in which rollout engines had requests, likewise; null where unknown.
+             */
+            engines_busy: number | null;
+            /**
              * Group
              * @description The group of phases that takes most of the time.
              */
@@ -4655,6 +4660,11 @@ export interface components {
              * @description Of generation, what came after nine tenths of the responses; null where unknown.
              */
             tail_share: number | null;
+            /**
+             * Workers Busy
+             * @description Of a step, the part in which the processes that hold the models were called, mean of the processes and of the steps whose spans were kept, 0 to 1; null where unknown.
+             */
+            workers_busy: number | null;
         };
         /**
          * Budget
@@ -15347,6 +15357,11 @@ export interface components {
              * @enum {string}
              */
             kind: "timeline";
+            /**
+             * Lane Count
+             * @default 0
+             */
+            lane_count: number;
             /** Lanes */
             lanes: components["schemas"]["TimelineLane"][];
             /**
@@ -15371,13 +15386,26 @@ export interface components {
         };
         /**
          * TimelineLane
-         * @description One process of a run during a step.
+         * @description One process of a run during a step. Between its spans nothing was measured: it waited, most likely.
          */
         TimelineLane: {
             /** Name */
             name: string;
+            place?: components["schemas"]["TimelinePlace"] | null;
             /** Spans */
             spans: components["schemas"]["TimelineSpan"][];
+        };
+        /**
+         * TimelinePlace
+         * @description Where a process runs.
+         */
+        TimelinePlace: {
+            /** Gpus */
+            gpus?: string[];
+            /** Node */
+            node: string;
+            /** Pid */
+            pid: number;
         };
         /**
          * TimelineRead
@@ -15394,15 +15422,28 @@ export interface components {
              */
             engines?: components["schemas"]["EngineLoad"][];
             /**
+             * Groups
+             * @description What each phase of the lanes and parts belongs to, as in `/timing`.
+             */
+            groups?: {
+                [key: string]: string;
+            };
+            /**
+             * Lane Count
+             * @description Processes that were measured; of many, some are kept.
+             * @default 0
+             */
+            lane_count: number;
+            /**
              * Lanes
-             * @description One for each process that runs the loop.
+             * @description One for each process: `trainer` or `rank N`, which run the loop, and those that it calls: `worker N` (holds the models), `engine N` (a rollout engine), `agent_loop N`, `reward N`. Between its spans nothing was measured.
              */
             lanes: components["schemas"]["TimelineLane"][];
             /** Response Count */
             response_count: number;
             /**
              * Responses
-             * @description Of many, the longest and some of the others.
+             * @description Of many, the longest and some of the others. Parts: `queued` (sent, not begun), `generate`, `request` (both, where they can't be told apart), `tool`, `reward`.
              */
             responses: components["schemas"]["TimelineResponse"][];
             /**
@@ -15422,6 +15463,8 @@ export interface components {
             end_s: number;
             /** Group */
             group: string;
+            /** Parts */
+            parts?: components["schemas"]["TimelineSpan"][];
             /** Start S */
             start_s: number;
             /** Tokens */

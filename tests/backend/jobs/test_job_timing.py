@@ -66,6 +66,7 @@ def test_what_limits_a_run_is_said_with_its_figures(
     responses = {
         "response_time_s/median": 1.0, "response_time_s/max": 4.2, "response_time_s/tail_fraction": 0.5,
         "rollout_engine/queued_fraction": 0.25, "rollout_engine/kv_cache_use/max": 0.9,
+        "process_busy/workers": 0.4, "process_busy/engines": 0.5,
     }  # fmt: skip
     step = metrics(1, gen=6.1, old_log_prob=1.0, ref=1.0, update_actor=1.9, step=10.0)
     send(client, launched, {**step, "values": {**step["values"], **responses}})
@@ -76,6 +77,7 @@ def test_what_limits_a_run_is_said_with_its_figures(
     assert (limit["share"], limit["seconds"]) == (pytest.approx(0.61), pytest.approx(6.1))
     assert (limit["longest_response"], limit["tail_share"]) == (pytest.approx(4.2), 0.5)
     assert (limit["queued_share"], limit["kv_cache_use"]) == (0.25, 0.9)
+    assert (limit["workers_busy"], limit["engines_busy"]) == (0.4, 0.5)
 
 
 def test_phases_that_belong_together_are_compared_together(
@@ -89,6 +91,7 @@ def test_phases_that_belong_together_are_compared_together(
     assert (limit["group"], limit["phases"]) == ("log_probs", ["ref", "old_log_prob"])
     assert (limit["longest_response"], limit["tail_share"]) == (None, None)
     assert (limit["queued_share"], limit["kv_cache_use"]) == (None, None)
+    assert (limit["workers_busy"], limit["engines_busy"]) == (None, None)
 
 
 def test_a_checkpoint_beside_the_steps_of_fine_tuning_is_none_of_their_time(
@@ -133,7 +136,7 @@ def test_the_timeline_of_the_nearest_step_is_read(
     assert read(client, launched.job_id, "timing")["timeline_steps"] == [4, 8]
     assert [read(client, launched.job_id, "timeline", step=step)["step"] for step in (0, 6, 7)] == [4, 4, 8]
     newest = read(client, launched.job_id, "timeline")
-    assert (newest["step"], newest["attempt"], newest["responses"]) == (8, 1, [response])
+    assert (newest["step"], newest["attempt"], newest["responses"]) == (8, 1, [{**response, "parts": []}])
     assert newest["lanes"][0]["spans"] == [{"phase": "gen", "start_s": 0.0, "end_s": 3.0}]
 
 
@@ -155,6 +158,26 @@ def test_a_timeline_has_its_ranks_and_the_load_of_its_engines(
     assert read(client, launched.job_id, "timeline", step=1)["engines"] == []
     found = read(client, launched.job_id, "timeline", step=2)
     assert (found["engines"], [lane["name"] for lane in found["lanes"]]) == ([load], ["rank 0", "rank 1"])
+
+
+def test_a_timeline_has_a_lane_for_every_process_and_says_what_its_phases_are(
+    client: TestClient, make_launched: Callable[..., Any]
+) -> None:
+    launched = make_launched()
+    place = {"node": "node-a", "pid": 4711, "gpus": ["0"]}
+    spans = [{"phase": phase, "start_s": 0.0, "end_s": 1.0} for phase in ("update_actor", "log_prob", "x")]
+    lanes = [{"name": "worker 0", "spans": spans, "place": place}]
+    parts = [{"phase": phase, "start_s": 0.0, "end_s": 1.0} for phase in ("queued", "generate", "tool")]
+    response = {"group": "1-0", "start_s": 0.1, "end_s": 2.9, "tokens": 40, "parts": parts}
+    send(client, launched, timeline(1, lanes=lanes, lane_count=200, responses=[response]), timeline(2))
+
+    found = read(client, launched.job_id, "timeline", step=1)
+    assert (found["lanes"], found["responses"], found["lane_count"]) == (lanes, [response], 200)
+    assert found["groups"] == {
+        "update_actor": "update", "log_prob": "log_probs", "x": "other",
+        "queued": "waiting", "generate": "generation", "tool": "tools",
+    }  # fmt: skip
+    assert read(client, launched.job_id, "timeline", step=2)["lane_count"] == 1
 
 
 def test_there_is_no_timeline_where_none_was_kept(client: TestClient, make_job: Callable[..., str]) -> None:

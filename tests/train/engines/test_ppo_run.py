@@ -86,6 +86,36 @@ def test_every_step_tells_of_the_load_of_its_rollout_engine(stopped_run: Run) ->
     assert all(values["rollout_engine/running/mean"] > 0 for values in trained)
 
 
+def test_every_process_of_a_step_tells_what_it_did_when(stopped_run: Run) -> None:
+    for event in stopped_run.events("timeline"):
+        lanes = {lane["name"]: lane for lane in event["lanes"]}
+        assert set(lanes) == {"trainer", "worker 0", "engine 0", "agent_loop 0"}
+        assert len({lane["place"]["pid"] for lane in lanes.values()}) == len(lanes)
+        phases = {name: {span["phase"] for span in lane["spans"]} for name, lane in lanes.items()}
+        assert {"log_prob", "update_actor", "update_weights"} <= phases["worker 0"]
+        assert (phases["engine 0"], phases["agent_loop 0"]) == ({"generate"}, {"responses", "reward"})
+        for lane in lanes.values():
+            assert all(0 <= span["start_s"] < span["end_s"] <= event["duration_s"] for span in lane["spans"])
+            assert not lane["place"]["gpus"], "slots of a CPU are no GPUs"
+
+
+def test_a_response_waits_is_generated_and_scored(stopped_run: Run) -> None:
+    for event in stopped_run.events("timeline"):
+        assert event["response_count"] == len(event["responses"]) == 8
+        for response in event["responses"]:
+            phases = [part["phase"] for part in response["parts"]]
+            assert phases in (["queued", "generate", "reward"], ["generate", "reward"])
+            moments = [moment for part in response["parts"] for moment in (part["start_s"], part["end_s"])]
+            assert moments == sorted(moments)
+            assert response["start_s"] <= moments[0] + 1e-3
+
+
+def test_how_much_of_a_step_processes_work_is_measured(stopped_run: Run) -> None:
+    for event in stopped_run.events("metrics")[1:]:
+        assert 0 < event["values"]["process_busy/workers"] < 1
+        assert 0 < event["values"]["process_busy/engines"] < 1
+
+
 def test_validation_rollouts_carry_the_true_answer(stopped_run: Run) -> None:
     (event,) = [event for event in stopped_run.events("rollouts") if event["split"] == "validation"]
 

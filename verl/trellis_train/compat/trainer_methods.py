@@ -114,6 +114,19 @@ note_method(
     group=GROUP,
 )
 note_method(
+    "verl.single_controller.ray.base.create_colocated_worker_cls",
+    "on_object",
+    "Times the calls that reach the workers of a process.",
+    "A job's timeline has no lanes of the processes that hold the models.",
+    reads=(
+        "verl.single_controller.ray.base.create_colocated_worker_cls",
+        "verl.single_controller.ray.base._bind_workers_method_to_parent",
+    ),
+    tests=("tests/train/hooks/test_worker_spans.py::*",),
+    note="Public methods are wrapped on the objects: verl's profiler takes no profilers of others.",
+    group=GROUP,
+)
+note_method(
     f"{_TRAINER}._submit_batch_to_rollout",
     "overridden",
     "Asks for a greedy response to each prompt too.",

@@ -12,8 +12,9 @@ from verl.trainer.sft_trainer import SFTTrainer
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
-from trellis_train.hooks.rank_spans import gather_spans
-from trellis_train.hooks.timeline import PhaseTimes, Span, describe_step, is_due
+from trellis_train.hooks.process_spans import Span
+from trellis_train.hooks.rank_spans import find_own_place, gather_lanes
+from trellis_train.hooks.timeline import PhaseTimes, describe_step, is_due
 
 #: Phases beside the steps, under the names that verl's other trainers give them.
 VALIDATION, SAVING = "testing", "save_checkpoint"
@@ -168,9 +169,11 @@ class ReportingSFTTrainer(SFTTrainer):
         """Tell what the step that is over consisted of on each rank, where its turn has come."""
         if self._step < 1 or not is_due(self._step, self._planned_steps):
             return
-        ranks = gather_spans(spans)
-        event = None if self._spool is None else describe_step(self._step, spans, ranks=ranks)
-        if event is not None and self._spool is not None:
+        ranks = gather_lanes(spans)
+        if self._spool is None:
+            return
+        event = describe_step(self._step, spans, place=find_own_place(), ranks=ranks)
+        if event is not None:
             self._spool.write(event)
 
     def _report(self, phase: Phase) -> None:

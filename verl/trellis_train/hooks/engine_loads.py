@@ -6,6 +6,8 @@ from typing import Any
 
 from trellis_contracts.events import MAX_LOAD_SAMPLES, EngineLoad
 
+#: An engine's lane in a timeline, with its number.
+ENGINE_LANE = "engine"
 #: Metrics start with it.
 PREFIX = "rollout_engine/"
 #: A server that is silent for longer is not waited for.
@@ -20,11 +22,16 @@ def take_loads(trainer: Any) -> list[list[Sample]]:
     """The samples of each rollout server since the last call; servers that take none are left out."""
     import ray
 
-    managers = [getattr(trainer, name, None) for name in _MANAGERS]
-    servers = [handle for manager in managers for handle in getattr(manager, "server_handles", None) or ()]
-    asked = [server.take_load.remote() for server in servers if hasattr(server, "take_load")]
+    asked = [server.take_load.remote() for server in list_servers(trainer)]
     found: list[list[Sample]] = ray.get(asked, timeout=_PATIENCE_S)
     return found
+
+
+def list_servers(trainer: Any) -> list[Any]:
+    """The rollout servers of a trainer that tell what they are at."""
+    managers = [getattr(trainer, name, None) for name in _MANAGERS]
+    servers = [handle for manager in managers for handle in getattr(manager, "server_handles", None) or ()]
+    return [server for server in servers if hasattr(server, "take_load")]
 
 
 def cut_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[list[Sample]]:
@@ -50,7 +57,7 @@ def describe_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[Engi
         if kept:
             found.append(
                 EngineLoad(
-                    name=f"engine {number}",
+                    name=f"{ENGINE_LANE} {number}",
                     at_s=[round(at - begin, 4) for at, *_ in kept],
                     running=[running for _, running, _, _ in kept],
                     waiting=[waiting for _, _, waiting, _ in kept],

@@ -1,17 +1,28 @@
 """The phases of a step on every rank of a run, for its timeline."""
 
+import os
 from collections.abc import Sequence
 
 import torch
 
-from trellis_train.hooks.timeline import Span
+from trellis_train.hooks.process_spans import Place, Span, find_place
+from trellis_train.hooks.timeline import RANK_LANE, Lane
 
 
-def gather_spans(spans: Sequence[Span]) -> list[list[Span]]:
+def gather_lanes(spans: Sequence[Span]) -> list[Lane]:
     """The spans of every rank, on every rank; all of them call it. None where there is only this process."""
     world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
     if world == 1:
         return []
-    found: list[list[Span]] = [[] for _ in range(world)]
-    torch.distributed.all_gather_object(found, list(spans))
-    return found
+    found: list[tuple[Place, list[Span]]] = [(Place("", 0), [])] * world
+    torch.distributed.all_gather_object(found, (find_own_place(), list(spans)))
+    return [Lane(f"{RANK_LANE} {rank}", place, own) for rank, (place, own) in enumerate(found)]
+
+
+def find_own_place() -> Place:
+    """Where this process runs, and the GPU that is its current one."""
+    if not torch.cuda.is_available():
+        return find_place()
+    index = torch.cuda.current_device()
+    visible = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
+    return find_place([visible[index] if index < len(visible) else index])

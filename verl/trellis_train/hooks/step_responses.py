@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trellis_train.hooks.metrics import to_scalars
-from trellis_train.hooks.timeline import as_span
-from trellis_train.rollout.response_times import SPAN_KEY
+from trellis_train.hooks.timeline import as_parts, as_span
+from trellis_train.rollout.response_times import PARTS_KEY, SPAN_KEY, Part
 from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class StepResponses:
     infos: Sequence[Mapping[str, float]]
     #: Start and end, in seconds since 1970; None where the worker did not note them.
     spans: Sequence[tuple[float, float] | None] = ()
+    #: (phase, start, end) of what was measured of each response.
+    parts: Sequence[Sequence[Part]] = ()
 
 
 def places_by_group(groups: Sequence[str]) -> list[list[int]]:
@@ -56,6 +58,7 @@ def read_step(batch: Any) -> StepResponses:
         written=[int(row.sum()) for row in data["response_mask"].unbind()],
         infos=[to_scalars(fields.get("reward_extra_info") or {}) for fields in extra],
         spans=[as_span(fields.get(SPAN_KEY)) for fields in extra],
+        parts=[as_parts(fields.get(PARTS_KEY)) for fields in extra],
     )
 
 

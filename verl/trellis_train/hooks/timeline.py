@@ -8,20 +8,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from trellis_contracts.events import (
     MAX_LANES,
+    MAX_PARTS,
+    MAX_PARTS_OF_STEP,
     MAX_SPANS,
     MAX_TIMED_RESPONSES,
     TimelineEvent,
     TimelineLane,
+    TimelinePlace,
     TimelineResponse,
     TimelineSpan,
 )
 
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.engine_loads import Sample, describe_loads
+from trellis_train.hooks.process_spans import Place, Span
 
 MAX_TIMELINES = 200
 #: The process that runs the loop.
@@ -35,8 +40,29 @@ STEP = "step"
 TESTING = "testing"
 #: Between two phases: data are loaded, metrics are written.
 BETWEEN = "between"
-#: (phase, start, end), in seconds since 1970.
-Span = tuple[str, float, float]
+
+
+class Lane(NamedTuple):
+    """What one process did during a step."""
+
+    name: str
+    place: Place
+    spans: Sequence[Span]
+
+    @property
+    def kind(self) -> str:
+        """Its name without the number."""
+        return self.name.partition(" ")[0]
+
+
+class ResponseLife(NamedTuple):
+    """When one response was sampled, and what it did meanwhile, its scoring included."""
+
+    group: str
+    start: float
+    end: float
+    tokens: int
+    parts: Sequence[Span] = ()
 
 
 def is_due(step: int, total_steps: int | None) -> bool:
@@ -122,57 +148,122 @@ def describe_step(
     spans: Sequence[Span],
     *,
     started_at: float | None = None,
-    responses: Sequence[tuple[str, float, float, int]] = (),
+    place: Place | None = None,
+    responses: Sequence[ResponseLife] = (),
     loads: Sequence[Sequence[Sample]] = (),
-    ranks: Sequence[Sequence[Span]] = (),
+    ranks: Sequence[Lane] = (),
+    others: Sequence[Lane] = (),
 ) -> TimelineEvent | None:
-    """The event of a step whose trainer had ``spans``; None without any.
+    """The event of a step whose trainer, at ``place``, had ``spans``; None without any.
 
-    ``responses`` are (prompt, start, end, tokens). Of more than can be told the longest are kept, and others
-    evenly between them. ``loads`` are samples of the rollout engines. ``ranks`` are the spans of all
-    processes, where several run the loop; ``spans`` are those of the first.
+    Of more ``responses`` than can be told the longest are kept, and others evenly between them. ``loads`` are
+    samples of the rollout engines. ``ranks`` are all processes that run the loop, where there are several;
+    ``spans`` are those of the first. ``others`` are processes that it calls.
     """
     if not spans:
         return None
-    lanes = {TRAINER_LANE: spans}
+    lanes: list[tuple[str, Place | None, Sequence[Span]]] = [(TRAINER_LANE, place, spans)]
     if len(ranks) > 1:
-        lanes = {f"{RANK_LANE} {rank}": own for rank, own in enumerate(ranks[:MAX_LANES])}
-    moments = [moment for own in lanes.values() for _, *ends in own for moment in ends]
+        lanes = list(ranks)
+    moments = [moment for _, _, own in lanes for _, *ends in own for moment in ends]
     begin, end = min(moments), max(moments)
     begin = begin if started_at is None else min(begin, started_at)
+    lanes += [(name, its, cut_spans(own, begin, end)) for name, its, own in others]
+    told = _choose(responses)
     return TimelineEvent(
         time=now(),
         step=step,
         started_at=datetime.fromtimestamp(begin, UTC),
         duration_s=_round(end - begin),
-        lanes=[TimelineLane(name=name, spans=_describe_spans(own, begin)) for name, own in lanes.items()],
+        lanes=[
+            TimelineLane(name=name, spans=_describe_spans(own, begin), place=_describe_place(its))
+            for name, its, own in lanes[:MAX_LANES]
+        ],
+        lane_count=len(lanes),
         responses=[
             TimelineResponse(
-                group=group[:256], start_s=_round(start - begin), end_s=_round(stop - begin), tokens=tokens
+                group=each.group[:256],
+                start_s=_round(each.start - begin),
+                end_s=_round(each.end - begin),
+                tokens=each.tokens,
+                parts=_describe_spans(parts, begin),
             )
-            for group, start, stop, tokens in _choose(responses)
+            for each, parts in zip(told, _choose_parts(told), strict=True)
         ],
         response_count=len(responses),
         engines=describe_loads(loads[:MAX_LANES], begin),
     )
 
 
+def _describe_place(place: Place | None) -> TimelinePlace | None:
+    if place is None:
+        return None
+    return TimelinePlace(node=place.node[:255], pid=place.pid, gpus=list(place.gpus[:64]))
+
+
+def cut_spans(spans: Sequence[Span], begin: float, end: float) -> list[Span]:
+    """What of ``spans`` lies between ``begin`` and ``end``."""
+    cut = [(phase, max(begin, start), min(end, stop)) for phase, start, stop in spans]
+    return [span for span in cut if span[2] > span[1]]
+
+
+def add_up_spans(spans: Sequence[Span]) -> float:
+    """The time in which there is any span."""
+    total, until = 0.0, float("-inf")
+    for _, start, stop in sorted(spans, key=lambda span: span[1]):
+        total += max(0.0, stop - max(start, until))
+        until = max(until, stop)
+    return total
+
+
 def _describe_spans(spans: Sequence[Span], begin: float) -> list[TimelineSpan]:
     return [
         TimelineSpan(phase=phase[:64], start_s=_round(start - begin), end_s=_round(stop - begin))
-        for phase, start, stop in sorted(spans, key=lambda span: span[1])[:MAX_SPANS]
+        for phase, start, stop in sorted(_join_nearest(spans, MAX_SPANS), key=lambda span: span[1])
     ]
 
 
-def _choose(
-    responses: Sequence[tuple[str, float, float, int]],
-) -> Sequence[tuple[str, float, float, int]]:
-    chosen = sorted(responses, key=lambda each: each[1] - each[2])
+def _join_nearest(spans: Sequence[Span], most: int) -> Sequence[Span]:
+    """``spans``, at most ``most``: those of a phase that are nearest to each other become one."""
+    surplus = len(spans) - most
+    if surplus <= 0:
+        return spans
+    in_order = sorted(spans)  # by phase, then by start
+    gaps = [
+        (after[1] - before[2], place)
+        for place, (before, after) in enumerate(pairwise(in_order), start=1)
+        if before[0] == after[0]
+    ]
+    joined = {place for _, place in sorted(gaps)[:surplus]}
+    found: list[Span] = []
+    for place, (phase, start, stop) in enumerate(in_order):
+        if place in joined:
+            found[-1] = (phase, found[-1][1], max(found[-1][2], stop))
+        else:
+            found.append((phase, start, stop))
+    return found[:most]
+
+
+def _choose(responses: Sequence[ResponseLife]) -> Sequence[ResponseLife]:
+    chosen = sorted(responses, key=lambda each: each.start - each.end)
     if len(chosen) > MAX_TIMED_RESPONSES:
         longest, others = chosen[: MAX_TIMED_RESPONSES // 2], chosen[MAX_TIMED_RESPONSES // 2 :]
         stride = -(-len(others) // (MAX_TIMED_RESPONSES // 2))
         chosen = [*longest, *others[::stride]]
-    return sorted(chosen, key=lambda each: each[1])
+    return sorted(chosen, key=lambda each: each.start)
+
+
+def _choose_parts(responses: Sequence[ResponseLife]) -> list[Sequence[Span]]:
+    """The parts of each response that are told: all or none, of the longest responses first."""
+    told: list[Sequence[Span]] = [()] * len(responses)
+    room = MAX_PARTS_OF_STEP
+    by_length = sorted(range(len(responses)), key=lambda place: responses[place].start - responses[place].end)
+    for place in by_length:
+        parts = responses[place].parts
+        if len(parts) <= min(room, MAX_PARTS):
+            told[place] = parts
+            room -= len(parts)
+    return told
 
 
 def _round(seconds: float) -> float:
@@ -201,3 +292,10 @@ def as_span(value: Any) -> tuple[float, float] | None:
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None
     return float(value[0]), float(value[1])
+
+
+def as_parts(value: Any) -> list[Span]:
+    """What the rollout worker noted of the parts of a response; none where it did not."""
+    if not isinstance(value, tuple | list):
+        return []
+    return [(str(phase), float(start), float(stop)) for phase, start, stop in value]

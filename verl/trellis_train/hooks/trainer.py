@@ -12,20 +12,36 @@ from trellis_contracts.events import Phase, ProgressEvent, Split
 from trellis_train.compat.ratios import RATIO_MEAN
 from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.engine_loads import Sample, cut_loads, end_loads, measure_loads, take_loads
+from trellis_train.hooks.engine_loads import (
+    Sample,
+    cut_loads,
+    end_loads,
+    measure_loads,
+    take_loads,
+)
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.group_metrics import measure_groups
 from trellis_train.hooks.hacking_signals import measure_hacking
 from trellis_train.hooks.live_probes import LiveProbes
+from trellis_train.hooks.process_spans import find_place
 from trellis_train.hooks.reward_errors import check_rewards
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.signals import IMPORTANCE_WEIGHT_MEAN, Signals, collect_signals
 from trellis_train.hooks.step_responses import StepResponses, read_step
 from trellis_train.hooks.stop import StoppedByRequest
-from trellis_train.hooks.timeline import TESTING, Timings, describe_step, is_due, measure_responses
+from trellis_train.hooks.timeline import (
+    TESTING,
+    Lane,
+    ResponseLife,
+    Timings,
+    describe_step,
+    is_due,
+    measure_responses,
+)
 from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
+from trellis_train.hooks.worker_spans import measure_busy, take_lanes, time_all_workers
 from trellis_train.rollout.sample_ids import PromptNames, sort_samples
 
 #: The trainer looks for answered prompts this often where nobody tells it of any; verl does every 2 s.
@@ -106,30 +122,33 @@ class _ReportingTrainer:
 
     def _report_timeline(self, responses: StepResponses) -> dict[str, float]:
         """Tell what the step consisted of, where its turn has come; metrics of responses and engines."""
-        measured = [
-            (group, *span, int(tokens.numel()))
-            for group, span, tokens in zip(responses.groups, responses.spans, responses.tokens, strict=False)
-            if span is not None
-        ]
+        measured = _list_lives(responses)
         timings = self._timings
+        busy: dict[str, float] = {}
         loads = watch("the load of rollout engines", lambda: take_loads(self), list[list[Sample]]())
         if timings is not None:
             loads = cut_loads(loads, timings.started_at)
         if timings is not None and is_due(self.global_steps, self.total_training_steps):
+            others = watch("the spans of processes", lambda: take_lanes(self), list[Lane]())
             event = describe_step(
                 self.global_steps,
                 timings.spans,
                 started_at=timings.started_at,
+                place=find_place(),
                 responses=measured,
                 loads=loads,
+                others=others,
             )
             if event is not None:
                 self.spool.write(event)
+            busy = measure_busy(others, timings)
         # verl validates before it computes the metrics of the step.
         spans = [] if timings is None else timings.spans
         validated_at = [start for phase, start, _ in spans if phase == TESTING]
         trained = end_loads(loads, validated_at[0]) if validated_at else loads
-        return measure_responses([(start, end) for _, start, end, _ in measured]) | measure_loads(trained)
+        return (
+            measure_responses([(each.start, each.end) for each in measured]) | measure_loads(trained) | busy
+        )
 
     # -- where verl calls ------------------------------------------------------------------
 
@@ -182,6 +201,7 @@ class _ReportingTrainer:
     def on_init_end(self) -> None:
         super().on_init_end()  # type: ignore[misc]
         send_trained_columns(self)
+        watch("the phases of workers", lambda: time_all_workers(self), None)
         rewards = list_rewards(self.config)
         self._terms = tuple(reward["name"] for reward in rewards)
         self._probes = watch(
@@ -263,3 +283,15 @@ class _ReportingTrainer:
         if is_stop_requested():
             self.is_stopping = True
             raise StoppedByRequest
+
+
+def _list_lives(responses: StepResponses) -> list[ResponseLife]:
+    """The life of each response that was timed."""
+    parts = responses.parts or [()] * len(responses.groups)
+    return [
+        ResponseLife(group, *span, int(tokens.numel()), own)
+        for group, span, tokens, own in zip(
+            responses.groups, responses.spans, responses.tokens, parts, strict=False
+        )
+        if span is not None
+    ]

@@ -20,7 +20,7 @@ from trellis_train.hooks.checkpoints import describe_checkpoint, locate_step
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.metrics import to_scalars
-from trellis_train.hooks.rank_spans import gather_spans
+from trellis_train.hooks.rank_spans import find_own_place, gather_lanes
 from trellis_train.hooks.timeline import PhaseTimes, describe_step, is_due
 
 #: In a checkpoint: a model that can be loaded as it is, or an adapter that needs its base.
@@ -84,9 +84,11 @@ class _Reporting:
         spans, step = self.times.begin_step(), self.state.global_step
         if step < 1 or not is_due(step, self.state.max_steps):
             return
-        ranks = gather_spans(spans)
-        event = None if self.spool is None else describe_step(step, spans, ranks=ranks)
-        if event is not None and self.spool is not None:
+        ranks = gather_lanes(spans)
+        if self.spool is None:
+            return
+        event = describe_step(step, spans, place=find_own_place(), ranks=ranks)
+        if event is not None:
             self.spool.write(event)
 
     def is_asked_to_stop(self) -> bool:

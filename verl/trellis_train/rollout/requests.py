@@ -7,9 +7,11 @@ server is at work by then, and its answers come one call after the other, too.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+from trellis_train.rollout.response_times import note_request
 from trellis_train.rollout.shared_requests import Answer
 
 #: A request waits this long for others to travel with.
@@ -40,13 +42,16 @@ class RequestBatcher:
     async def generate(self, **request: Any) -> Any:
         """The answer to ``request``, or the error that it met."""
         loop = asyncio.get_running_loop()
+        started_at = time.time()
         answer: asyncio.Future[Any] = loop.create_future()
         self._waiting.append((request, answer))
         if len(self._waiting) == ENOUGH:
             self._flush()
         elif len(self._waiting) == 1:
             loop.call_later(GATHER_S, self._flush)
-        return await answer
+        answered = await answer
+        note_request(started_at, answered)
+        return answered
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []

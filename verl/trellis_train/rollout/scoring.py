@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import ray
 
 from trellis_train.rewards.verl_adapter import PROMPT_KEY, TOKENS_KEY
 from trellis_train.rollout.synchronous_executor import Inline
@@ -76,13 +77,21 @@ class _LocalMethod:
 
 
 def without_reward_processes(manager_cls: type[Any]) -> type[Any]:
-    """verl's ``RewardLoopManager`` that starts no worker when the agent loop can score by itself."""
+    """verl's ``RewardLoopManager`` that starts no worker when the agent loop can score by itself.
+
+    Others are started with a class of ours, which notes when they score.
+    """
 
     class RewardLoopManager(manager_cls):
+        reward_loop_workers_class: Any
+
         def _init_reward_loop_workers(self) -> None:
             if can_score_in_worker(self.config):
                 self.reward_loop_workers = [SCORE_IN_WORKER]
             else:
+                from trellis_train.rollout.reward_worker import TimedRewardWorker
+
+                self.reward_loop_workers_class = ray.remote(TimedRewardWorker)
                 super()._init_reward_loop_workers()
 
     return RewardLoopManager

@@ -19,11 +19,12 @@ from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentL
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import agent_loop_tq
 
+from trellis_train.hooks.process_spans import SPANS
 from trellis_train.platform.layer import Layer
 from trellis_train.rollout.batched_puts import BatchingQueue, Group, current_group
 from trellis_train.rollout.completion_signals import CompletionSignal, CompletionSignalFrom
 from trellis_train.rollout.requests import batch_requests
-from trellis_train.rollout.response_times import begin_response, end_response
+from trellis_train.rollout.response_times import begin_response, end_response, measure_part
 from trellis_train.rollout.rollout_columns import to_columns
 from trellis_train.rollout.routing import FixedServers, route_in_worker
 from trellis_train.rollout.scoring import SCORE_IN_WORKER, LocalRewardWorker, describe_sample
@@ -68,13 +69,25 @@ class AgentLoopWorker(WorkerTQ):
                 sampling_params, seed=self._seed, trajectory=trajectory, row=kwargs
             )
         begin_response()
-        return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
+        with SPANS.measure("responses"):
+            return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
 
     async def _agent_loop_postprocess(self, output: Any, *args: Any, **kwargs: Any) -> Any:
         end_response(output)
         return await super()._agent_loop_postprocess(output, *args, **kwargs)
 
     async def _compute_score(self, outputs: list[Any], kwargs: dict[str, Any]) -> None:
+        if outputs[-1].reward_score is not None:  # by the agent loop itself
+            await super()._compute_score(outputs, kwargs=kwargs)
+            return
+        with measure_part("reward"):
+            if self._local_rewards is None:
+                await self._score(outputs, kwargs)
+            else:
+                with SPANS.measure("reward"):
+                    await self._score(outputs, kwargs)
+
+    async def _score(self, outputs: list[Any], kwargs: dict[str, Any]) -> None:
         # Rewards may look at the whole prompt and at the number of tokens; verl hands over neither.
         row = {**kwargs, "extra_info": describe_sample(outputs, kwargs)}
         local = self._local_rewards

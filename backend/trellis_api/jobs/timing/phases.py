@@ -1,7 +1,7 @@
 """Adds up what trainers report of their phases (``timing_s/<phase>``), step by step or in stretches."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import func
@@ -34,6 +34,15 @@ GROUPS: Mapping[str, str] = {
     "update_weights": "weight_sync",
     "save_checkpoint": "checkpoint",
     "testing": "validation",
+}
+#: Of what single processes do, and of the parts of a response's life, which no trainer times.
+PROCESS_GROUPS: Mapping[str, str] = {
+    "generate": "generation",
+    "request": "generation",
+    "responses": "generation",
+    "log_prob": "log_probs",
+    "queued": "waiting",
+    "tool": "tools",
 }
 OTHER = "other"
 #: Phases that verl times inside ``step``; SFT and preference trainers save beside their steps.
@@ -94,7 +103,7 @@ def read_means(session: Session, *, job_id: str, keys: Sequence[str]) -> dict[st
     return {ids[series_id]: mean for series_id, mean in rows if mean is not None and math.isfinite(mean)}
 
 
-def order(phases: Sequence[str]) -> list[str]:
+def order(phases: Collection[str]) -> list[str]:
     """Phases as they run; those without a known place behind the others."""
     places = {name: place for place, name in enumerate(GROUPS)}
     return sorted(phases, key=lambda phase: (places.get(phase, len(places)), phase))
@@ -102,7 +111,7 @@ def order(phases: Sequence[str]) -> list[str]:
 
 def group_of(phase: str) -> str:
     """What a phase is part of."""
-    return GROUPS.get(phase, OTHER)
+    return GROUPS.get(phase) or PROCESS_GROUPS.get(phase, OTHER)
 
 
 def is_in_step(phase: str, phases: Sequence[str]) -> bool:

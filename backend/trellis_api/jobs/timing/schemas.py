@@ -72,6 +72,13 @@ class Bottleneck(BaseModel):
         description="The most of an engine's KV cache that was in use in a step, mean of all steps, 0 to 1; "
         "null where unknown."
     )
+    workers_busy: float | None = Field(
+        description="Of a step, the part in which the processes that hold the models were called, mean of "
+        "the processes and of the steps whose spans were kept, 0 to 1; null where unknown."
+    )
+    engines_busy: float | None = Field(
+        description="Of a step, the part in which rollout engines had requests, likewise; null where unknown."
+    )
 
 
 class TimingRead(BaseModel):
@@ -93,8 +100,20 @@ class TimelineRead(BaseModel):
     attempt: int
     started_at: datetime
     duration_s: float
-    lanes: list[TimelineLane] = Field(description="One for each process that runs the loop.")
-    responses: list[TimelineResponse] = Field(description="Of many, the longest and some of the others.")
+    lanes: list[TimelineLane] = Field(
+        description="One for each process: `trainer` or `rank N`, which run the loop, and those that it "
+        "calls: `worker N` (holds the models), `engine N` (a rollout engine), `agent_loop N`, `reward N`. "
+        "Between its spans nothing was measured."
+    )
+    lane_count: int = Field(default=0, description="Processes that were measured; of many, some are kept.")
+    groups: dict[str, str] = Field(
+        default_factory=dict,
+        description="What each phase of the lanes and parts belongs to, as in `/timing`.",
+    )
+    responses: list[TimelineResponse] = Field(
+        description="Of many, the longest and some of the others. Parts: `queued` (sent, not begun), "
+        "`generate`, `request` (both, where they can't be told apart), `tool`, `reward`."
+    )
     response_count: int
     engines: list[EngineLoad] = Field(
         default_factory=list,

@@ -30,6 +30,8 @@ _REST = "rest"
 _MEDIAN, _LONGEST = "response_time_s/median", "response_time_s/max"
 _TAIL = "response_time_s/tail_fraction"
 _QUEUED, _CACHE = "rollout_engine/queued_fraction", "rollout_engine/kv_cache_use/max"
+_WORKERS, _ENGINES = "process_busy/workers", "process_busy/engines"
+_MEASURED = (_MEDIAN, _LONGEST, _TAIL, _QUEUED, _CACHE, _WORKERS, _ENGINES)
 
 
 def read_system(
@@ -145,7 +147,7 @@ def _find_bottleneck(
     for column in columns:
         groups.setdefault(column.group, []).append(column)
     name, own = max(groups.items(), key=lambda item: sum(each.total_s for each in item[1]))
-    means = phases.read_means(session, job_id=job_id, keys=[_MEDIAN, _LONGEST, _TAIL, _QUEUED, _CACHE])
+    means = phases.read_means(session, job_id=job_id, keys=_MEASURED)
     median = means.get(_MEDIAN)
     return Bottleneck(
         group=name,
@@ -157,6 +159,8 @@ def _find_bottleneck(
         tail_share=means.get(_TAIL),
         queued_share=means.get(_QUEUED),
         kv_cache_use=means.get(_CACHE),
+        workers_busy=means.get(_WORKERS),
+        engines_busy=means.get(_ENGINES),
     )
 
 
@@ -166,4 +170,10 @@ def read_timeline(session: Session, *, job_id: str, step: int | None) -> Timelin
     row = store.find_timeline(session, job_id=job_id, step=step)
     if row is None:
         return None
-    return TimelineRead.model_validate({**row.timeline, "attempt": row.attempt})
+    found = TimelineRead.model_validate({**row.timeline, "attempt": row.attempt})
+    spans = [span for lane in found.lanes for span in lane.spans]
+    spans += [part for response in found.responses for part in response.parts]
+    found.groups = {phase: phases.group_of(phase) for phase in phases.order({span.phase for span in spans})}
+    # What runs told before there was a count is complete.
+    found.lane_count = max(found.lane_count, len(found.lanes))
+    return found

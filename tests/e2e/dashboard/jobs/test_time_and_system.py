@@ -84,8 +84,28 @@ def _step(step: int, at: datetime) -> list[dict[str, Any]]:
     draw = random.Random(step)
     ends = sorted(min(17.8, 1 + draw.expovariate(0.3)) for _ in range(64))
     responses = [
-        {"group": f"{step}-{number // 8}", "start_s": 0.05, "end_s": end, "tokens": int(60 * end)}
+        {
+            "group": f"{step}-{number // 8}",
+            "start_s": 0.05,
+            "end_s": end,
+            "tokens": int(60 * end),
+            "parts": [
+                _span("queued", 0.05, 0.3),
+                _span("generate", 0.3, end),
+                _span("reward", end, end + 0.1),
+            ],
+        }
         for number, end in enumerate(ends)
+    ]
+    lanes = [
+        {"name": "trainer", "spans": spans, "place": _place(101)},
+        {
+            "name": "worker 0",
+            "spans": [_span("log_prob", 18.1, 19.9), _span("update_actor", 22.7, 27.5)],
+            "place": _place(102, "0"),
+        },
+        {"name": "engine 0", "spans": [_span("generate", 0.05, ends[-1])], "place": _place(103, "1")},
+        {"name": "agent_loop 0", "spans": [_span("responses", 0.05, ends[-1] + 0.1)], "place": _place(104)},
     ]
     event = {"time": at.isoformat(), "step": step}
     return [
@@ -94,13 +114,21 @@ def _step(step: int, at: datetime) -> list[dict[str, Any]]:
             "kind": "timeline",
             "started_at": (at - timedelta(seconds=begins)).isoformat(),
             "duration_s": begins,
-            "lanes": [{"name": "trainer", "spans": spans}],
+            "lanes": lanes,
             "responses": responses,
             "response_count": len(responses),
             "engines": [_load(ends)],
             **event,
         },
     ]
+
+
+def _span(phase: str, start: float, end: float) -> dict[str, Any]:
+    return {"phase": phase, "start_s": start, "end_s": end}
+
+
+def _place(pid: int, *gpus: str) -> dict[str, Any]:
+    return {"node": NODE, "pid": pid, "gpus": list(gpus)}
 
 
 def _load(ends: list[float]) -> dict[str, Any]:
@@ -142,7 +170,13 @@ def test_a_person_sees_what_limits_a_run_and_what_its_machines_did(
     expect(page.locator("[data-test=limit]")).to_contain_text("Generation takes")
     expect(page.locator("[data-test=limit]")).to_contain_text("The longest response takes 4.2x")
     expect(page.locator("[data-phase=update_actor]")).to_contain_text("Policy update")
-    expect(page.locator("[data-test=lanes] .span")).to_have_count(6)
+    expect(page.locator("[data-test=lanes] .span")).to_have_count(10)
+    worker = page.locator('[data-lane="worker 0"]')
+    worker.focus()
+    worker.press("End")
+    expect(page.locator("[data-test=pointed]")).to_contain_text("Worker 0 · Policy update")
+    page.get_by_text("Lanes as a table").click()
+    expect(page.locator("[data-test=lane-table]")).to_contain_text(f"{NODE}, GPU 0")
     expect(page.locator("[data-test=engine]")).to_contain_text("max. 48 running, 16 waiting")
     page.locator("[data-test=phase-stack] .pick").nth(4).click()
     expect(page.get_by_role("heading", name="Lanes of step 5")).to_be_visible()

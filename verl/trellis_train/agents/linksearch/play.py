@@ -16,6 +16,7 @@ from trellis_train.agents.linksearch.calls import RETURN_RESULTS, SEARCH, Desk, 
 from trellis_train.agents.linksearch.options import Options
 from trellis_train.agents.linksearch.prompts import LAST_TURN, system_prompt
 from trellis_train.agents.linksearch.rubric import Call, Episode, StopReason
+from trellis_train.rollout.response_times import measure_part
 
 #: Calls that could not be understood and were answered with an error; the next one ends the episode.
 FORGIVEN = 2
@@ -121,7 +122,8 @@ async def _take_turn(
 
 async def _run(desk: Desk, item: ParsedCall | BrokenCall, place: int, options: Options) -> Outcome:
     if place < options.max_calls:
-        return await desk.call(item)
+        with measure_part("tool"):
+            return await desk.call(item)
     arguments = item.arguments if isinstance(item, ParsedCall) else {}
     message = f"a turn has at most {options.max_calls} calls; this one was not run"
     return refuse(item.name, arguments, "TOO_MANY_CALLS", message)

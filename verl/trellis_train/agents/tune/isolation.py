@@ -18,6 +18,7 @@ from trellis_contracts.workflows import ContextExceeded, Message, ModelError
 
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.services import NO_SERVICES, Services
+from trellis_train.rollout.response_times import measure_part
 from trellis_train.sandbox.command import Belongings, require_sandbox
 from trellis_train.sandbox.errors import CodeNotLoaded, SandboxError, SandboxUnavailable, TooSlow
 from trellis_train.sandbox.limits import MIB, Limits
@@ -176,7 +177,8 @@ class WorkflowRunner:
         started = time.monotonic()
         try:
             if call.get("of", "model") != "model":
-                return await self._services.answer(call)
+                with measure_part("tool"):
+                    return await self._services.answer(call)
             return await model.answer(call["messages"], call["tools"], call["options"])
         except ContextExceeded as error:
             return {"kind": "ContextExceeded", "error": str(error)}

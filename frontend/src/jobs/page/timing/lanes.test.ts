@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { countInProgress, hasLongTail, hasQueue, phaseColors, stackPhases, stairs } from './lanes'
+import { addUpLane, countInProgress, groupByNode, hasLongTail, hasQueue, laneColors, phaseColors, splitName, stackPhases, stairs } from './lanes'
 
 const phase = (name: string, group: string, seconds: number[]) => ({ phase: name, group, in_step: true, seconds, total_s: 0, share: 0 })
 
@@ -38,7 +38,7 @@ describe('responses in progress', () => {
 })
 
 describe('a long tail', () => {
-  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null, queued_share: null, kv_cache_use: null }
+  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null, queued_share: null, kv_cache_use: null, workers_busy: null, engines_busy: null }
 
   it('is a few responses that take much longer, and only of generation', () => {
     expect(hasLongTail(limit)).toBe(false)
@@ -58,12 +58,42 @@ describe('an area of values', () => {
 })
 
 describe('a queue before the engine', () => {
-  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null, queued_share: 0.4, kv_cache_use: 1 }
+  const limit = { group: 'generation', share: 0.6, seconds: 6, steps: 3, phases: ['gen'], longest_response: null, tail_share: null, queued_share: 0.4, kv_cache_use: 1, workers_busy: null, engines_busy: null }
 
   it('limits generation where requests wait for much of its time', () => {
     expect(hasQueue(limit)).toBe(true)
     expect(hasQueue({ ...limit, queued_share: 0.1 })).toBe(false)
     expect(hasQueue({ ...limit, queued_share: null })).toBe(false)
     expect(hasQueue({ ...limit, group: 'update' })).toBe(false)
+  })
+})
+
+describe('lanes of processes', () => {
+  const span = (phase: string, from: number, to: number) => ({ phase, start_s: from, end_s: to })
+
+  it('are told apart by what the process does', () => {
+    expect(splitName('agent_loop 12')).toEqual({ kind: 'agent_loop', number: 12 })
+    expect(splitName('trainer')).toEqual({ kind: 'trainer', number: null })
+  })
+
+  it('stand together by node', () => {
+    const lane = (name: string, node?: string) => ({ name, spans: [], place: node === undefined ? null : { node, pid: 1, gpus: [] } })
+    const grouped = groupByNode([lane('trainer', 'a'), lane('worker 0', 'a'), lane('worker 1', 'b'), lane('engine 0', 'a')])
+
+    expect(grouped.map(({ node, lanes }) => [node, lanes.map((one) => one.name)])).toEqual([['a', ['trainer', 'worker 0', 'engine 0']], ['b', ['worker 1']]])
+    expect(groupByNode([lane('rank 0'), lane('rank 1')])).toHaveLength(1)
+  })
+
+  it('leave a rest of the step, in which overlapping phases count once', () => {
+    const { phases, rest } = addUpLane([span('responses', 1, 5), span('reward', 4, 6), span('reward', 8, 9)], 10)
+
+    expect([...phases]).toEqual([['responses', 4], ['reward', 3]])
+    expect(rest).toBe(4)
+  })
+
+  it('have the colours of the run’s phases, and for others those of their group', () => {
+    const colors = laneColors({ gen: 'generation', generate: 'generation', odd: 'unheard of' }, new Map([['gen', 'g']]), ['s0', 's1'], 'plain')
+
+    expect([...colors]).toEqual([['gen', 'g'], ['generate', 's0'], ['odd', 'plain']])
   })
 })

@@ -6,16 +6,24 @@ type Schemas = components['schemas']
 export type Timing = Schemas['TimingRead']
 export type Timeline = Schemas['TimelineRead']
 export type PhaseColumn = Schemas['PhaseColumn']
+export type Lane = Timeline['lanes'][number]
+export type Span = Lane['spans'][number]
+export type Response = Timeline['responses'][number]
 
 /** Groups of phases in the order of their colours: a group has the same one in every run. */
 export const GROUPS = ['generation', 'update', 'log_probs', 'scoring', 'weight_sync', 'waiting', 'data', 'validation', 'checkpoint', 'other'] as const
+
+/** Colour of a group; tools have that of data, which no response waits for. */
+function groupColor(group: string, series: readonly string[], plain: string): string {
+  const place = GROUPS.findIndex((one) => one === (group === 'tools' ? 'data' : group))
+  return series[place] ?? plain
+}
 
 /** Colour of a phase: that of its group, paler for each further phase of the group. */
 export function phaseColors(phases: readonly Pick<PhaseColumn, 'phase' | 'group'>[], series: readonly string[], plain: string): Map<string, string> {
   const seen = new Map<string, number>()
   return new Map(phases.map(({ phase, group }) => {
-    const place = GROUPS.findIndex((one) => one === group)
-    const color = place < 0 || place >= series.length ? plain : (series[place] ?? plain)
+    const color = groupColor(group, series, plain)
     const nth = seen.get(group) ?? 0
     seen.set(group, nth + 1)
     return [phase, nth === 0 ? color : `color-mix(in srgb, ${color} ${Math.max(35, 100 - 25 * nth)}%, var(--surface))`]
@@ -83,4 +91,45 @@ export function hasQueue(limit: NonNullable<Timing['bottleneck']>): boolean {
 /** Whether a few long responses hold up the others. */
 export function hasLongTail(limit: NonNullable<Timing['bottleneck']>): boolean {
   return limit.group === 'generation' && ((limit.longest_response ?? 0) >= 3 || (limit.tail_share ?? 0) >= 0.3)
+}
+
+/** The colours of `known` phases, and for those that only single processes have, the colour of their group. */
+export function laneColors(groups: Readonly<Record<string, string>>, known: ReadonlyMap<string, string>, series: readonly string[], plain: string): Map<string, string> {
+  return new Map(Object.entries(groups).map(([phase, group]) => [phase, known.get(phase) ?? groupColor(group, series, plain)]))
+}
+
+/** What a lane's process does, and which of them it is: `agent_loop 1`. */
+export function splitName(name: string): { kind: string; number: number | null } {
+  const [, kind = name, number] = /^(.*) (\d+)$/.exec(name) ?? []
+  return { kind, number: number === undefined ? null : Number(number) }
+}
+
+/** Lanes by the node on which their processes run, in the order in which they come; null where that is not known. */
+export function groupByNode(lanes: readonly Lane[]): { node: string | null; lanes: Lane[] }[] {
+  const found = new Map<string | null, Lane[]>()
+  for (const lane of lanes) {
+    const node = lane.place?.node ?? null
+    const own = found.get(node)
+    if (own === undefined) found.set(node, [lane])
+    else own.push(lane)
+  }
+  return [...found].map(([node, own]) => ({ node, lanes: own }))
+}
+
+/** Seconds in which there is any span. */
+export function coveredSeconds(spans: readonly Pick<Span, 'start_s' | 'end_s'>[]): number {
+  let total = 0
+  let until = -Infinity
+  for (const { start_s: start, end_s: end } of spans.toSorted((a, b) => a.start_s - b.start_s)) {
+    total += Math.max(0, end - Math.max(start, until))
+    until = Math.max(until, end)
+  }
+  return total
+}
+
+/** Seconds of each phase of a lane, in the order in which they begin, and the rest of a step of `duration` seconds. */
+export function addUpLane(spans: readonly Span[], duration: number): { phases: Map<string, number>; rest: number } {
+  const phases = new Map<string, Span[]>()
+  for (const span of spans) phases.set(span.phase, [...(phases.get(span.phase) ?? []), span])
+  return { phases: new Map([...phases].map(([phase, own]) => [phase, coveredSeconds(own)])), rest: Math.max(0, duration - coveredSeconds(spans)) }
 }

@@ -50,7 +50,7 @@ export default {
   },
   quarantine: {
     look: 'View',
-    title: '{n} rejected rows',
+    title: '1 rejected row | {n} rejected rows',
     text: 'Fix these rows in the source file and upload it again. All other rows were imported.',
     download: 'Download rejected rows',
     none: 'No rejected rows',

@@ -5,6 +5,7 @@ export default {
     title: '{n} rows',
     number: 'Row {n}',
     view: 'View',
+    page: 'Go to page',
     read: 'Readable',
     table: 'Table',
     json: 'JSON',

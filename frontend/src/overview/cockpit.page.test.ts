@@ -7,9 +7,11 @@ import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 
 import AlarmList from './AlarmList.vue'
+import FailureList from './FailureList.vue'
 import FinishedList from './FinishedList.vue'
 import HealthLine from './HealthLine.vue'
 import QueueList from './QueueList.vue'
+import RunningJob from './RunningJob.vue'
 import ScoreCard from './ScoreCard.vue'
 
 const EVALUATION = {
@@ -39,7 +41,7 @@ beforeEach(() => {
   answering('GET', ({ path }) => {
     if (path.endsWith('/jobs/queue')) return answer(200, lists.queue)
     if (path.endsWith('/evaluations')) return answer(200, lists.evaluations)
-    if (path.endsWith('/recipes/names')) return answer(200, { items: [] })
+    if (path.endsWith('/recipes/names')) return answer(200, { items: [{ id: 'sft', title: { en: 'Supervised fine-tuning', zh: '监督微调' }, engine: 'verl' }] })
     throw new Error(`not asked for in a test: ${path}`)
   })
 })
@@ -68,6 +70,18 @@ describe('finished trainings', () => {
     const { root, end } = show(FinishedList, { finished: [] })
     expect(text(root)).toBe('No training has finished yet.')
     end()
+  })
+})
+
+describe('jobs that run or failed', () => {
+  it('show the title of the recipe and not its id', async () => {
+    const running = show(RunningJob, { job: job('now', { state: 'running', started_at: null, eta_s: null, progress: { step: 1, total_steps: 2, fraction: 0.5, phase: null } }), now: '2026-01-01T00:00:00Z' })
+    const failed = show(FailureList, { jobs: [job('broken', { state: 'failed', failure: { reason: 'No memory.', cause: null, hint: null } })] })
+
+    await vi.waitFor(() => { expect(text(running.root.querySelector('.recipe'))).toBe('Supervised fine-tuning') })
+    expect(text(failed.root.querySelector('.facts'))).toContain('Supervised fine-tuning')
+    running.end()
+    failed.end()
   })
 })
 

@@ -21,6 +21,7 @@ from trellis_api.core.settings import Settings
 from trellis_cli.client import ApiClient
 from trellis_cli.services.ports import pick_free
 from trellis_testing.data_tasks import finish_data_tasks
+from trellis_testing.filled_platform import FilledPlatform
 from trellis_testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -86,12 +87,11 @@ def carrying_out_data_tasks(data_root: Path) -> Iterator[None]:
         database.dispose()
 
 
-@pytest.fixture(scope="session")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    """The API, and what workers do with data; no Ray, so jobs would wait."""
+@contextmanager
+def serving(data_root: Path) -> Iterator[Dashboard]:
+    """The API over an empty data root, and what workers do with data; no Ray, so jobs would wait."""
     if not (REPOSITORY / "frontend" / "dist" / "index.html").is_file():
         pytest.fail("the dashboard is not built: run `npm ci && npm run build` in frontend/")
-    data_root = tmp_path_factory.mktemp("dashboard-data")
     port = pick_free(1)[0]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRELLIS_")}
     environment = inherited | {"TRELLIS_DATA_ROOT": str(data_root), "TRELLIS_PORT": str(port)}
@@ -116,6 +116,27 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     finally:
         process.terminate()
         process.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A platform on which every test leaves behind what it found."""
+    with serving(tmp_path_factory.mktemp("dashboard-data")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dashboard, dict[str, str]]]:
+    """A platform of its own with something of every kind on it, and what is seen there -> its address."""
+    with serving(tmp_path_factory.mktemp("filled-data")) as served:
+        settings = Settings(
+            data_root=served.data_root, database_url=None, redis_url=None, min_free_disk_bytes=0
+        )
+        database = Database(settings)
+        platform = FilledPlatform(ApiClient(served.url, served.token), settings, database)
+        platform.fill()
+        yield served, {name: served.url + path for name, path in platform.views.items()}
+        database.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -11,20 +11,17 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from trellis_api.benchmarks import service as benchmarks
-from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_testing.accessibility import find_violations, tell
 from trellis_testing.markup import MARKED_NAME, MARKED_TEXT, find_acting
-from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation
+from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation, install_benchmark
 from trellis_testing.model_folders import write_model_folder
-from trellis_testing.reporting_jobs import now
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 PROBLEMS = 120
-ROWS = {"gsm8k": 1319, "math": 5000, "math500": 500}
+BENCHMARKS = ("gsm8k", "math", "math500")
 WRITE = "from trellis_workers.evaluations.write_reports import write_reports; write_reports()"
 #: What reaches beyond the screen, where the page as a whole does.
 IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -41,43 +38,27 @@ class Measured:
     evaluations: dict[str, str]
 
 
-def bring(database: Database, name: str) -> None:
-    """The files of a benchmark, as the worker that brings them says so."""
-    groups = {} if name == "gsm8k" else {"type": dict.fromkeys(TYPES, 100)}
-    source = InstalledSource(
-        name=name,
-        origin="mirror",
-        repo_id=f"test/{name}",
-        revision=benchmarks.find_entry(name).revision,
-        sha256="ab" * 32,
-        files={"test": ["test.jsonl"]},
-        rows={"test": ROWS[name]},
-        groups=groups,
-        size_bytes=1_234_567,
-        installed_at=now(),
-    )
-    with database.write() as session:
-        benchmarks.mark_ready(session, source=source)
-
-
 @pytest.fixture(scope="module")
 def measured(dashboard, api) -> Iterator[Measured]:  # type: ignore[no-untyped-def]
     """Everything is asked for over the API; what a run would leave is written down."""
     settings = Settings(data_root=dashboard.data_root)
     database = Database(settings)
     models, evaluations = {}, {}
-    for name in ROWS:
-        bring(database, name)
+    for name in BENCHMARKS:
+        groups = {} if name == "gsm8k" else {"type": dict.fromkeys(TYPES, 100)}
+        install_benchmark(database, name, groups)
     for number, name in enumerate(("acorn", "oak")):
         write_model_folder(dashboard.data_root / "models" / name)
         source = {"kind": "local", "path": f"models/{name}"}
         models[name] = api.request("POST", "/models", json={"name": name, "source": source})["id"]
         body = {
             "targets": [{"kind": "model", "model": models[name]}],
-            "benchmarks": [{"benchmark": each, "limit": PROBLEMS} for each in ROWS],
+            "benchmarks": [{"benchmark": each, "limit": PROBLEMS} for each in BENCHMARKS],
         }
         made = api.request("POST", "/evaluations", json=body)["items"][0]
-        samples = {each: answer_problems(each, PROBLEMS, 0.3 + 0.4 * number, seed=number) for each in ROWS}
+        samples = {
+            each: answer_problems(each, PROBLEMS, 0.3 + 0.4 * number, seed=number) for each in BENCHMARKS
+        }
         finish_evaluation(settings, database, made["id"], samples)
         evaluations[name] = made["id"]
     yield Measured(dashboard.url, dashboard.environment, models, evaluations)
@@ -133,7 +114,7 @@ def test_the_matrix_has_a_score_for_each_pair_and_sorts_by_benchmark(
     matrix = logged_in.locator("[data-test=matrix]")
     rows = matrix.locator("tbody tr")
 
-    expect(matrix.locator("thead th")).to_have_count(len(ROWS) + 2)
+    expect(matrix.locator("thead th")).to_have_count(len(BENCHMARKS) + 2)
     oak = rows.filter(has_text="oak")
     expect(oak.get_by_role("link", name=re.compile(r"GSM8K, rank 1: \d\d\.\d%"))).to_be_visible()
     expect(oak.locator("td.num")).to_have_text("1")

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from trellis_api.benchmarks import service as benchmarks
-from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation
+from trellis_testing.measured_models import TYPES, answer_problems, finish_evaluation, install_benchmark
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.pages import choose_from_select
 from trellis_testing.reporting_jobs import ReportingJob, now
@@ -38,24 +37,6 @@ def order(benchmark: str, **more: Any) -> dict[str, Any]:
     return {"benchmark": benchmark, "limit": PROBLEMS, **more}
 
 
-def bring(database: Database, name: str, rows: int, groups: dict[str, dict[str, int]]) -> None:
-    """The files of a benchmark, as the worker that brings them says so."""
-    source = InstalledSource(
-        name=name,
-        origin="mirror",
-        repo_id=f"test/{name}",
-        revision=benchmarks.find_entry(name).revision,
-        sha256="ab" * 32,
-        files={"test": ["test.jsonl"]},
-        rows={"test": rows},
-        groups=groups,
-        size_bytes=1_234_567,
-        installed_at=now(),
-    )
-    with database.write() as session:
-        benchmarks.mark_ready(session, source=source)
-
-
 @pytest.fixture(scope="module")
 def platform(dashboard, api) -> Iterator[Platform]:  # type: ignore[no-untyped-def]
     """Everything is asked for over the API; what a run would leave is written down."""
@@ -66,9 +47,9 @@ def platform(dashboard, api) -> Iterator[Platform]:  # type: ignore[no-untyped-d
         write_model_folder(dashboard.data_root / "models" / name)
         source = {"kind": "local", "path": f"models/{name}"}
         models[name] = api.request("POST", "/models", json={"name": name, "source": source})["id"]
-    bring(database, "gsm8k", 1319, {})
+    install_benchmark(database, "gsm8k", {})
     levels = {f"Level {level}": 100 for level in range(1, 6)}
-    bring(database, "math500", 500, {"level": levels, "type": dict.fromkeys(TYPES, 100)})
+    install_benchmark(database, "math500", {"level": levels, "type": dict.fromkeys(TYPES, 100)})
     evaluations = {}
     for number, (name, model) in enumerate(models.items()):
         body = {
@@ -272,7 +253,7 @@ def test_a_benchmark_is_installed_from_the_catalogue(logged_in: Page, platform: 
     # What brings the files begins when the platform has been asked to.
     with logged_in.expect_response("**/benchmarks/mmlu/install"):
         mmlu.get_by_role("button", name="Install MMLU").click()
-    bring(platform.database, "mmlu", 14042, {"subject": {"astronomy": 152}})
+    install_benchmark(platform.database, "mmlu", {"subject": {"astronomy": 152}})
     expect(mmlu.locator("[data-install=ready]")).to_be_visible()
 
     mmlu.get_by_role("button", name="Evaluate").click()

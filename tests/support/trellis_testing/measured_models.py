@@ -4,6 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trellis_api.benchmarks import service as benchmarks
+from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations import recording, repository, service
@@ -15,6 +17,8 @@ from trellis_contracts.states import JobState
 from trellis_evaluation.samples.store import write_store
 from trellis_evaluation.statistics import summarise
 
+from trellis_testing.reporting_jobs import now
+
 TYPES = ("Algebra", "Counting & Probability", "Geometry", "Number Theory", "Precalculus")
 #: What becomes of a sample that is not right, and how often.
 _MISSES = ((Verdict.WRONG, 0.7), (Verdict.TRUNCATED, 0.15), (Verdict.UNANSWERED, 0.1), (Verdict.FAILED, 0.05))
@@ -24,6 +28,28 @@ MANIFEST: dict[str, Any] = {
     "prompts_sha256": {"gsm8k": "5f2a", "math500": "90c1"},
     "data": {"gsm8k": {"revision": "e53f048"}, "math500": {"revision": "6e4ed1a"}},
 }
+
+
+#: Problems of the test split, by benchmark.
+_ROWS = {"gsm8k": 1319, "math": 5000, "math500": 500, "mmlu": 14042}
+
+
+def install_benchmark(database: Database, name: str, groups: Mapping[str, Mapping[str, int]]) -> None:
+    """The files of a benchmark, as the worker that downloads them records them."""
+    source = InstalledSource(
+        name=name,
+        origin="mirror",
+        repo_id=f"test/{name}",
+        revision=benchmarks.find_entry(name).revision,
+        sha256="ab" * 32,
+        files={"test": ["test.jsonl"]},
+        rows={"test": _ROWS[name]},
+        groups={kind: dict(sizes) for kind, sizes in groups.items()},
+        size_bytes=1_234_567,
+        installed_at=now(),
+    )
+    with database.write() as session:
+        benchmarks.mark_ready(session, source=source)
 
 
 def answer_problems(label: str, count: int, skill: float, *, seed: int) -> list[Sample]:

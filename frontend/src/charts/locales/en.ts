@@ -3,7 +3,7 @@ export default {
   step: 'Step {step}',
   elapsed: '{time} of training',
   tokens: '{count} tokens',
-  picture: 'Save “{title}” as an image',
+  picture: 'Save “{title}” as a PNG',
   range: 'Y range of “{title}”',
   rangeLow: 'y min',
   rangeHigh: 'y max',

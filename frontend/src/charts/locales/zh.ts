@@ -3,7 +3,7 @@ export default {
   step: '第 {step} 步',
   elapsed: '训练 {time}',
   tokens: '{count} 个 Token',
-  picture: '将“{title}”保存为图片',
+  picture: '将“{title}”保存为 PNG',
   range: '“{title}”的 Y 轴范围',
   rangeLow: '最小值',
   rangeHigh: '最大值',

@@ -5,6 +5,7 @@ export default {
     title: '{n} rows',
     number: 'Row {n}',
     view: 'View',
+    page: 'Go to page',
     read: 'Readable',
     table: 'Table',
     json: 'JSON',
@@ -50,7 +51,7 @@ export default {
   },
   quarantine: {
     look: 'View',
-    title: '{n} rejected rows',
+    title: '1 rejected row | {n} rejected rows',
     text: 'Fix these rows in the source file and upload it again. All other rows were imported.',
     download: 'Download rejected rows',
     none: 'No rejected rows',

@@ -5,6 +5,7 @@ export default {
     title: '{n} 行',
     number: '第 {n} 行',
     view: '显示方式',
+    page: '跳至页',
     read: '阅读',
     table: '表格',
     json: 'JSON',

@@ -12,7 +12,7 @@ export default {
     takeCheckpoint: 'Add',
     benchmarks: 'Benchmarks',
     benchmarksHelp: 'Click to add. You can add the same benchmark twice with different settings.',
-    addOf: 'Add {name}',
+    add: 'Add',
     removeOf: 'Remove {name}',
     problems: '{n} problems',
     free: {

@@ -12,7 +12,7 @@ export default {
     takeCheckpoint: '添加',
     benchmarks: '评测基准',
     benchmarksHelp: '点选即可添加；同一基准可以用不同设置添加两次。',
-    addOf: '添加 {name}',
+    add: '添加',
     removeOf: '移除 {name}',
     problems: '{n} 道题',
     free: {

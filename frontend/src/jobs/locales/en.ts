@@ -443,7 +443,7 @@ export default {
     emptyDone: 'The run left none.',
   },
   configuration: {
-    asked: 'As asked for',
+    asked: 'Requested settings',
     engine: 'Engine configuration',
     none: 'Not written yet',
     noneText: 'The run writes this down when it starts.',

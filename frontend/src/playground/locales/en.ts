@@ -30,7 +30,7 @@ export default {
   waiting: 'Waiting for the model to load…',
   thinking: 'Processing the prompt…',
   halted: 'Stopped.',
-  facts: '{n} tokens in {s} s.',
+  facts: '1 token in {s} s. | {n} tokens in {s} s.',
   continued: 'Continued after 1 token. | Continued after {n} tokens.',
   continuedText: 'Continued from the edited text.',
   tokens: {
@@ -45,7 +45,7 @@ export default {
   rendered: {
     show: 'View prompt',
     title: 'Prompt for {model}',
-    facts: '{n} tokens of {max} in the context',
+    facts: '1 token of {max} in the context | {n} tokens of {max} in the context',
     copy: 'Copy text',
     text: 'Rendered prompt',
     about: 'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response starts at the end.',

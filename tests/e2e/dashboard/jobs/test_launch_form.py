@@ -128,6 +128,26 @@ def test_a_clone_is_filled_in_like_the_job_and_launched_with_the_keyboard(
     assert (copy["tags"], copy["seed"]) == (["first"], 9)
 
 
+def test_a_failed_job_is_fixed_and_launched_again(
+    form: Page, dashboard: Any, launch: Callable[..., Any], call_api: Callable[..., Any]
+) -> None:
+    failed = launch("too large", params={"group_size": 4})
+    failed.settle("failed", reason="The GPU ran out of memory.", cause="out_of_memory")
+    form.goto(f"{dashboard.url}/jobs/{failed.id}")
+    (change, *_) = call_api("GET", f"/jobs/{failed.id}")["failure"]["changes"]
+    form.locator("[data-test=fix]").get_by_role("button", name="Fix and retry").click()
+
+    expect(form).to_have_url(re.compile(f"clone={failed.id}.*fix=1"))
+    expect(form.locator("[data-test=changes]")).to_contain_text(change["parameter"])
+    expect(form.get_by_text("Ready to launch")).to_be_visible()
+    form.get_by_role("button", name="Launch").click()
+
+    form.wait_for_url(re.compile("/jobs/job_"))
+    again = call_api("GET", f"/jobs/{form.url.rsplit('/', 1)[1]}")["params"]
+    assert again["group_size"] == 4
+    assert again[change["parameter"]] == change["suggested"]
+
+
 def test_the_form_speaks_the_readers_language(form: Page) -> None:
     form.locator("h1").click()
     form.keyboard.press("l")

@@ -3,14 +3,17 @@
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.jobs.models import Checkpoint
 from trellis_cli.waiting import wait_for_dataset
 from trellis_testing.sweeps import METRIC, SweepRig
 
@@ -75,6 +78,45 @@ def test_a_finished_sweep_shows_its_best_run_and_what_mattered(
 
     logged_in.locator("[data-test=compare-runs]").click()
     expect(logged_in.get_by_role("heading", level=1, name="Compare jobs")).to_be_visible()
+
+
+def test_the_best_run_is_exported_and_evaluated(
+    logged_in: Page,
+    dashboard: Any,
+    database: Database,
+    sweep: Callable[..., str],
+    rig: SweepRig,
+    call_api: Any,
+) -> None:
+    sweep_id = sweep(parameters={"clip_ratio": {"values": [0.1, 0.2]}})
+    rig.run_through(sweep_id, lambda run: run.values["clip_ratio"])
+    best = call_api("GET", f"/sweeps/{sweep_id}")["runs"][0]["job"]["id"]
+    logged_in.goto(f"{dashboard.url}/sweeps/{sweep_id}")
+    logged_in.locator("[data-test=export-best]").click()
+    expect(logged_in.get_by_text("The best run has no checkpoint.")).to_be_visible()
+
+    folder = dashboard.data_root / "jobs" / best / "checkpoints" / "global_step_1"
+    weights = folder / "actor" / "huggingface"
+    shutil.copytree(dashboard.data_root / "models" / "tiny", weights)
+    with database.write() as session:
+        session.add(
+            Checkpoint(
+                job_id=best,
+                step=1,
+                attempt=1,
+                path=str(folder),
+                hf_path=str(weights),
+                size_bytes=4096,
+                created_at=utc_now(),
+            )
+        )
+    logged_in.locator("[data-test=export-best]").click()
+    expect(logged_in).to_have_url(re.compile(f"/jobs/{best}.*tab=checkpoints"))
+    expect(logged_in.get_by_role("dialog")).to_be_visible()
+
+    logged_in.goto(f"{dashboard.url}/sweeps/{sweep_id}")
+    logged_in.locator("[data-test=evaluate-best]").click()
+    expect(logged_in).to_have_url(re.compile(f"/evaluations/new.*job={best}.*step=1"))
 
 
 def test_a_running_sweep_is_stopped_and_goes_on(

@@ -99,7 +99,7 @@ export default {
       off: '端点“{name}”占用 {n} 个槽位，直到它停止',
     },
     top: '置顶',
-    toTop: '将 {name} 移到最前',
+    toTop: '置顶 {name}',
     up: '将 {name} 上移',
     down: '将 {name} 下移',
     moved: '{name} 现排在第 {place} 位',

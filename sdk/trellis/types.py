@@ -1853,6 +1853,7 @@ class ReplayDifference(TypedDict):
         "validation_data",
         "parameter",
         "setting",
+        "reward",
         "engine",
         "package",
         "code",
@@ -2170,6 +2171,7 @@ class SeedGroup(TypedDict):
     """Jobs that differ only in the seed, or one trial of a sweep."""
 
     deviation: float | None
+    failed: list[str]
     job_ids: list[str]
     left_out: list[str]
     mean: float | None

@@ -12639,7 +12639,7 @@ export interface components {
              * What
              * @enum {string}
              */
-            what: "model" | "data" | "validation_data" | "parameter" | "setting" | "engine" | "package" | "code" | "hardware" | "start";
+            what: "model" | "data" | "validation_data" | "parameter" | "setting" | "reward" | "engine" | "package" | "code" | "hardware" | "start";
         };
         /**
          * ReplayManifest
@@ -12676,6 +12676,13 @@ export interface components {
             request?: components["schemas"]["ManifestRequest"] | null;
             /** Resume From */
             resume_from?: string | null;
+            /**
+             * Rewards
+             * @description Files, models and judges that scored the run; only compared.
+             */
+            rewards?: {
+                [key: string]: unknown;
+            } | null;
             seeds?: components["schemas"]["ManifestSeeds"];
             train_data: components["schemas"]["ManifestRows"];
             validation_data?: components["schemas"]["ManifestRows"] | null;
@@ -14108,6 +14115,11 @@ export interface components {
              * @description Sample standard deviation over seeds; null for one seed.
              */
             deviation: number | null;
+            /**
+             * Failed
+             * @description Of those left out, jobs that failed or crashed.
+             */
+            failed: string[];
             /** Job Ids */
             job_ids: string[];
             /**

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
 import { i18n } from '@/i18n'
 import { answer, answering } from '@/testing/platform'
+import { RECIPE_NAMES } from '@/testing/recipes'
 import { mount } from '@/testing/withSetup'
 
 import AlarmList from './AlarmList.vue'
@@ -41,7 +42,7 @@ beforeEach(() => {
   answering('GET', ({ path }) => {
     if (path.endsWith('/jobs/queue')) return answer(200, lists.queue)
     if (path.endsWith('/evaluations')) return answer(200, lists.evaluations)
-    if (path.endsWith('/recipes/names')) return answer(200, { items: [{ id: 'sft', title: { en: 'Supervised fine-tuning', zh: '监督微调' }, engine: 'verl' }] })
+    if (path.endsWith('/recipes/names')) return answer(200, RECIPE_NAMES)
     throw new Error(`not asked for in a test: ${path}`)
   })
 })

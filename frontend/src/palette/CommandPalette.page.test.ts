@@ -6,6 +6,7 @@ import { defineComponent, h, nextTick, ref } from 'vue'
 
 import { i18n } from '@/i18n'
 import { answer, answering } from '@/testing/platform'
+import { RECIPE_NAMES } from '@/testing/recipes'
 import { mount } from '@/testing/withSetup'
 
 import CommandPalette from './CommandPalette.vue'
@@ -14,7 +15,6 @@ const NEWEST = [
   { kind: 'job', id: 'job_aaaaaaaaaaaa', name: 'Sums', state: 'running', detail: 'grpo', created_at: '2026-01-02T00:00:00Z' },
   { kind: 'dataset', id: 'ds_aaaaaaaaaaaa', name: 'Questions', state: 'ready', detail: null, created_at: '2026-01-03T00:00:00Z' },
 ]
-const RECIPES = { items: [{ id: 'grpo', title: { en: 'GRPO', zh: 'GRPO' }, engine: 'verl' }] }
 
 let end: () => void
 let router: Router
@@ -28,7 +28,7 @@ beforeEach(async () => {
   show.value = true
   help.mockClear()
   answering('GET', ({ path, query }) => {
-    if (path.endsWith('/recipes/names')) return answer(200, RECIPES)
+    if (path.endsWith('/recipes/names')) return answer(200, RECIPE_NAMES)
     searched.push(query.text)
     if (query.text === 'broken') return answer(500, { error: 'internal_error', message: 'It broke.', details: {} })
     return answer(200, { items: NEWEST.filter(({ name }) => name.toLowerCase().includes(String(query.text))) })

@@ -1,5 +1,5 @@
 /** `?shared=...` in the address names a conversation that somebody shared: the page shows it once it is read. */
-import { computed, onMounted, ref, shallowRef } from 'vue'
+import { computed, nextTick, onMounted, ref, shallowRef } from 'vue'
 import { useRoute } from 'vue-router'
 
 import { type ApiError, asApiError } from '@/api/errors'
@@ -24,6 +24,7 @@ export function useOpenedConversation({ show, state }: { show: (shown: Shown) =>
     try {
       const found = await readShared(id)
       show(shownOf(found.content))
+      await nextTick() // the columns have their answers then
       shownAs.value = state()
       read.value = found
     } catch (cause) {

@@ -47,6 +47,10 @@ Mixed = Annotated[
 Description = Annotated[
     str, typer.Option(help=("Description of the new dataset, or message of the new version with --to."))
 ]
+License = Annotated[
+    list[str] | None,
+    typer.Option("--license", help="License of the new dataset, e.g. apache-2.0; repeatable."),
+]
 Wait = Annotated[bool, typer.Option(help="Wait until the import finishes.")]
 
 
@@ -67,6 +71,7 @@ def upload(
     branch: Branch = "main",
     mixed: Mixed = "quarantine",
     description: Description = "",
+    licenses: License = None,
     resume: Annotated[
         str | None, typer.Option(help="Upload to resume; default: the one started for this file.")
     ] = None,
@@ -81,7 +86,7 @@ def upload(
     if len(files) > 1 and (resume or (name and not to)):
         raise Problem("--name and --resume only work with a single file", exit_code=ExitCode.USAGE)
     client = connect()
-    request = _describe_import(client, name, to, mode, branch, mixed, description)
+    request = _describe_import(client, name, to, mode, branch, mixed, description, licenses)
     for file in files:
         with FileBar(file) as bar:
             source = {"kind": "upload", "upload": send_file(client, file, resume=resume, tell=bar.show)}
@@ -104,6 +109,7 @@ def import_rows(
     branch: Branch = "main",
     mixed: Mixed = "quarantine",
     description: Description = "",
+    licenses: License = None,
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:
@@ -113,7 +119,7 @@ def import_rows(
     """
     where = parse_source(source, under)
     client = connect()
-    request = _describe_import(client, name, to, mode, branch, mixed, description)
+    request = _describe_import(client, name, to, mode, branch, mixed, description, licenses)
     _import(client, {**request, "source": where}, wait=wait, as_json=as_json)
 
 
@@ -150,12 +156,16 @@ def _describe_import(
     branch: str,
     mixed: str,
     description: str,
+    licenses: list[str] | None,
 ) -> dict[str, Any]:
     """All of a request but its source; ``to`` is the dataset, where it is one that is there."""
     if to is None:
         if mode != "append" or branch != "main":
             raise Problem("--mode and --branch require --to", exit_code=ExitCode.USAGE)
-        return {"to": None, "mixed": mixed, "name": name, "description": description}
+        made = {"to": None, "mixed": mixed, "name": name, "description": description}
+        return made if not licenses else {**made, "licences": licenses}
+    if licenses:
+        raise Problem("--license is for a new dataset; use it without --to", exit_code=ExitCode.USAGE)
     if name is not None:
         raise Problem("use --name for a new dataset or --to for an existing one", exit_code=ExitCode.USAGE)
     found = find_dataset(client, to)

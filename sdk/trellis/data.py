@@ -38,10 +38,16 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         return cast(DatasetRead, answer)
 
     def import_hub(
-        self, repo_id: str, *, name: str | None = None, revision: str | None = None, **more: Any
+        self,
+        repo_id: str,
+        *,
+        name: str | None = None,
+        revision: str | None = None,
+        hub: Literal["huggingface", "modelscope"] = "huggingface",
+        **more: Any,
     ) -> DatasetRead:
         """A dataset of a hub (``owner/name``); ``more`` as in ``POST /datasets/imports``. ``wait`` for it."""
-        source = given(kind="hub", repo_id=repo_id, revision=revision)
+        source = given(kind="hub", hub=hub, repo_id=repo_id, revision=revision)
         return self.import_from(source, name=name, **more)
 
     def import_from(self, source: Mapping[str, Any], *, name: str | None = None, **more: Any) -> DatasetRead:

@@ -181,11 +181,15 @@ def test_an_answer_that_is_lost_does_not_end_an_upload(platform: LightPlatform, 
 def test_rows_below_the_data_root_are_imported(platform: LightPlatform) -> None:
     write_rows(platform.settings.data_root / "shelf.jsonl", SUMS)
 
-    done = trellis_with_workers(platform, "datasets", "import", "path:shelf.jsonl", "--name", "shelf")
+    done = trellis_with_workers(
+        platform, "datasets", "import", "path:shelf.jsonl", "--name", "shelf", "--license", "mit"
+    )
     escaped = trellis(platform, "datasets", "import", "path:../outside.jsonl")
     unknown = trellis(platform, "datasets", "import", "ftp://host/rows.jsonl")
 
     assert (done.returncode, "6 rows" in done.stdout) == (0, True)
+    listed = platform.client.get("/datasets")["items"]
+    assert [each["licences"] for each in listed if each["name"] == "shelf"] == [["mit"]]
     assert escaped.returncode == ExitCode.REFUSED
     assert (unknown.returncode, "hub:OWNER/NAME" in unknown.stderr) == (ExitCode.USAGE, True)
 

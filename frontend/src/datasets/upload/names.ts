@@ -16,9 +16,15 @@ export function nameOfFile(filename: string): string {
 
 export type SourceKind = ImportSource['kind']
 
+export const HUBS = ['huggingface', 'modelscope'] as const
+export type Hub = (typeof HUBS)[number]
+/** What a hub calls the newest state of a dataset. */
+const NEWEST: Record<Hub, string> = { huggingface: 'main', modelscope: 'master' }
+
 /** The fields of the dialog for rows that are not on this computer. */
 export interface SourceFields {
   path: string
+  hub: Hub
   repo: string
   revision: string
   under: string
@@ -26,7 +32,12 @@ export interface SourceFields {
 }
 
 export function emptyFields(): SourceFields {
-  return { path: '', repo: '', revision: 'main', under: '', url: '' }
+  return { path: '', hub: 'huggingface', repo: '', revision: '', under: '', url: '' }
+}
+
+/** The revision that is read where none is named. */
+export function newestOf(hub: Hub): string {
+  return NEWEST[hub]
 }
 
 /** Null while a field that is needed is empty. */
@@ -36,7 +47,7 @@ export function sourceOf(kind: Exclude<SourceKind, 'upload'>, fields: SourceFiel
     case 'path':
       return text(fields.path) === '' ? null : { kind, path: text(fields.path) }
     case 'hub':
-      return text(fields.repo) === '' ? null : { kind, hub: 'huggingface', repo_id: text(fields.repo), revision: text(fields.revision) || 'main', under: text(fields.under) }
+      return text(fields.repo) === '' ? null : { kind, hub: fields.hub, repo_id: text(fields.repo), revision: text(fields.revision) || NEWEST[fields.hub], under: text(fields.under) }
     case 's3':
       return /^s3:\/\/[^/\s]+/.test(text(fields.url)) ? { kind, url: text(fields.url) } : null
   }

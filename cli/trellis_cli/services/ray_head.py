@@ -1,7 +1,8 @@
 """Starts Ray without what the platform doesn't use: ``python -m trellis_cli.services.ray_head start --head``.
 
-Ray has no options for this. It saves 0.2 GB of memory (``./init.sh bench idle``), most of it in processes of
-their own: the server of Ray Client, and the dashboard's pages on Serve, Data, Train, metrics and events.
+Ray 2.60 has no options for this, so functions of Ray are replaced; ``tests/cli/test_ray_head.py`` fails where
+they have moved. It saves 0.2 GB of memory (``./init.sh bench idle``), most of it in processes of their own:
+the server of Ray Client, and the dashboard's pages on Serve, Data, Train, metrics and events.
 """
 
 import importlib

@@ -74,7 +74,7 @@ def test_a_checkpoint_in_shards_is_not_called_a_model(
     (checkpoint / "actor").mkdir(parents=True)
     outcome = LocalOutcome(str(tmp_path / "run"), outcome="succeeded", checkpoint=str(checkpoint))
 
-    agent_train._print_outcome(outcome, "agent_grpo", [], as_json=False)
+    agent_train._print_outcome(outcome, "agent_grpo", [], mix=None, as_json=False)
 
     said = capsys.readouterr().out.replace("\n", "")
     assert agent_train.find_loadable(outcome) is None

@@ -122,7 +122,7 @@ def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
         ("sft", ["--task-weights", "flying=1"], "kinds of tasks"),
         ("sft", ["--set", "lora_rnk=1"], "did you mean 'lora_rank'"),
         ("sft", ["--set", "lora_rank"], "takes NAME=VALUE"),
-        ("sft", ["--preset", "development"], "require an NVIDIA GPU"),
+        ("sft", ["--preset", "development"], "which is not installed: pip install 'bitsandbytes"),
         ("sft", ["--preset", "huge"], "no preset 'huge'"),
         ("sft", ["--base-model", "./nowhere"], "is neither a model folder"),
     ],
@@ -329,7 +329,7 @@ def test_a_stage_without_rows_says_what_to_name(tmp_path: Path, specs: list[JobS
 def test_a_warm_up_of_the_settings_comes_first_and_its_weights_are_trained_on(
     tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leave_weights(spec: JobSpec) -> LocalOutcome:
+    def leave_weights(spec: JobSpec, **_: object) -> LocalOutcome:
         specs.append(spec)
         weights = Path(spec.checkpoint_dir) / "global_step_3" / "huggingface"
         weights.mkdir(parents=True)
@@ -407,7 +407,7 @@ def test_the_mix_of_rows_is_told_at_the_end(
 ) -> None:
     mix = {"rows": 30, "task_types": {"timing_decision": 10, "tool_selection": 20}}
 
-    def run(spec: JobSpec) -> LocalOutcome:
+    def run(spec: JobSpec, **_: object) -> LocalOutcome:
         (Path(spec.attempt_dir) / "prepared" / "mix.json").write_text(json.dumps(mix))
         return LocalOutcome(folder=spec.attempt_dir, outcome="succeeded", step=3)
 

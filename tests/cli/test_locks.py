@@ -76,8 +76,13 @@ EXTRAS = [
     (lock, extra)
     for lock in ("cpu.lock", "gpu.lock")
     for extra in read_extras()
-    if (lock, extra) != ("gpu.lock", "test")
+    if (lock, extra) != ("gpu.lock", "test") and extra != "quantized"
 ]
+
+
+def test_gpu_machines_have_the_package_of_quantised_weights_and_others_may_add_it() -> None:
+    (requirement,) = read_extras()["quantized"]
+    assert requirement.specifier.contains(read_lock("gpu.lock")[canonicalize_name(requirement.name)])
 
 
 @pytest.mark.parametrize(("lock", "extra"), EXTRAS)

@@ -101,7 +101,7 @@ def test_every_port_of_the_head_is_ours_and_different(platform: Platform) -> Non
 
     ports = [int(option.partition("=")[2]) for option in command if "port=" in option]
 
-    assert len(ports) == 9
+    assert len(ports) == 8
     assert len(set(ports)) == len(ports)
     assert "--node-ip-address=127.0.0.1" in command
 

@@ -87,10 +87,12 @@ def test_every_free_form_object_of_a_request_is_known(client: TestClient) -> Non
         "JobCreate.params",
         "StageCreate.overrides",
         "StageCreate.params",
-        # Checked as a job's parameters and keys, into which they are turned; `config` is only compared.
+        # Checked as a job's parameters and keys, into which they are turned; `config` and `rewards` are only
+        # compared.
         "ManifestRequest.overrides",
         "ReplayManifest.config",
         "ReplayManifest.params",
+        "ReplayManifest.rewards",
         # Checked against the kind, operator, tool or reward that they belong to; none reaches an engine.
         "EnvironmentCreate.parameters",
         "PipelineCheck.pipeline",

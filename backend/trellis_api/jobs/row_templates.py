@@ -18,7 +18,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.errors import RowRefusedByTemplate
 from trellis_api.jobs.fit_schemas import DataFit
-from trellis_api.models.inspection import find_refusal
+from trellis_api.models.inspection import UnusableFolder, find_refusal
 from trellis_api.models.models import Model
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,10 @@ def find_row_problems(
     except (OSError, pa.ArrowException, NoConversion, UnknownRecipe) as error:
         log.warning("the first rows of %s cannot be rendered: %s", dataset.name, error)
         return []
-    refusal = find_refusal(folder, [conversation for _, conversation in rows]) if rows else None
+    try:
+        refusal = find_refusal(folder, [conversation for _, conversation in rows]) if rows else None
+    except (OSError, UnusableFolder):
+        return []  # templates that cannot be read are told of by themselves
     if refusal is None:
         return []
     number = rows[refusal.place][0] + 1

@@ -382,6 +382,22 @@ def test_a_row_that_the_models_chat_template_refuses_is_named_before_the_launch(
     assert launch(mixed).status_code == 201, "another template takes it"
 
 
+def test_a_model_whose_templates_cannot_be_read_any_more_is_refused(
+    client: TestClient, body: dict[str, Any], model: Model, settings: Settings
+) -> None:
+    folder = settings.data_root / str(model.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer_config.json").write_text("{")
+    asked = {**body, "recipe": "sft"}  # whose rows are rendered before the launch
+
+    refused = client.post("/api/v1/jobs", json=asked)
+    previewed = client.post("/api/v1/jobs/preview", json=asked)
+
+    assert (refused.status_code, refused.json()["error"]) == (422, "model_folder_invalid")
+    assert previewed.status_code == 200, previewed.text
+    assert "model_folder_invalid" in [each["code"] for each in previewed.json()["errors"]]
+
+
 def test_a_model_whose_chat_template_has_become_endless_is_refused(
     client: TestClient, body: dict[str, Any], model: Model, settings: Settings
 ) -> None:

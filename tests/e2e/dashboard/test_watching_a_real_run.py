@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from trellis_api.auth.login_link import create_login_link
+from trellis_testing.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.training, pytest.mark.smoke, pytest.mark.timeout(600)]
 
@@ -50,7 +51,8 @@ def test_a_real_run_is_launched_watched_and_stopped_from_the_page(
     seen = latest.inner_text()
     drawn = chart.locator("canvas").first.screenshot()
     expect(latest).not_to_have_text(seen)
-    assert chart.locator("canvas").first.screenshot() != drawn
+    # The number may change a frame before the curve.
+    wait_until(lambda: chart.locator("canvas").first.screenshot() != drawn, 30, "the curve is drawn anew")
 
     page.locator("[data-test=stop]").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()

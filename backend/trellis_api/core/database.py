@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlmodel import Session
 
 from trellis_api.core.settings import Settings
@@ -78,6 +78,16 @@ class Database:
     def dispose(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def take_turns(session: Session, *, key: int) -> None:
+    """Let one transaction at a time go on from here; on SQLite, which has one writer, it does anyway.
+
+    ``key`` is that of a PostgreSQL advisory lock.
+    """
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
 
 def _create_engine(url: str) -> Engine:

@@ -1,9 +1,9 @@
 """Sample data as datasets: each is imported once, as an uploaded file would be."""
 
-from sqlalchemy import text
 from sqlmodel import Session
 from trellis_data.samples.listing import Sample, find_sample, list_samples
 
+from trellis_api.core.database import take_turns
 from trellis_api.core.settings import Settings
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import imports, repository
@@ -51,9 +51,7 @@ def find_added(session: Session, sample: Sample) -> Dataset | None:
 
 def lock(session: Session) -> None:
     """Let one transaction at a time add samples."""
-    connection = session.connection()
-    if connection.dialect.name == "postgresql":  # SQLite has one writer
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    take_turns(session, key=_LOCK)
 
 
 def write(settings: Settings, sample: Sample) -> StoredUpload:

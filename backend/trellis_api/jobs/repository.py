@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, func, or_, text, tuple_
+from sqlalchemy import ColumnElement, delete, func, or_, tuple_
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 from trellis_contracts.data_tasks import DataTaskKind, DataTaskState
 from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 
+from trellis_api.core.database import take_turns
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.jobs.alarms.repository import select_jobs_with_alarms
 from trellis_api.jobs.models import (
@@ -179,9 +180,7 @@ def list_jobs_from_model(session: Session, *, model_id: str, limit: int) -> Sequ
 
 def lock_admission(session: Session) -> None:
     """Let one transaction at a time count free slots and take some."""
-    connection = session.connection()
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADMISSION_LOCK})
+    take_turns(session, key=ADMISSION_LOCK)
 
 
 def rank_queued(session: Session) -> dict[str, int]:

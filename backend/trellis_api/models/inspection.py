@@ -254,7 +254,7 @@ def shows_tools(folder: Path) -> bool:
 
     transformers takes the template named ``tool_use`` where there are several and tools.
     """
-    names = {path.name for path in folder.iterdir() if path.is_file()}
+    names = _list_names(folder)
     try:
         return any(chat_templates.shows_tools(template) for template in _read_templates(folder, names))
     except RunawayTemplate:
@@ -263,7 +263,7 @@ def shows_tools(folder: Path) -> bool:
 
 def find_refusal(folder: Path, conversations: Sequence[Sequence[dict[str, Any]]]) -> Refusal | None:
     """The first conversation that the model's chat template refuses; of several, all of them."""
-    names = {path.name for path in folder.iterdir() if path.is_file()}
+    names = _list_names(folder)
     found = [chat_templates.find_refusal(each, conversations) for each in _read_templates(folder, names)]
     refused = [each for each in found if each is not None]
     return refused[0] if refused and len(refused) == len(found) else None
@@ -277,12 +277,16 @@ def require_usable_templates(folder: Path) -> None:
     if not folder.is_dir():
         return  # weights that are not here are told of elsewhere
     try:
-        names = {path.name for path in folder.iterdir() if path.is_file()}
+        names = _list_names(folder)
         templates = _read_all_templates(folder, names)
     except OSError as error:
         message = f"A chat template of the folder cannot be read: {error.strerror}."
         raise UnusableFolder("folder_unreadable", message) from error
     list(try_templates(templates))
+
+
+def _list_names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_file()}
 
 
 def _read_templates(folder: Path, names: set[str]) -> list[str]:

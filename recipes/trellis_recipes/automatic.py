@@ -31,6 +31,8 @@ _FLOAT_BYTES = 4
 #: being large, the critic's do not.
 _CPU_CRITIC_TOKENS = 1024
 _CRITIC_ROWS, _CRITIC_TOKENS = "critic_micro_batch_size", "critic_max_tokens_per_gpu"
+#: Updates of a step at the most, by a size that nobody chose.
+_MOST_UPDATES = 4
 #: Without knowledge of model or memory: what most models on most GPUs bear.
 _CAUTIOUS_ROWS, _CAUTIOUS_TOKENS = 8, 16_384
 
@@ -72,12 +74,15 @@ def divisors(number: int) -> list[int]:
 
 
 def _updates(parameter: Parameter, request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Prompts of an update: all of a step, or half of them; over the GPUs they come out even."""
+    """Prompts of an update: all of a step, or half of them; over the GPUs they come out even.
+
+    A batch that has no such part, a prime number, say, is not cut into updates of a prompt or two.
+    """
     batch = positive(parameters.get("batch_size"), 1)
     group = positive(parameters.get("group_size"), 1)
     most = max(1, batch // 2) if parameter.auto == "half_batch" else batch
     even = [size for size in divisors(batch) if size <= most and (size * group) % request.gpus == 0]
-    return even[-1] if even else batch
+    return even[-1] if even and even[-1] * _MOST_UPDATES >= batch else batch
 
 
 def _passes(

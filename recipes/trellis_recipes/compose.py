@@ -14,6 +14,7 @@ from trellis_recipes import mapping, platform_defaults, retrieval_mapping, trl_m
 from trellis_recipes.automatic import HELD_OUT, fill_automatic, hold_out_fewer
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
+from trellis_recipes.checks.learning_rate import check_learning_rate
 from trellis_recipes.checks.nodes import check_nodes
 from trellis_recipes.command import replay_command
 from trellis_recipes.hydra_text import NotExpressible, override, text
@@ -77,7 +78,7 @@ def compose(request: ComposeRequest) -> Composition:
     if not inexpressible:
         _write(composition, schema, settings, request)
     composition.warnings += _warnings(recipe, preset, request, own)
-    _check(composition, request)
+    _check(composition, recipe, preset, request)
     return composition
 
 
@@ -280,7 +281,7 @@ def _inexpressible(request: ComposeRequest, parameters: dict[str, Value]) -> lis
     return issues
 
 
-def _check(composition: Composition, request: ComposeRequest) -> None:
+def _check(composition: Composition, recipe: Recipe, preset: Preset | None, request: ComposeRequest) -> None:
     """Cross-checks; left out where the values themselves are already wrong."""
     if problem := check_nodes(composition.engine, request.gpus, request.node_gpus):
         composition.errors.append(problem)
@@ -293,5 +294,6 @@ def _check(composition: Composition, request: ComposeRequest) -> None:
         request,
         holds_out=request.validation_path is None,
     )
+    check_learning_rate(findings, recipe, preset, composition.params, request)
     composition.errors += findings.errors
     composition.warnings += findings.warnings

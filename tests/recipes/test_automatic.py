@@ -136,6 +136,15 @@ def test_an_update_takes_half_of_a_step_or_all_where_the_paper_does(
     assert composition.params["mini_batch_size"] == expected
 
 
+@pytest.mark.parametrize(("batch", "expected"), [(7, 7), (26, 13), (34, 17), (9, 3), (22, 11)])
+def test_a_batch_without_a_part_of_use_is_one_update(
+    batch: int, expected: int, on_small_model: Callable[..., Composition]
+) -> None:
+    composition = on_small_model("grpo", params={"batch_size": batch})
+
+    assert composition.params["mini_batch_size"] == expected
+
+
 def test_without_knowledge_of_the_model_passes_are_cautious(request_for: Build) -> None:
     composition = compose(
         request_for(recipe="grpo", preset="gpu-24gb", platform="cuda", params={"dynamic_batch": False})

@@ -124,7 +124,7 @@ def test_the_package_that_a_refusal_names_is_the_one_of_the_extra() -> None:
         ({"params": {"beta": 5}}, "unusual_beta"),
         ({"params": {"learning_rate": 0.1}}, "high_learning_rate"),
         ({"params": {"learning_rate": 2e-4}, "platform": "cuda", "preset": "gpu-80gb"}, "high_learning_rate"),
-        ({"params": {"lora_rank": 8}}, "adapter_checkpoint"),
+        ({"params": {"lora_rank": 8, "learning_rate": 1e-5}}, "adapter_checkpoint"),
     ],
 )
 def test_what_rarely_works_is_warned_of(choices: dict, code: str, request_for: Build) -> None:

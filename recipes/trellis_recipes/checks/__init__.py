@@ -12,7 +12,9 @@ from trellis_recipes.checks.agent import check_agent
 from trellis_recipes.checks.algorithm import check_algorithm
 from trellis_recipes.checks.attention import check_attention
 from trellis_recipes.checks.batches import check_batches, check_lengths
+from trellis_recipes.checks.context import check_context
 from trellis_recipes.checks.model import check_rl_model
+from trellis_recipes.checks.parallel import check_parallel
 from trellis_recipes.checks.preference import check_base, check_preference
 from trellis_recipes.checks.retrieval import check_retrieval
 from trellis_recipes.checks.reward import check_reward
@@ -45,6 +47,8 @@ def check_config(
         check_rows(findings, request, batch=batch, held_out=held_out if isinstance(held_out, int) else 0)
     check_base(findings, engine, request)
     check_attention(findings, engine, config, request)
+    check_parallel(findings, engine, config, request)
+    check_context(findings, engine, config, request)
     if engine is Engine.VERL_PPO:
         check_batches(findings, config, request.gpus)
         check_lengths(findings, config)

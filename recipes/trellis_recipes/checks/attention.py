@@ -16,6 +16,14 @@ def check_attention(
     findings: Findings, engine: Engine, config: dict[str, Any], request: ComposeRequest
 ) -> None:
     """Say that passes are padded; refuse what asks for flash-attn by name, or for a critic of verl."""
+    has_package = request.platform == "cuda" and request.has_flash_attention
+    if engine is Engine.TRL and config.get("attn_implementation") == _FLASH and not has_package:
+        findings.error(
+            "flash_attention_missing",
+            "overrides.attn_implementation",
+            "Flash attention requires a GPU and the flash-attn package, which is not installed.",
+            "sdpa",
+        )
     if request.platform == "cpu" or request.has_flash_attention:
         return
     prefix = {Engine.VERL_PPO: "actor_rollout_ref.model", Engine.VERL_SFT: "model"}.get(engine)

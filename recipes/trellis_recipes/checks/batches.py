@@ -3,6 +3,7 @@
 from typing import Any
 
 from trellis_recipes.findings import Findings, largest_divisor
+from trellis_recipes.memory.settings import group, sequence_parallel
 
 MICRO_BATCH = "params.micro_batch_size"
 CRITIC_MICRO_BATCH = "params.critic_micro_batch_size"
@@ -130,7 +131,10 @@ def _is_packed(engine: dict[str, Any]) -> bool:
 
 
 def _tokens_per_pass(config: dict[str, Any]) -> dict[int, str]:
-    """Limits on the tokens of a pass, each with the parameter that sets it."""
+    """Limits on the tokens of a pass, each with the parameter that sets it.
+
+    GPUs that share a sequence share a pass: its limit is theirs together.
+    """
     parts = config["actor_rollout_ref"]
     limits = []
     if parts["actor"]["use_dynamic_bsz"]:
@@ -140,8 +144,10 @@ def _tokens_per_pass(config: dict[str, Any]) -> dict[int, str]:
         ]
         if has_reference(config):
             limits.append(parts["ref"]["log_prob_max_token_len_per_gpu"])
-    found = dict.fromkeys(limits, "params.max_tokens_per_gpu")
+    shared = sequence_parallel(parts["actor"], group(parts["actor"], "fsdp_config"))
+    found = {limit * shared: "params.max_tokens_per_gpu" for limit in limits}
     if has_critic(config) and _is_packed(config["critic"]["fsdp"]):
         critic = config["critic"].get("ppo_infer_max_token_len_per_gpu", 32768)
+        critic *= sequence_parallel(config["critic"], config["critic"]["fsdp"])
         found.setdefault(critic, "params.critic_max_tokens_per_gpu")
     return found

@@ -71,6 +71,8 @@ class Architecture:
     experts: Experts | None = None
     #: In which its files hold the linear layers; 0 where they are not quantised.
     base_bits: int = 0
+    #: Positions that the model was made for; None where its configuration does not say.
+    context_length: int | None = None
     #: Whether the family's modules are known exactly.
     is_known: bool = True
 
@@ -228,8 +230,14 @@ def read_architecture(config: dict[str, Any]) -> Architecture:
         has_qk_norm=family in _QK_NORM,
         experts=_read_experts(config, layers),
         base_bits=_read_bits(config.get("quantization_config")),
+        context_length=_read_context(config),
         is_known=family in KNOWN_FAMILIES,
     )
+
+
+def _read_context(config: dict[str, Any]) -> int | None:
+    length = config.get("max_position_embeddings")
+    return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None
 
 
 def _read_bits(quantization: Any) -> int:

@@ -14,6 +14,7 @@ from trellis_recipes.memory.settings import (
     positive,
     require_groups,
     require_settings,
+    sequence_parallel,
 )
 from trellis_recipes.trl_schema import TRAINERS
 
@@ -176,7 +177,7 @@ def _verl_training(model: Tree, engine: Tree, *, gpus: int, tokens: int, has_log
         weight_bytes=_element(engine.get("model_dtype"), 4),
         element_bytes=_element(precision.get("param_dtype"), 2),
         shards=max(1, min(size, gpus)),
-        tokens=max(1, tokens // positive(engine.get("ulysses_sequence_parallel_size"), 1)),
+        tokens=max(1, tokens),
         is_checkpointed=bool(model.get("enable_gradient_checkpointing")),
         lora_rank=positive(model.get("lora_rank"), 0),
         lora_targets=_targets(model.get("target_modules")),
@@ -194,10 +195,23 @@ def _read_ppo(config: Tree, platform: str, gpus: int, env: dict[str, str]) -> Pl
     length = int(number(data, "max_prompt_length") + number(data, "max_response_length"))
     samples = positive(rollout.get("n"), 1)
     mini_batch = max(1, int(number(actor, "ppo_mini_batch_size")) * samples // gpus)
-    tokens = _tokens(actor, "ppo_micro_batch_size_per_gpu", "ppo_max_token_len_per_gpu", length, mini_batch)
+    shared_by = sequence_parallel(actor, actor["fsdp_config"])
+    tokens = _tokens(
+        actor,
+        "ppo_micro_batch_size_per_gpu",
+        "ppo_max_token_len_per_gpu",
+        length,
+        mini_batch,
+        shared=shared_by,
+    )
     batch = max(1, int(number(data, "train_batch_size")) * samples // gpus)
     log_prob_tokens = _tokens(
-        rollout, "log_prob_micro_batch_size_per_gpu", "log_prob_max_token_len_per_gpu", length, batch
+        rollout,
+        "log_prob_micro_batch_size_per_gpu",
+        "log_prob_max_token_len_per_gpu",
+        length,
+        batch,
+        shared=shared_by,
     )
     training = _verl_training(parts["model"], actor["fsdp_config"], gpus=gpus, tokens=tokens)
     shared = _share_prompts(config, tokens=tokens, length=length) if platform == "cpu" else None
@@ -253,12 +267,18 @@ def _has_reward_model(reward: Tree) -> bool:
     return "reward_model" in names or bool(group(reward, "reward_model").get("enable"))
 
 
-def _tokens(part: Tree, size_key: str, tokens_key: str, length: int, sequences: int) -> int:
-    """Tokens of one pass: the bound of a dynamic batch, else sequences of full length."""
+def _tokens(
+    part: Tree, size_key: str, tokens_key: str, length: int, sequences: int, *, shared: int = 1
+) -> int:
+    """Tokens of one pass on one GPU: the bound of a dynamic batch, else sequences of full length.
+
+    ``shared`` GPUs divide each sequence between them. The bound holds for each of them; sequences are counted
+    for all of them together.
+    """
     is_dynamic = part.get("use_dynamic_bsz") or part.get("log_prob_use_dynamic_bsz")
     if is_dynamic:
-        return int(max(length, min(positive(part.get(tokens_key), length), sequences * length)))
-    return int(min(positive(part.get(size_key), sequences), sequences) * length)
+        return int(max(length // shared, min(positive(part.get(tokens_key), length), sequences * length)))
+    return int(min(positive(part.get(size_key), sequences), sequences * shared) * length // shared)
 
 
 def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training | None:
@@ -268,7 +288,8 @@ def _read_critic(config: Tree, gpus: int, length: int, samples: int) -> Training
     # verl reads the sizes of the critic's passes from here, whatever is written beside it.
     passes = {"use_dynamic_bsz": True, **engine, "tokens": critic.get("ppo_infer_max_token_len_per_gpu")}
     sequences = max(1, positive(critic.get("ppo_mini_batch_size"), 1) * samples // gpus)
-    tokens = _tokens(passes, "micro_batch_size_per_gpu", "tokens", length, sequences)
+    shared = sequence_parallel(critic, engine)
+    tokens = _tokens(passes, "micro_batch_size_per_gpu", "tokens", length, sequences, shared=shared)
     return _verl_training(critic["model"], engine, gpus=gpus, tokens=tokens, has_logits=False)
 
 
@@ -297,7 +318,10 @@ def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
     data, engine = config["data"], config["engine"]
     length = positive(data.get("max_length"), 1024)
     sequences = max(1, positive(data.get("train_batch_size"), gpus) // gpus)
-    tokens = _tokens(data, "micro_batch_size_per_gpu", "max_token_len_per_gpu", length, sequences)
+    shared = sequence_parallel({}, engine)
+    tokens = _tokens(
+        data, "micro_batch_size_per_gpu", "max_token_len_per_gpu", length, sequences, shared=shared
+    )
     return Plan(
         platform=platform,
         gpus=gpus,

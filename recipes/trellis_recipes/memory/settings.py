@@ -6,6 +6,8 @@ from typing import Any
 
 Tree = dict[str, Any]
 
+SEQUENCE_PARALLEL = "ulysses_sequence_parallel_size"
+
 
 class IncompleteConfiguration(ValueError):
     """The configuration lacks a setting that memory depends on, or holds something else there."""
@@ -49,3 +51,9 @@ def number(tree: Tree, name: str) -> float:
 def positive(value: Any, fallback: int) -> int:
     """A value that is a positive integer, else the fallback."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback
+
+
+def sequence_parallel(part: Tree, engine: Tree) -> int:
+    """GPUs that share a sequence: verl takes the part's own (deprecated) key where that is above 1."""
+    own = positive(part.get(SEQUENCE_PARALLEL), 1)
+    return own if own > 1 else positive(engine.get(SEQUENCE_PARALLEL), 1)

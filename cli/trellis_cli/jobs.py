@@ -24,7 +24,7 @@ from trellis_cli.job_requests import (
     Validation,
     make_request,
 )
-from trellis_cli.memory import print_memory
+from trellis_cli.memory import print_memory, print_memory_warnings
 from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
 from trellis_cli.resolve_by_name import find_environment, find_job, find_workflow, name_to_ids
 from trellis_cli.watch import watch_job
@@ -230,9 +230,23 @@ def submit(
     request = name_to_ids(client, make_request(file, choice))
     if export_as is not None:
         request["export_as"] = {"name": export_as, "best_by": best_by}
+    _warn_before_launch(client, request)
     job = client.post("/jobs", request)
     _print(job, job["id"], styled(job["state"]), f"{client.url}/jobs/{job['id']}", as_json=as_json)
     _follow(client, job, wait=wait or watch)
+
+
+def _warn_before_launch(client: ApiClient, request: dict[str, Any]) -> None:
+    """Print on stderr what the launch form shows beside its button; what is wrong the launch itself says."""
+    composed = client.post("/jobs/preview", request)
+    if not composed["errors"]:
+        _print_issues("warning", composed["warnings"])
+        print_memory_warnings(composed["memory"])
+
+
+def _print_issues(kind: str, issues: list[dict[str, Any]]) -> None:
+    for issue in issues:
+        err.print(f"{kind}: {issue['field']}: {issue['message']}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -259,9 +273,8 @@ def preview(
         out.print(composed["command"], markup=False, highlight=False, soft_wrap=True)
         print_memory(composed["memory"])
         print_data_fit(composed["data"])
-        for kind in ("warnings", "errors"):
-            for issue in composed[kind]:
-                err.print(f"{kind[:-1]}: {issue['field']}: {issue['message']}", markup=False)
+        _print_issues("warning", composed["warnings"])
+        _print_issues("error", composed["errors"])
     if composed["errors"]:
         raise typer.Exit(ExitCode.REFUSED)
 

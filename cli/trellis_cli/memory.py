@@ -20,10 +20,25 @@ def print_memory(estimate: dict[str, Any] | None) -> None:
         for part in phase["parts"]:
             table.add_row("", part["title"]["en"], size(part["bytes"]), part["how"]["en"])
     err.print(table)
+    _print_sum(estimate)
+    for text in estimate["assumptions"]:
+        err.print(f"  {text['en']}", style="dim", markup=False, highlight=False)
+    _print_warnings(estimate)
+
+
+def print_memory_warnings(estimate: dict[str, Any] | None) -> None:
+    """What is needed and why that may not fit, on stderr; nothing where it fits or nobody knows."""
+    if estimate is not None and estimate["warnings"]:
+        _print_sum(estimate)
+        _print_warnings(estimate)
+
+
+def _print_sum(estimate: dict[str, Any]) -> None:
     available = estimate["available_bytes"]
     known = f" of {size(available)}" if available else ""
     err.print(f"memory: about {size(estimate['per_gpu_bytes'])}{known} for each GPU or slot", highlight=False)
-    for text in estimate["assumptions"]:
-        err.print(f"  {text['en']}", style="dim", markup=False, highlight=False)
+
+
+def _print_warnings(estimate: dict[str, Any]) -> None:
     for text in estimate["warnings"]:
         err.print(f"warning: {text['en']}", markup=False, highlight=False)

@@ -44,6 +44,16 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_one(platform: LightPla
     assert "Traceback" not in done.stderr
 
 
+def test_a_submission_prints_the_warnings_of_its_preview_on_stderr(platform: LightPlatform) -> None:
+    request = json.dumps(platform.job_request(params={"lora_rank": 8}))
+
+    done = trellis(platform, "jobs", "submit", "-f", "-", "--json", stdin=request)
+
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["state"] == "queued"
+    assert "warning: params.lora_rank: Checkpoints contain an adapter." in done.stderr
+
+
 def test_columns_are_named_on_the_command_line(platform: LightPlatform) -> None:
     request = json.dumps(platform.job_request())
     choice = ("--column", "prompt=no_such_column", "--data-format", "prompt-answer")

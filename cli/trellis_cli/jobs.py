@@ -246,7 +246,9 @@ def _warn_before_launch(client: ApiClient, request: dict[str, Any]) -> None:
 
 def _print_issues(kind: str, issues: list[dict[str, Any]]) -> None:
     for issue in issues:
-        err.print(f"{kind}: {issue['field']}: {issue['message']}", markup=False, highlight=False, soft_wrap=True)
+        err.print(
+            f"{kind}: {issue['field']}: {issue['message']}", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 @app.command()

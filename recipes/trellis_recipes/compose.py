@@ -31,7 +31,7 @@ from trellis_recipes.schemas import schema_of
 __all__ = ["ComposeRequest", "Composition", "Issue", "compose"]
 
 #: From this size on a model on a CPU takes the preset of real models.
-SMALL_PARAMETERS = 50_000_000
+SMALL_PARAMETERS = 10_000_000
 #: The presets for 80 GB suit no smaller card: such cards report 79.6 GiB and more.
 _LARGE_GPU_BYTES = 79 * 1024**3
 

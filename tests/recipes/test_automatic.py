@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis_contracts.recipe import Engine, Recipe
+from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import get_recipe, list_recipes
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.memory.architecture import Architecture
@@ -36,7 +36,7 @@ def test_nothing_but_recipe_model_and_data_is_needed_for_a_real_model(
     composition = on_small_model(recipe.id)
 
     assert composition.errors == []
-    assert composition.preset == ("cpu-tiny" if recipe.engine is Engine.RETRIEVAL else "cpu-small")
+    assert composition.preset == "cpu-small"
 
 
 @pytest.mark.parametrize("recipe", WITH_PASSES, ids=lambda recipe: recipe.id)
@@ -181,10 +181,19 @@ def test_every_automatic_parameter_can_be_left_empty() -> None:
                 assert parameter.default is None, (recipe.id, parameter.name)
 
 
-def test_the_real_model_preset_is_offered_by_every_recipe_of_language_models() -> None:
+def test_the_real_model_preset_is_offered_by_every_recipe() -> None:
     for recipe in list_recipes():
-        ids = {preset.id for preset in get_recipe(recipe.id).presets}
-        assert ("cpu-small" in ids) == (recipe.engine is not Engine.RETRIEVAL), recipe.id
+        assert "cpu-small" in {preset.id for preset in get_recipe(recipe.id).presets}, recipe.id
+
+
+def test_a_small_pretrained_encoder_is_not_trained_at_the_rate_of_a_toy(request_for: Build) -> None:
+    choices = {"recipe": "agent_retrieval", "platform": "cpu"}
+
+    encoder = compose(request_for(**choices, parameter_count=22_700_000))
+    toy = compose(request_for(**choices, parameter_count=800_000))
+
+    assert (encoder.preset, encoder.params["learning_rate"]) == ("cpu-small", 2e-5)
+    assert (toy.preset, toy.params["learning_rate"]) == ("cpu-tiny", 2e-3)
 
 
 @pytest.mark.parametrize(

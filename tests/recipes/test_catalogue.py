@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from trellis_contracts.recipe import Engine, Recipe
+from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.recipe_parameters import check_value
 from trellis_recipes.schemas import schema_of
@@ -60,8 +60,7 @@ def test_an_unknown_recipe_is_named() -> None:
 class TestEveryRecipe:
     def test_has_a_preset_for_each_size_of_machine(self, recipe: Recipe) -> None:
         sizes = ["development", "production"] if recipe.id in OF_THE_AGENT_PIPELINE else []
-        small = [] if recipe.engine is Engine.RETRIEVAL else ["cpu-small"]
-        machines = ["cpu-tiny", *small, "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
+        machines = ["cpu-tiny", "cpu-small", "gpu-24gb", "gpu-80gb", "gpu-8x80gb"]
 
         assert [preset.id for preset in recipe.presets] == [*machines, *sizes]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from trellis_contracts.recipe import Preset, Recipe
 from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.compose import default_preset
 
 from trellis_api.core.ray_cluster import find_nodes
-from trellis_api.core.settings import GIB, Settings
+from trellis_api.core.settings import Settings
 from trellis_api.core.texts import MAX_NAME_CHARACTERS
 from trellis_api.fine_tuning.errors import FineTuningRefused
 from trellis_api.fine_tuning.models import FineTuningJob
@@ -24,10 +25,6 @@ from trellis_api.monitoring.machine import find_device_memory
 
 RECIPES = {"supervised": "sft", "dpo": "dpo", "reinforcement": "grpo"}
 TAG = "fine-tuning-api"
-#: Models of at most so many parameters are trained with the preset for tiny ones.
-_TINY_PARAMETERS = 50_000_000
-#: GPUs with so much memory have a preset of their own.
-_LARGE_GPU_BYTES = 70 * GIB
 #: What "auto" makes of the number of examples: three epochs, more of few examples and less of many.
 _EPOCHS, _FEW_EXAMPLES, _MANY_EXAMPLES, _MOST_EPOCHS = 3, 100, 25_000, 25
 #: A checkpoint an epoch, of which the last ones stay, as at OpenAI's.
@@ -106,14 +103,19 @@ def build_job(
 
 
 def choose_preset(recipe: Recipe, settings: Settings, model: Model) -> Preset:
-    """The preset for one slot of this platform's kind."""
-    if settings.resolved_platform == "cpu":
-        is_tiny = (model.parameter_count or 0) <= _TINY_PARAMETERS
-        wanted = "cpu-tiny" if is_tiny else "cpu-small"
-    else:
-        memory = find_device_memory("cuda", find_nodes(settings) or ()) or 0
-        wanted = "gpu-80gb" if memory >= _LARGE_GPU_BYTES else "gpu-24gb"
-    return next(preset for preset in recipe.presets if preset.id == wanted)
+    """The preset that the launch would choose for one slot of this platform."""
+    platform = settings.resolved_platform
+    nodes = find_nodes(settings) if platform == "cuda" else None
+    preset = default_preset(
+        recipe,
+        platform,
+        1,
+        device_memory_bytes=find_device_memory(platform, nodes or ()),
+        parameters=model.parameter_count,
+    )
+    if preset is None:
+        raise LookupError(f"The recipe '{recipe.id}' has no preset for this machine.")
+    return preset
 
 
 def choose_epochs(examples: int) -> int:

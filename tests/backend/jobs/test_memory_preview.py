@@ -87,6 +87,17 @@ def test_a_job_that_needs_more_than_there_is_is_warned_of_and_accepted(
     assert answer.json()["state"] == "queued"
 
 
+def test_memory_is_warned_of_while_another_field_is_wrong(
+    client: TestClient, model: Model, dataset: Dataset, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Probes, "machine", lambda _self: (_Small(), 0.0))
+
+    composed = preview(client, model, dataset, params={"batch_size": 8, "mini_batch_size": 64})
+
+    assert [error["code"] for error in composed["errors"]] == ["mini_batch_too_large"]
+    assert any("is more than" in each["en"] for each in composed["memory"]["warnings"])
+
+
 def test_more_tokens_in_the_form_are_more_memory_in_the_preview(
     client: TestClient, model: Model, dataset: Dataset, folder: Path
 ) -> None:

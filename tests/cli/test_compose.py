@@ -7,6 +7,8 @@ import pytest
 import yaml
 from trellis_cli import compose_check
 from trellis_cli.compose_check import COMPOSE_FILE, REQUIRED_VARIABLES
+from trellis_contracts.recipe import Engine
+from trellis_recipes.placement import total_demand
 
 
 @pytest.fixture
@@ -80,3 +82,16 @@ def test_the_images_that_run_persons_code_have_what_isolates_it(model: dict[str,
     for name in compose_check.SANDBOXED_SERVICES:
         dockerfile = COMPOSE_FILE.parent / builds[model["services"][name]["image"]]["dockerfile"]
         assert "bubblewrap" in dockerfile.read_text(), name
+
+
+@pytest.mark.parametrize("job_gpus", [1, 2, 4, 8])
+def test_a_worker_with_eight_gpus_declares_cpus_for_rl_on_all_of_them(
+    model: dict[str, Any], job_gpus: int
+) -> None:
+    (option,) = [
+        each for each in model["services"]["ray-gpu-worker"]["command"] if each.startswith("--num-cpus=")
+    ]
+    cpus = int(option.partition(":-")[2].rstrip("}"))
+
+    jobs = 8 // job_gpus
+    assert cpus >= jobs * total_demand(Engine.VERL_PPO, job_gpus).cpus

@@ -274,6 +274,17 @@ def test_rays_variables_of_the_first_request_are_there_when_its_core_is_loaded(
     assert "RAY_JOB_ID" in other.stderr
 
 
+def test_forked_processes_draw_ids_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's generator is seeded once in a process: drawn from before the fork, all would go on alike."""
+    (tmp_path / "actors.py").write_text("import ray\n@ray.remote\nclass Storage:\n    pass\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    code = "import sys, ray; assert 'actors' in sys.modules; print(ray.ObjectRef.from_random().hex())"
+    with asked_host(AT_ONCE, "actors") as host:
+        drawn = [host.run("-c", code) for _ in range(3)]
+    assert [(done.returncode, done.stderr) for done in drawn] == [(0, "")] * 3
+    assert len({done.stdout for done in drawn}) == 3
+
+
 def test_libraries_to_load_first_are_no_obstacle_once_they_are_loaded(host: Host) -> None:
     mapped = {
         line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line

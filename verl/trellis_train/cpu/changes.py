@@ -8,6 +8,8 @@ GLOO, UNITS, LOG_PROBS, ENTROPY = "cpu-gloo-devices", "cpu-sharding-units", "cpu
 PROMPTS, GATHERING = "cpu-shared-prompts", "cpu-weight-gathering"
 PACKING, THREADS, RANKS = "cpu-packed-weights", "cpu-threads", "cpu-eager-ranks"
 INVERSION, HOLDING, MEMORY = "cpu-inversion", "cpu-held-tokens", "cpu-kept-memory"
+#: Of the process that all others of a run are forked from, and so of all of them.
+FORKING = "cpu-forking"
 #: Groups by process: verl's trainers, vLLM's engines, the driver of a run.
 TRAINERS = (GLOO, UNITS, LOG_PROBS, ENTROPY, PROMPTS, GATHERING)
 ROLLOUT = (GLOO, PACKING, THREADS, RANKS, INVERSION, HOLDING)
@@ -264,3 +266,29 @@ def keep_memory(original: Any) -> Any:
     from trellis_train.cpu.trainer_process import with_settings
 
     return with_settings(original, os.environ)
+
+
+@change(
+    target="ray.actor.ActorClassID",
+    group=FORKING,
+    kind="fix",
+    does="Draws the IDs of actor classes from the system, not from the generator of Ray's core.",
+    without="Classes that are declared before a fork seed that generator, and all forked processes then draw "
+    "the same IDs of tasks and objects: an actor that two of them call dies of 'Check failed: erased == 1'.",
+    note="The class is compiled, and the generator (absl::BitGen) cannot be seeded anew.",
+    reads=("ray.actor._make_actor",),
+    versions=">=2.50,<3",
+    tests=(f"{_TESTS}/test_fork_server.py::test_forked_processes_draw_ids_of_their_own",),
+)
+def draw_class_ids_from_the_system(original: Any) -> Any:
+    """The IDs that Ray gives to classes of actors."""
+    import os
+
+    class SystemIds:
+        """Makes IDs of actor classes."""
+
+        @staticmethod
+        def from_random() -> Any:
+            return original(os.urandom(original.size()))
+
+    return SystemIds

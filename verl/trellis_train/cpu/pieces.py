@@ -2,16 +2,16 @@
 
 import os
 
-from trellis_train.cpu.changes import DRIVER, ROLLOUT, TRAINERS
+from trellis_train.cpu.changes import DRIVER, FORKING, ROLLOUT, TRAINERS
 
 #: Pieces to leave out, separated by commas.
 LEAVE_OUT_VARIABLE = "TRELLIS_CPU_LEAVE_OUT"
 #: Pieces that change no symbol of an engine.
-FORKING, PRESTARTING = "cpu-forking", "cpu-prestarting"
+PRESTARTING = "cpu-prestarting"
 PACKED_ATTENTION, SPINNING = "cpu-packed-attention", "cpu-spinning"
-_WITHOUT_CHANGES = (FORKING, PRESTARTING, PACKED_ATTENTION, SPINNING)
+_WITHOUT_CHANGES = (PRESTARTING, PACKED_ATTENTION, SPINNING)
 #: All pieces: those above and the groups of changes.
-PIECES = tuple(dict.fromkeys((*TRAINERS, *ROLLOUT, *DRIVER, *_WITHOUT_CHANGES)))
+PIECES = tuple(dict.fromkeys((*TRAINERS, *ROLLOUT, *DRIVER, FORKING, *_WITHOUT_CHANGES)))
 
 
 def is_used(piece: str) -> bool:

@@ -32,6 +32,8 @@ from typing import NoReturn
 
 from trellis_contracts.parent_death import die_with
 
+from trellis_train.compat.applying import apply
+from trellis_train.cpu.changes import FORKING
 from trellis_train.cpu.forkserver import process
 from trellis_train.cpu.forkserver.protocol import Request, is_own, receive_request
 
@@ -155,6 +157,7 @@ class _Server:
         of_ray = {name: value for name, value in request.environment.items() if name.startswith("RAY_")}
         os.environ.update(of_ray)
         self._loaded = process.settings_of_loading(os.environ)
+        apply(FORKING)
         _import(self._modules_with_ray)
         gc.collect()
         gc.freeze()  # a collection would write to every object, and so copy its page

@@ -8,7 +8,8 @@ import pytest
 from trellis_cli import linksearch
 from trellis_cli.errors import Problem
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
-from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
+from trellis_cli.linksearch_settings import REWARD_WEIGHTS, LinkSearchSettings, read_settings
+from trellis_recipes.catalogue import get_recipe
 from trellis_testing.stand_in_modelscope import StandInModelScope
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "linksearch.yaml"
@@ -72,6 +73,23 @@ def test_every_setting_is_an_environment_variable_too() -> None:
     assert (parameters["target_accuracy"], parameters["lora_rank"]) == (None, 8)
     with pytest.raises(Problem, match="PARAMS"):
         read_settings({}, environment={"PARAMS": "lora_rank=8"})
+
+
+def test_weights_of_the_reward_come_from_the_line_the_environment_and_yaml(tmp_path: Path) -> None:
+    config = write_yaml(tmp_path, "reward_found: 0.3\nPENALTY_DENIED: 0.4\nreward_score: 2\n")
+
+    parameters = read_settings(
+        {"reward_score": 3.0}, config=config, environment={"PENALTY_DENIED": "0.6"}
+    ).parameters()
+
+    given = {"reward_score": 3.0, "reward_found": 0.3, "penalty_denied": 0.6, "penalty_malformed": 0.25}
+    assert given.items() <= parameters.items()
+    of_recipe = {each.name: each.default for each in get_recipe("linksearch").parameters}
+    assert {name: of_recipe[name] for name in REWARD_WEIGHTS} == {
+        name: LinkSearchSettings.model_fields[name].default for name in REWARD_WEIGHTS
+    }
+    with pytest.raises(Problem, match="PENALTY_DENIED"):
+        read_settings({}, environment={"PENALTY_DENIED": "-1"})
 
 
 def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:

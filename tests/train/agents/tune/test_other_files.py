@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from huggingface_hub import constants
 from trellis_testing.stand_in_modelscope import StandInModelScope
 from trellis_train.agents.tune import places
 from trellis_train.agents.tune.mapping import MappedJob, map_config
@@ -185,6 +186,25 @@ def test_a_model_of_modelscope_is_looked_up_without_its_weights_and_brought_with
     assert (faults, before) == ([], ["config.json", "tokenizer.json"])
     assert looked_up.model == brought.model
     assert (Path(brought.model) / "model.safetensors").read_bytes() == b"w"
+
+
+def test_only_addresses_that_a_hub_may_lead_to_are_opened(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded: list[str] = []
+    monkeypatch.setattr(places, "guard_hub", guarded.append)
+    # As if ModelScope were a public address: files at this machine's own are what it must not lead to.
+    monkeypatch.setattr("trellis_data.addresses._is_local", lambda host: False)
+    served = StandInModelScope({"config.json": b"{}", "model.safetensors": b"w"})
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", served.url)
+
+    bring(read(write(tmp_path)), has_weights=False)
+    _, faults = bring(read(write(tmp_path, {"model.model_path": "modelscope:team/tiny"})), has_weights=True)
+    served.close()
+
+    assert set(guarded) == {constants.ENDPOINT}
+    assert [(fault.code, fault.param) for fault in faults] == [("NO_MODEL", "model.model_path")]
+    assert served.downloaded == []
 
 
 def test_ids_that_are_nowhere_are_told_with_their_keys(hub: Hub, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from trellis_data.guarded_clients import GuardedModelScope, guard_hub
+from trellis_data.operator import OperatorProblem
 from trellis_recipes.hub_models import (
     CONFIG_FILE,
     NoHubModel,
@@ -46,8 +48,9 @@ def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
     if Path(name).exists() or not is_hub_model(name):  # a path of two parts that is here goes before
         return name, [Fault("NO_MODEL", MODEL_KEY, "a folder with a model (config.json)", name)]
     try:
-        return fetch_model(name, has_weights=has_weights), []
-    except NoHubModel as error:
+        _guard_hub()
+        return fetch_model(name, has_weights=has_weights, modelscope=GuardedModelScope()), []
+    except (NoHubModel, OperatorProblem) as error:
         wanted = f"a folder with a model (config.json), or a model of the hub ({error})"
         return name, [Fault("NO_MODEL", MODEL_KEY, wanted, name)]
     except ValueError as error:
@@ -78,11 +81,19 @@ def _fetch_rows(rows: MappedRows, target: Path) -> None:
     """Write a split as one Parquet file."""
     from datasets import load_dataset
 
+    _guard_hub()
     loaded = load_dataset(rows.path, rows.subset, split=rows.split, token=os.environ.get("HF_TOKEN") or None)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(f".{os.getpid()}.partial")
     loaded.to_parquet(draft)
     draft.replace(target)
+
+
+def _guard_hub() -> None:
+    """What the hub answers names further addresses, which are looked at before they are opened."""
+    from huggingface_hub import constants
+
+    guard_hub(constants.ENDPOINT)
 
 
 def _rows_file(rows: MappedRows) -> Path:

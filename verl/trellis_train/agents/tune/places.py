@@ -5,6 +5,7 @@ A folder or file that is here is taken as it is; the hub's own variables say whe
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from trellis_recipes.hub_models import (
 )
 
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
+from trellis_train.agents.tune.row_files import find_row_faults, join_evaluations
 from trellis_train.agents.tune.signature import Fault
 
 MODEL_KEY = "model.model_path"
@@ -38,6 +40,9 @@ def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]
     validation = job.validation
     if validation is not None:
         validation, found = _bring_rows(validation, EVAL_KEY)
+        faults += found
+    if job.evaluations:
+        validation, found = _bring_evaluations(job.evaluations)
         faults += found
     return replace(job, model=model, train=train, validation=validation), faults
 
@@ -77,6 +82,19 @@ def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
     return replace(rows, path=str(target)), []
 
 
+def _bring_evaluations(evaluations: Mapping[str, MappedRows]) -> tuple[MappedRows | None, list[Fault]]:
+    """One file with the rows of all of them; None where some cannot be had."""
+    faults: list[Fault] = []
+    brought: dict[str, MappedRows] = {}
+    for place, (name, rows) in enumerate(evaluations.items()):
+        key = f"{EVAL_KEY}.{place}"
+        brought[name], found = _bring_rows(rows, key)
+        faults += found or find_row_faults(brought[name], f"{key}.path")
+    if faults:
+        return None, faults
+    return join_evaluations(brought, _rows_folder()), []
+
+
 def _fetch_rows(rows: MappedRows, target: Path) -> None:
     """Write a split as one Parquet file."""
     from datasets import load_dataset
@@ -97,7 +115,11 @@ def _guard_hub() -> None:
 
 
 def _rows_file(rows: MappedRows) -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     place = str(Path(rows.path).resolve()) if Path(rows.path).is_dir() else rows.path
     name = hashlib.sha256("\0".join((place, rows.subset or "", rows.split)).encode()).hexdigest()[:24]
-    return home / "trellis" / "tasksets" / f"{name}.parquet"
+    return _rows_folder() / f"{name}.parquet"
+
+
+def _rows_folder() -> Path:
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "trellis" / "tasksets"

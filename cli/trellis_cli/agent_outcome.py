@@ -1,16 +1,20 @@
 """What `trellis agent train` prints at its end: metrics, the mix of rows, and the place of the model."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from trellis_contracts.attempt import PREPARED_FOLDER
+import typer
+from trellis_contracts.attempt import MIX_FILE, PREPARED_FOLDER, SPEC_FILE
+from trellis_contracts.spec import JobSpec
 
+from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.local_run import LocalOutcome
 from trellis_cli.output import err, out, print_json, print_table
+from trellis_cli.services.platform import python_command
 
-#: Of the trainer: how many rows of which kind are learned, in the attempt's folder of prepared files.
-MIX_FILE = "mix.json"
+PREPARER = "trellis_train.data.prepare_alone"
 
 
 def find_loadable(outcome: LocalOutcome) -> str | None:
@@ -51,3 +55,29 @@ def print_outcome(
     if place is None and outcome.checkpoint is not None:
         place = f"for a model: trellis agent export {outcome.folder} --output FOLDER"
     out.print(f"{outcome.outcome} at step {outcome.step} after {outcome.seconds} s; {place}", markup=False)
+
+
+def show_rows(spec: JobSpec, *, as_json: bool) -> None:
+    """Prepare the rows of a job that is not trained, and print how many there are.
+
+    Where they are of no use, ``Problem`` with the code; as JSON, ``{"error": {"code", "message"}}``.
+    """
+    command = python_command("-m", PREPARER, str(Path(spec.attempt_dir) / SPEC_FILE))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
+    lines = done.stdout.strip().splitlines()
+    if not lines:
+        raise Problem((done.stderr.strip().splitlines() or ["the rows cannot be prepared"])[-1])
+    found = json.loads(lines[-1])
+    if as_json:
+        print_json(found)
+    if (error := found.get("error")) is not None:
+        if as_json:
+            raise typer.Exit(ExitCode.USAGE)
+        raise Problem(f"{error['code']}: {error['message']}", exit_code=ExitCode.USAGE)
+    if as_json:
+        return
+    mix = found.pop("mix", {})
+    kinds = mix.pop("task_types", {})
+    mix.pop("rows", None)
+    counts = [(name.replace("_", " "), f"{count:,}") for name, count in (*found.items(), *mix.items())]
+    print_table(("rows", "count"), [*counts, *((kind, f"{count:,}") for kind, count in kinds.items())])

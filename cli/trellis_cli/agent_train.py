@@ -10,7 +10,7 @@ import typer
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
-from trellis_cli.agent_outcome import print_outcome, read_mix
+from trellis_cli.agent_outcome import print_outcome, read_mix, show_rows
 from trellis_cli.agent_settings_use import list_unused
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
@@ -126,6 +126,9 @@ def train(
         int | None,
         typer.Option(min=1, envvar="GPUS", help="GPUs of this machine; default: from the settings (1)."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option(help="Only prepare the rows and print their counts; nothing is trained.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train one stage locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
@@ -155,7 +158,7 @@ def train(
         warmed_up = output / WARM_UP_FOLDER
         if checkpoint is not None and warmed_up.is_dir():
             model = find_model(str(warmed_up), scratch=warmed_up / "merged")
-        elif read.warm_up.enabled:
+        elif read.warm_up.enabled and not dry_run:
             model = _warm_up(read, model, named, output, parameters, chosen, seed, wanted)
     if stage is Stage.DPO and num_samples is not None:
         made = output / PAIRS_FILE
@@ -180,8 +183,11 @@ def train(
         seed=seed,
         gpus=wanted,
     )
-    writer = open_writer(monitor_type, output)
     spec = write_spec(resume_job(job, checkpoint))
+    if dry_run:
+        show_rows(spec, as_json=as_json)
+        return
+    writer = open_writer(monitor_type, output)
     outcome = require_success(run_local(spec, writer=writer))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     print_outcome(outcome, spec.recipe, shown, mix=read_mix(spec.attempt_dir), as_json=as_json)

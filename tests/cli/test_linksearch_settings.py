@@ -3,6 +3,7 @@
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trellis_cli import linksearch
@@ -90,6 +91,45 @@ def test_weights_of_the_reward_come_from_the_line_the_environment_and_yaml(tmp_p
     }
     with pytest.raises(Problem, match="PENALTY_DENIED"):
         read_settings({}, environment={"PENALTY_DENIED": "-1"})
+
+
+#: A value that differs from the default, of each setting of a training.
+OTHERS: dict[str, Any] = {
+    **dict.fromkeys(REWARD_WEIGHTS, 7.0),
+    "profile_db_path": "other/profiles.db", "queries": "other", "hf_token": SECRET, "model_name": "a/b",
+    "mode": "simple", "enable_detailed_logging": True, "tool_template": "hermes", "train_dataset_size": 7,
+    "eval_dataset_size": 7, "max_steps": 7, "learning_rate": 0.7, "num_generations": 7, "max_turns": 7,
+    "max_profiles": 7, "target_accuracy": 0.7, "max_tokens": 777, "per_device_train_batch_size": 7,
+    "gradient_accumulation_steps": 7, "eval_steps": 7, "save_steps": 7, "patience": 7,
+    "monitor_type": "tensorboard", "seed": 7, "gpus": 7, "output_dir": "elsewhere", "preset": "cpu-tiny",
+    "params": {"lora_rank": 7},
+}  # fmt: skip
+
+
+def test_every_setting_changes_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def remember(*given: Any, **named: Any) -> Any:
+        asked.append(
+            str((given, {name: value and value.get_secret_value() for name, value in named.items()}))
+        )
+        return {}
+
+    monkeypatch.setattr(linksearch, "_ask", remember)
+    monkeypatch.setattr(linksearch, "require_gpus", lambda count: count)
+    monkeypatch.setattr(linksearch, "write_spec", lambda job: job)
+    monkeypatch.setattr(linksearch, "open_writer", lambda kind, folder: (kind, folder))
+    monkeypatch.setattr(linksearch, "run_local", lambda job, **more: (job, more))
+
+    def train(given: dict[str, Any]) -> str:
+        asked.clear()
+        settings = read_settings(given, environment={})
+        return str((linksearch._run(linksearch.make_job(settings), settings), asked))
+
+    usual = train({})
+
+    assert set(OTHERS) == set(LinkSearchSettings.model_fields)
+    assert [name for name, value in OTHERS.items() if train({name: value}) == usual] == []
 
 
 def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import typer
 from trellis_recipes.retrieval_schema import MIN_TOOLS
 from trellis_recipes.tool_use_settings import Algorithm, BadSettings, ToolUseSettings, load_settings
 
+from trellis_cli.agent_settings_use import PIPELINE, list_unused
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.job_pipelines import follow_and_tell
-from trellis_cli.output import Json
+from trellis_cli.output import Json, err
 from trellis_cli.resolve_by_name import find_dataset, find_environment, find_model
 
 #: The platform's template and the kinds of environments whose rows it trains on.
@@ -102,6 +103,8 @@ def pipeline(
     """Run all stages in dependency order; unchanged stages are skipped."""
     read = _read_settings(config, algorithm, warm_up=warm_up)
     refuse_local_rows(read)
+    for sentence in list_unused(read, PIPELINE, samples_pairs=num_samples is not None):
+        err.print(f"{config}: {sentence}", style="yellow", markup=False)
     client = connect()
     document = {
         "name": name,

@@ -74,7 +74,7 @@ def find_model(given: str, *, scratch: Path) -> str:
         return fetch_hub_model(given)
     raise Problem(
         f"{given} is neither a model folder (with config.json) nor a run that produced a model",
-        hint="name such a folder, or a model of a hub: owner/name or modelscope:owner/name",
+        hint="name such a folder, or a model of a hub: owner/name or modelscope:owner/name[@revision]",
         exit_code=ExitCode.USAGE,
     )
 

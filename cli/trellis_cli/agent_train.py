@@ -7,23 +7,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from trellis_contracts.attempt import PREPARED_FOLDER
 from trellis_contracts.recipe import DataFormat
 
 from trellis_cli.agent_evaluate import PAIR_MAKER, locate_rows, run_module
+from trellis_cli.agent_outcome import print_outcome, read_mix, show_rows
+from trellis_cli.agent_settings_use import list_unused
 from trellis_cli.agent_sources import TOOLS_FILE, NamedData, find_data, find_model
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import Monitor, open_writer
 from trellis_cli.local_job import LocalJob, LocalRows, platform_of_machine, require_gpus, write_spec
-from trellis_cli.local_run import LocalOutcome, require_success, run_local
-from trellis_cli.output import Json, err, out, print_json, print_table
+from trellis_cli.local_run import require_success, run_local
+from trellis_cli.output import Json, err
 from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
 
 
 class Stage(StrEnum):
-    """List recipes."""
+    """What can be trained."""
 
     SFT = "sft"
     DPO = "dpo"
@@ -47,9 +48,9 @@ SAMPLES_PARAMETER = {
     Stage.GRPO: "group_size",
 }
 BETA_PARAMETER = {Stage.DPO: "beta", Stage.GRPO: "kl_coefficient", Stage.PPO: "kl_reward_coefficient"}
+#: Parameters of agent_dpo that the sampling of pairs follows.
+PAIR_OPTIONS = {"max_sample_tokens": "--max-tokens", "min_margin": "--min-margin"}
 FORMATTER = "trellis_train.agents.tooluse.formatting.write"
-#: Of the trainer: how many rows of which kind are learned, in the attempt's folder of prepared files.
-MIX_FILE = "mix.json"
 DEV_FILE, ROWS_FOLDER, PAIRS_FILE, WARM_UP_FOLDER = "dev.jsonl", "rows", "pairs.jsonl", "warm-up"
 
 
@@ -125,6 +126,9 @@ def train(
         int | None,
         typer.Option(min=1, envvar="GPUS", help="GPUs of this machine; default: from the settings (1)."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option(help="Only prepare the rows and print their counts; nothing is trained.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train one stage locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
@@ -140,7 +144,12 @@ def train(
     if "epochs" in parameters:
         # A preset's number of steps would go before it.
         parameters.setdefault("total_steps", None)
-    chosen = preset or read.preset
+    if stage is Stage.DPO:
+        num_samples = num_samples or parameters.get("num_samples")
+    for sentence in list_unused(read, stage.value, samples_pairs=num_samples is not None):
+        err.print(f"{config}: {sentence}", style="yellow", markup=False)
+    # Those of the file are for language models.
+    chosen = preset or (None if stage is Stage.RETRIEVAL else read.preset)
     named = data or _default_data(read, stage)
     model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
     given = find_data(named)
@@ -149,15 +158,15 @@ def train(
         warmed_up = output / WARM_UP_FOLDER
         if checkpoint is not None and warmed_up.is_dir():
             model = find_model(str(warmed_up), scratch=warmed_up / "merged")
-        elif read.warm_up.enabled:
-            model = _warm_up(read, model, named, output, parameters, chosen, seed)
+        elif read.warm_up.enabled and not dry_run:
+            model = _warm_up(read, model, named, output, parameters, chosen, seed, wanted)
     if stage is Stage.DPO and num_samples is not None:
         made = output / PAIRS_FILE
         # What a resumed run has learned from is what it goes on with.
         is_made = checkpoint is not None and made.is_file()
-        terms = parameters.get("rewards")
-        pairs = made if is_made else _sample_pairs(given, model, output, num_samples, seed, terms)
-        rows, measured = LocalRows(pairs, DataFormat.PREFERENCE), None
+        pairs = made if is_made else _sample_pairs(given, model, output, num_samples, seed, parameters)
+        rows = LocalRows(pairs, DataFormat.PREFERENCE)
+        measured = None if dev_data is None else LocalRows(dev_data, DataFormat.PREFERENCE)
     else:
         rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
     if parameters.get("validation_rows") == 0:
@@ -174,11 +183,14 @@ def train(
         seed=seed,
         gpus=wanted,
     )
-    writer = open_writer(monitor_type, output)
     spec = write_spec(resume_job(job, checkpoint))
+    if dry_run:
+        show_rows(spec, as_json=as_json)
+        return
+    writer = open_writer(monitor_type, output)
     outcome = require_success(run_local(spec, writer=writer))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
-    _print_outcome(outcome, spec.recipe, shown, mix=_read_mix(spec.attempt_dir), as_json=as_json)
+    print_outcome(outcome, spec.recipe, shown, mix=read_mix(spec.attempt_dir), as_json=as_json)
 
 
 def _read_settings(config: Path | None) -> Any:
@@ -203,11 +215,10 @@ def _default_data(settings: Any, stage: Stage) -> str:
 
 
 def _find_dev_data(settings: Any, output: Path) -> Path | None:
-    """The rows to measure on that the settings name; None for the default, which is the dev split."""
-    name = settings.sft.dev_data
-    if name == type(settings.sft).model_fields["dev_data"].default:
+    """The rows to measure on that the settings name; None where they name none: the dev split is."""
+    if "dev_data" not in settings.sft.model_fields_set:
         return None
-    found = find_data(name)
+    found = find_data(settings.sft.dev_data)
     if found.path.is_file():
         return found.path
     rows, _ = _locate_rows(Stage.SFT, found.path, None, output / "dev-rows", found.split or "dev")
@@ -222,10 +233,11 @@ def _warm_up(
     parameters: dict[str, Any],
     preset: str | None,
     seed: int,
+    gpus: int,
 ) -> str:
     """Train shortly on some kinds of tasks first; the weights to go on with."""
     own = settings.warm_up
-    named = data if own.data == type(own).model_fields["data"].default else own.data
+    named = own.data if "data" in own.model_fields_set else data
     folder = output / WARM_UP_FOLDER
     given = find_data(named)
     rows, _ = _locate_rows(Stage.SFT, given.path, None, folder, given.split or "train")
@@ -239,6 +251,7 @@ def _warm_up(
             preset=preset,
             params={**parameters, **own.parameters()},
             seed=seed,
+            gpus=gpus,
         )
     )
     if require_success(run_local(spec)).outcome == "stopped":
@@ -283,10 +296,13 @@ def _option_parameters(
     return parameters
 
 
-def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed: int, terms: Any) -> Path:
-    """The model's own responses, the best to each prompt against the worst; ``terms`` are ``rewards``."""
+def _sample_pairs(
+    data: NamedData, model: str, output: Path, samples: int, seed: int, parameters: dict[str, Any]
+) -> Path:
+    """The model's own responses, the best to each prompt against the worst."""
     from trellis_recipes.rewards import check_pair_reward
 
+    terms = parameters.get("rewards")
     if terms and (issues := check_pair_reward(terms)):
         raise Problem("; ".join(issue.message for issue in issues), exit_code=ExitCode.USAGE)
     if samples < 2:
@@ -298,6 +314,8 @@ def _sample_pairs(data: NamedData, model: str, output: Path, samples: int, seed:
     options += ["--platform", platform_of_machine()]
     if terms:
         options += ["--reward", json.dumps(terms[0].get("options") or {})]
+    for name, option in PAIR_OPTIONS.items():
+        options += [option, str(parameters[name])] if parameters.get(name) is not None else []
     found = run_module(PAIR_MAKER, [*options, "--output", str(pairs), "--temperature", "1.0"])
     if not found["pairs"]:
         raise Problem(
@@ -338,43 +356,3 @@ def _format(data: Path, folder: Path) -> None:
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise Problem(lines[-1] if lines else "can't write the rows", exit_code=ExitCode.USAGE)
-
-
-def find_loadable(outcome: LocalOutcome) -> str | None:
-    """What ``from_pretrained`` loads of the newest checkpoint: whole weights, or an adapter of TRL's.
-
-    None where the weights are in shards, as of verl's runs with an adapter.
-    """
-    if outcome.hf_path or outcome.checkpoint is None:
-        return outcome.hf_path
-    adapter = Path(outcome.checkpoint) / "lora_adapter"
-    return str(adapter) if adapter.is_dir() else None
-
-
-def _read_mix(attempt_dir: str) -> dict[str, Any] | None:
-    """The rows that were learned, by kind of task; None of stages that mix none."""
-    file = Path(attempt_dir) / PREPARED_FOLDER / MIX_FILE
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
-
-
-def _print_outcome(
-    outcome: LocalOutcome, recipe: str, shown: list[str], *, mix: dict[str, Any] | None, as_json: bool
-) -> None:
-    if as_json:
-        print_json(outcome.as_dict() | ({} if mix is None else {"mix": mix}))
-        return
-    if mix is not None:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in mix["task_types"].items())
-        out.print(f"trained on {mix['rows']} rows: {kinds}", markup=False)
-    from trellis_recipes.catalogue import get_recipe
-
-    names = shown or get_recipe(recipe).headline_metrics
-    missing = [name for name in shown if name not in outcome.metrics]
-    if missing:
-        err.print(f"not measured: {', '.join(missing)}", style="yellow", markup=False)
-    rows = [(name, f"{outcome.metrics[name]:.4g}") for name in names if name in outcome.metrics]
-    print_table(("metric", "value"), rows)
-    place = find_loadable(outcome)
-    if place is None and outcome.checkpoint is not None:
-        place = f"for a model: trellis agent export {outcome.folder} --output FOLDER"
-    out.print(f"{outcome.outcome} at step {outcome.step} after {outcome.seconds} s; {place}", markup=False)

@@ -78,6 +78,17 @@ def train(
     gradient_accumulation_steps: Annotated[
         int | None, typer.Option(help="GRADIENT_ACCUMULATION_STEPS.")
     ] = None,
+    reward_score: Annotated[float | None, typer.Option(help="REWARD_SCORE.")] = None,
+    reward_found: Annotated[float | None, typer.Option(help="REWARD_FOUND.")] = None,
+    reward_read: Annotated[float | None, typer.Option(help="REWARD_READ.")] = None,
+    reward_returned_read: Annotated[float | None, typer.Option(help="REWARD_RETURNED_READ.")] = None,
+    reward_strategy: Annotated[float | None, typer.Option(help="REWARD_STRATEGY.")] = None,
+    reward_efficiency: Annotated[float | None, typer.Option(help="REWARD_EFFICIENCY.")] = None,
+    penalty_needless: Annotated[float | None, typer.Option(help="PENALTY_NEEDLESS.")] = None,
+    penalty_zero_result: Annotated[float | None, typer.Option(help="PENALTY_ZERO_RESULT.")] = None,
+    penalty_sql_error: Annotated[float | None, typer.Option(help="PENALTY_SQL_ERROR.")] = None,
+    penalty_denied: Annotated[float | None, typer.Option(help="PENALTY_DENIED.")] = None,
+    penalty_malformed: Annotated[float | None, typer.Option(help="PENALTY_MALFORMED.")] = None,
     target_accuracy: Annotated[str | None, typer.Option(help="TARGET_ACCURACY, 0 to 1, or none.")] = None,
     patience: Annotated[int | None, typer.Option(help="PATIENCE.")] = None,
     eval_steps: Annotated[int | None, typer.Option(help="EVAL_STEPS.")] = None,

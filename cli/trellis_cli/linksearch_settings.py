@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -13,6 +13,8 @@ from trellis_recipes.quantized_keys import check_weights_name, refuse_bits
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import Monitor
+
+_Weight = Annotated[float, Field(ge=0, le=10)]
 
 
 class Mode(StrEnum):
@@ -23,7 +25,26 @@ class Mode(StrEnum):
     SIMPLE = "simple"
 
 
-class LinkSearchSettings(BaseModel):
+class RewardWeights(BaseModel):
+    """What the parts of the reward are worth in the mode masked; parameters of the recipe, too."""
+
+    reward_score: _Weight = 1.5
+    reward_found: _Weight = 0.10
+    reward_read: _Weight = 0.05
+    reward_returned_read: _Weight = 0.20
+    reward_strategy: _Weight = 0.05
+    reward_efficiency: _Weight = 0.10
+    penalty_needless: _Weight = 0.10
+    penalty_zero_result: _Weight = 0.05
+    penalty_sql_error: _Weight = 0.08
+    penalty_denied: _Weight = 0.15
+    penalty_malformed: _Weight = 0.25
+
+
+REWARD_WEIGHTS = tuple(RewardWeights.model_fields)
+
+
+class LinkSearchSettings(RewardWeights):
     """Names are those of the environment variables, in lower case."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
@@ -106,6 +127,7 @@ class LinkSearchSettings(BaseModel):
             "validate_every": self.eval_steps,
             "validate_before": True,
             "save_every": self.save_steps,
+            **{name: getattr(self, name) for name in REWARD_WEIGHTS},
             **self.params,
         }
 

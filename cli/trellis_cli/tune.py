@@ -221,7 +221,7 @@ def _write_keys(spec: JobSpec) -> None:
 
 
 def _rows(rows: dict[str, Any]) -> LocalRows:
-    return LocalRows(Path(rows["path"]), DataFormat.PROMPT_ANSWER, rows["columns"])
+    return LocalRows(Path(rows["path"]), DataFormat(rows["format"]), rows["columns"])
 
 
 def _ask(*arguments: str) -> "subprocess.CompletedProcess[str]":

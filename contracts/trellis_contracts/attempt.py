@@ -50,6 +50,9 @@ PREPARED_FOLDER = "prepared"
 #: In that folder; the second only where the job validates.
 TRAIN_FILE = "train.parquet"
 VALIDATION_FILE = "validation.parquet"
+#: ... and where a recipe chooses its rows: ``{"rows", "dataset_rows", "left_out_rows", "replayed_rows",
+#: "task_types"}``, the last with the rows of each kind.
+MIX_FILE = "mix.json"
 
 
 def locate_job(data_root: Path, job_id: str) -> Path:

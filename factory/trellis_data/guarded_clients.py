@@ -1,14 +1,16 @@
-"""The clients of the Hugging Face hub and of S3, opening no address that must not be opened for somebody.
+"""The clients of the hubs and of S3, opening no address that must not be opened for somebody.
 
 What their endpoints answer names further addresses: redirects, files, uploads. They are looked at as
 ``addresses`` does it, when the connection is made.
 """
 
 import socket
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.request import getproxies
 
 import httpx
+from trellis_recipes.modelscope import TIMEOUT, ModelScopeFiles
 
 from trellis_data.addresses import allows_local_beside, check_address, open_endpoint_client
 from trellis_data.operator import OperatorProblem
@@ -36,6 +38,16 @@ def guard_hub(endpoint: str) -> None:
     _guarded.add(endpoint)
     if httpx.URL(endpoint).host != _HUB:
         constants.HF_HUB_DISABLE_XET = True
+
+
+class GuardedModelScope(ModelScopeFiles):
+    """ModelScope, whose client raises ``OperatorProblem`` for addresses that its own may not lead to."""
+
+    def open_client(
+        self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
+    ) -> AbstractContextManager[httpx.Client]:
+        """A client that opens addresses of private networks only where ModelScope's own is one."""
+        return open_endpoint_client(self.endpoint, timeout=timeout, follow_redirects=follow_redirects)
 
 
 def open_s3(options: dict[str, Any]) -> Any:

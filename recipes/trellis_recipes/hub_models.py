@@ -1,4 +1,4 @@
-"""Models that are named as a hub names them, brought here once: ``owner/name``, ``modelscope:owner/name``.
+"""Models named as a hub names them, brought here once: ``owner/name``, ``modelscope:owner/name@tag``.
 
 The hub's own variables say where it is, with which token, and where its files are kept (``HF_ENDPOINT``,
 ``HF_TOKEN``, ``HF_HOME``, ``HF_HUB_OFFLINE``; ``MODELSCOPE_ENDPOINT``, ``MODELSCOPE_API_TOKEN``).
@@ -7,13 +7,18 @@ The hub's own variables say where it is, with which token, and where its files a
 import os
 import re
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from trellis_recipes.quantized_keys import check_weights_name
 
+if TYPE_CHECKING:  # it imports httpx
+    from trellis_recipes.modelscope import ModelScopeFiles
+
 CONFIG_FILE = "config.json"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
-#: Before the name of a model on ModelScope.
+#: Before the name of a model on ModelScope, after which ``@`` and a branch or tag may stand.
 MODELSCOPE = "modelscope:"
+_REVISION = re.compile(r"[A-Za-z0-9][\w./-]{0,99}")
 #: What training needs. Pickled weights are left out: loading them can run code.
 PATTERNS = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "README.md", "LICENSE*"]
 #: Weights in other forms than the one that is loaded.
@@ -37,10 +42,13 @@ def is_hub_id(name: str) -> bool:
 def is_hub_model(name: str) -> bool:
     """Whether a name is one of a hub's models.
 
-    >>> is_hub_model("Qwen/Qwen3-0.6B"), is_hub_model("modelscope:Qwen/Qwen3-0.6B"), is_hub_model("qwen")
+    >>> is_hub_model("Qwen/Qwen3-0.6B"), is_hub_model("modelscope:Qwen/Qwen3-0.6B@v1"), is_hub_model("qwen")
     (True, True, False)
     """
-    return is_hub_id(name.removeprefix(MODELSCOPE))
+    if not name.startswith(MODELSCOPE):
+        return is_hub_id(name)
+    repository, at, revision = name.removeprefix(MODELSCOPE).partition("@")
+    return is_hub_id(repository) and (not at or _REVISION.fullmatch(revision) is not None)
 
 
 def is_needed(file: str) -> bool:
@@ -48,17 +56,25 @@ def is_needed(file: str) -> bool:
     return any(PurePosixPath(file).match(pattern) for pattern in PATTERNS)
 
 
-def fetch_model(name: str, *, has_weights: bool = True) -> str:
+def fetch_model(name: str, *, has_weights: bool = True, modelscope: "ModelScopeFiles | None" = None) -> str:
     """The folder of a hub's model on this machine, downloaded where it is not there yet.
 
-    Without ``has_weights`` only its configuration is looked up. Raises ``NoHubModel``, and ``ValueError`` for
+    Without ``has_weights`` only its configuration is looked up. ``modelscope`` is its client, where the
+    addresses that it opens are restricted. Raises ``NoHubModel``, and ``ValueError`` for
     a name of weights that cannot be trained.
     """
     check_weights_name(name)
     if name.startswith(MODELSCOPE):
         from trellis_recipes.modelscope_cache import fetch_from_modelscope
 
-        return str(fetch_from_modelscope(name.removeprefix(MODELSCOPE), has_weights=has_weights))
+        repository, _, revision = name.removeprefix(MODELSCOPE).partition("@")
+        if not is_hub_model(name):
+            raise NoHubModel("it is not named as modelscope:owner/name or modelscope:owner/name@revision")
+        return str(
+            fetch_from_modelscope(
+                repository, revision=revision or None, has_weights=has_weights, source=modelscope
+            )
+        )
     from huggingface_hub import hf_hub_download, snapshot_download
 
     token, endpoint = os.environ.get("HF_TOKEN") or None, os.environ.get("HF_ENDPOINT") or None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from trellis_recipes.hub_models import CONFIG_FILE, NoHubModel, is_needed
 from trellis_recipes.modelscope import (
@@ -23,16 +24,29 @@ _LIST_FILE = ".modelscope.json"
 _WEIGHTS = ".safetensors"
 
 
-def fetch_from_modelscope(name: str, *, has_weights: bool = True) -> Path:
+def fetch_from_modelscope(
+    name: str,
+    *,
+    revision: str | None = None,
+    has_weights: bool = True,
+    source: ModelScopeFiles | None = None,
+) -> Path:
     """The folder of the model ``owner/name``; only changed files are downloaded. Raises ``NoHubModel``.
 
-    Without ``has_weights`` the weights stay where they are. A model that is here is used also where
-    ModelScope cannot be reached.
+    Every revision has a folder of its own. Without ``has_weights`` the weights stay where they are. A model
+    that is here is used also where ModelScope cannot be reached.
     """
-    folder = _cache_folder() / name
+    place = name if revision in (None, DEFAULT_REVISION) else f"{name}@{quote(str(revision), safe='')}"
+    folder = _cache_folder() / place
     try:
         with explained():
-            _bring(name, folder, has_weights=has_weights)
+            _bring(
+                source or ModelScopeFiles(),
+                name,
+                revision or DEFAULT_REVISION,
+                folder,
+                has_weights=has_weights,
+            )
     except ModelScopeError as error:
         if not (isinstance(error, ModelScopeAway) and (folder / _LIST_FILE).is_file()):
             raise NoHubModel(str(error)) from error
@@ -41,9 +55,8 @@ def fetch_from_modelscope(name: str, *, has_weights: bool = True) -> Path:
     return folder
 
 
-def _bring(name: str, folder: Path, *, has_weights: bool) -> None:
-    source = ModelScopeFiles()
-    listed = source.list_files(name, DEFAULT_REVISION)
+def _bring(source: ModelScopeFiles, name: str, revision: str, folder: Path, *, has_weights: bool) -> None:
+    listed = source.list_files(name, revision)
     wanted = check_hashes([each for each in listed if is_needed(each.name)], name)
     if all(each.name != CONFIG_FILE for each in wanted):
         raise NoHubModel(f"it has no {CONFIG_FILE}")
@@ -55,7 +68,7 @@ def _bring(name: str, folder: Path, *, has_weights: bool) -> None:
             (folder / _LIST_FILE).unlink(missing_ok=True)
         for file in missing:
             if has_weights or not file.name.endswith(_WEIGHTS):
-                source.download_file(name, DEFAULT_REVISION, file, folder)
+                source.download_file(name, revision, file, folder)
         if has_weights:
             _remove_others(folder, {each.name for each in wanted})
             _write_list(folder, {each.name: each.sha256 for each in wanted})

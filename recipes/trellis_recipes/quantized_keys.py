@@ -21,7 +21,7 @@ def check_weights_name(name: str) -> None:
 
     >>> check_weights_name("unsloth/Qwen3-32B")
     """
-    if found := _QUANTIZED_NAME.fullmatch(name):
+    if found := _QUANTIZED_NAME.fullmatch(name.partition("@")[0]):
         raise ValueError(
             f"{name} holds its weights as {found['kind']}, which verl cannot train; {found['whole']} is the"
             " same model in 16 bits, and lora_rank takes most of the memory away"

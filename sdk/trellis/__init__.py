@@ -22,6 +22,7 @@ from trellis.agent_trainers import (
     AgentTrainingEvaluator,
     AgentTrainingFailed,
     AgentTrainResult,
+    PreparedDatasets,
     search_tools,
 )
 from trellis.agent_training import (
@@ -58,6 +59,7 @@ __all__ = [
     "JudgeOutput",
     "ModelError",
     "OnlineContinualLearner",
+    "PreparedDatasets",
     "RLTrainingConfig",
     "SearchResult",
     "TunableChatModel",

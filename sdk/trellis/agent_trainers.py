@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps, loads
@@ -15,6 +14,26 @@ from trellis.agent_training import AgentRewardModel, AgentSFTConfig, RLTrainingC
 
 class AgentTrainingFailed(RuntimeError):
     """A stage did not end well; the message is what the command said of it."""
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        #: Of rows that are of no use: ``no_usable_rows``, ``dataset_empty``, ``rows_unusable``,
+        #: ``dataset_unreadable``; None of everything else.
+        self.code = code
+
+
+@dataclass(frozen=True)
+class PreparedDatasets:
+    """How many rows a training learns from."""
+
+    train_rows: int
+    validation_rows: int
+    #: Rows of the dataset that could be trained on, and those of them that are left out (shares, coreset).
+    dataset_rows: int
+    left_out_rows: int
+    #: Of earlier runs, among ``train_rows``.
+    replayed_rows: int
+    task_types: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -67,23 +86,37 @@ class AgentSFTTrainer(_Trainer):
         named comes from the configuration. ``resume`` goes on from the last checkpoint of ``output_dir``,
         which else must have none. ``parameters`` are others of the recipe (``total_steps=10``).
         """
+        options = [*self._options(train_data, dev_data), *(["--resume"] if resume else [])]
+        return _train("sft", self.output_dir, options, parameters, sft=self.config)
+
+    def prepare_datasets(
+        self, train_data: Path | str | None = None, dev_data: Path | str | None = None, **parameters: Any
+    ) -> PreparedDatasets:
+        """Select and replay the rows as ``train`` does with the same arguments, and count them.
+
+        Raises ``AgentTrainingFailed`` where rows are missing or of no use; its ``code`` says which, such as
+        ``no_usable_rows``. Rows that are replayed here are those that ``train`` replays.
+        """
+        options = self._options(train_data, dev_data)
+        found = _run_stage("sft", self.output_dir, [*options, "--dry-run"], parameters, sft=self.config)
+        mix = found.get("mix", {})
+        return PreparedDatasets(
+            train_rows=found["train_rows"],
+            validation_rows=found["validation_rows"],
+            dataset_rows=mix["dataset_rows"],
+            left_out_rows=mix["left_out_rows"],
+            replayed_rows=mix["replayed_rows"],
+            task_types=mix["task_types"],
+        )
+
+    def _options(self, train_data: Path | str | None, dev_data: Path | str | None) -> list[str]:
         options = [
             "--data",
             str(train_data or self.config.train_data),
             "--base-model",
             self.config.base_model,
         ]
-        options += ["--dev-data", str(dev_data)] if dev_data is not None else []
-        options += ["--resume"] if resume else []
-        return _train("sft", self.output_dir, options, parameters, sft=self.config)
-
-    def prepare_datasets(self) -> None:
-        """Do nothing but say so: ``train`` formats, selects and replays the rows."""
-        warnings.warn(
-            "prepare_datasets does nothing: train() selects and replays rows as the configuration says "
-            "(use_coreset_selection, use_online_continual)",
-            stacklevel=2,
-        )
+        return options + (["--dev-data", str(dev_data)] if dev_data is not None else [])
 
 
 #: The trainer by its other name: an adapter is what it trains, unless ``lora_r`` is 0.
@@ -270,13 +303,27 @@ def _train(
     sft: AgentSFTConfig | None = None,
     rl: RLTrainingConfig | None = None,
 ) -> AgentTrainResult:
+    ended = _run_stage(stage, output, options, parameters, sft=sft, rl=rl)
+    known = AgentTrainResult.__dataclass_fields__
+    return AgentTrainResult(**{name: value for name, value in ended.items() if name in known})
+
+
+def _run_stage(
+    stage: str,
+    output: Path,
+    options: list[str],
+    parameters: Mapping[str, Any],
+    *,
+    sft: AgentSFTConfig | None = None,
+    rl: RLTrainingConfig | None = None,
+) -> dict[str, Any]:
+    """What `trellis agent train` prints of a stage."""
     chosen = [part for name, value in parameters.items() for part in ("--set", f"{name}={dumps(value)}")]
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         settings = write_settings(Path(folder) / "settings.yaml", sft=sft, rl=rl)
         command = ["train", stage, "--output", str(output), "--config", str(settings), *options, *chosen]
-        ended = _run(command)
-    known = AgentTrainResult.__dataclass_fields__
-    return AgentTrainResult(**{name: value for name, value in ended.items() if name in known})
+        found: dict[str, Any] = _run(command)
+    return found
 
 
 def _run(arguments: list[str]) -> Any:
@@ -293,6 +340,9 @@ def _run(arguments: list[str]) -> Any:
     )
     printed, said = process.communicate()
     if process.returncode != 0:
+        if printed.startswith('{"error"'):
+            error = loads(printed)["error"]
+            raise AgentTrainingFailed(error["message"], error["code"])
         lines = [line for line in said.strip().splitlines() if line.strip()]
         raise AgentTrainingFailed("\n".join(lines[-20:]) or f"exit code {process.returncode}")
     return loads(printed)

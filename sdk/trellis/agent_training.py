@@ -82,10 +82,17 @@ class RLTrainingConfig:
 def write_settings(
     path: Path | str, *, sft: AgentSFTConfig | None = None, rl: RLTrainingConfig | None = None
 ) -> Path:
-    """Write the file that ``trellis agent train STAGE --config FILE`` reads; its path."""
+    """Write the file that ``trellis agent train STAGE --config FILE`` reads; its path.
+
+    Rows are named in it only where they are others than the defaults: those stand for the splits of whatever
+    is trained on.
+    """
     import yaml  # the client alone comes without it
 
     parts = {name: asdict(part) for name, part in (("sft", sft), ("rl", rl)) if part is not None}
+    for name in ("train_data", "dev_data"):
+        if sft is not None and getattr(sft, name) == getattr(AgentSFTConfig, name):
+            del parts["sft"][name]
     target = Path(path)
     target.write_text(yaml.safe_dump(parts, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return target

@@ -23,6 +23,8 @@ MODULES = {
     *("boto3", "botocore", "aiobotocore", "s3fs", "fsspec", "paramiko", "grpc"),
 }
 HUB = {"HfApi", "snapshot_download", "hf_hub_download", "HfFileSystem"}
+#: Loads from the hub through its client.
+DATASETS = {"load_dataset"}
 
 #: Addresses that a pipeline or an answer names: looked at before they are opened.
 GUARDED = {"factory/trellis_data/addresses.py", "factory/trellis_data/guarded_clients.py"}
@@ -39,9 +41,8 @@ HUBS = {
     "recipes/trellis_recipes/modelscope.py",
     "verl/trellis_train/agents/linksearch/checkpoints.py",
     "verl/trellis_train/agents/linksearch/sources.py",
-    "workers/trellis_workers/data/modelscope_source.py",
+    "verl/trellis_train/agents/tune/places.py",
     "workers/trellis_workers/models/hub.py",
-    "workers/trellis_workers/models/modelscope.py",
     "workers/trellis_workers/transfers/push.py",
 }
 #: Users of the hub's client that look at no addresses: a person's own machine opens what it likes, and what
@@ -64,11 +65,7 @@ OWN = {
 }
 #: The only ones that follow redirects: to addresses that are looked at where it runs on the platform, which
 #: replaces ``open_client``; a person's own machine opens what it likes.
-REDIRECTED = GUARDED | {
-    "recipes/trellis_recipes/modelscope.py",
-    "workers/trellis_workers/data/modelscope_source.py",
-    "workers/trellis_workers/models/modelscope.py",
-}
+REDIRECTED = GUARDED | {"recipes/trellis_recipes/modelscope.py"}
 
 
 def list_sources(words: re.Pattern[str]) -> Iterator[tuple[str, ast.Module]]:
@@ -87,6 +84,7 @@ def opens_connections(tree: ast.Module) -> bool:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             module, names = node.module or "", {alias.name for alias in node.names}
             opened = names & (CALLS.get(module, set()) | (HUB if module == "huggingface_hub" else set()))
+            opened |= names & (DATASETS if module == "datasets" else set())
             opened |= {name for name in names if is_network(f"{module}.{name}")}
             # Proxies of the environment are read, and nothing is opened.
             if opened or (is_network(module) and not names <= {"getproxies", "proxy_bypass"}):
@@ -113,7 +111,7 @@ def follows_redirects(tree: ast.Module) -> bool:
 
 
 def test_every_module_that_opens_connections_is_known() -> None:
-    roots = {name.partition(".")[0] for name in (*CALLS, *MODULES, "huggingface_hub")}
+    roots = {name.partition(".")[0] for name in (*CALLS, *MODULES, "huggingface_hub", "datasets")}
     words = re.compile(rf"\b(import|from) +({'|'.join(sorted(roots))})\b")
 
     found = {name for name, tree in list_sources(words) if opens_connections(tree)}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_cli import agent_evaluate, agent_train
+from trellis_cli import agent_evaluate, agent_outcome, agent_train
 from trellis_cli.agent_sources import find_data, find_model
 from trellis_cli.errors import Problem
 from trellis_cli.local_run import LocalOutcome
@@ -74,10 +74,10 @@ def test_a_checkpoint_in_shards_is_not_called_a_model(
     (checkpoint / "actor").mkdir(parents=True)
     outcome = LocalOutcome(str(tmp_path / "run"), outcome="succeeded", checkpoint=str(checkpoint))
 
-    agent_train._print_outcome(outcome, "agent_grpo", [], mix=None, as_json=False)
+    agent_outcome.print_outcome(outcome, "agent_grpo", [], mix=None, as_json=False)
 
     said = capsys.readouterr().out.replace("\n", "")
-    assert agent_train.find_loadable(outcome) is None
+    assert agent_outcome.find_loadable(outcome) is None
     assert str(checkpoint) not in said
     assert f"trellis agent export {tmp_path}/run" in said
 
@@ -98,7 +98,7 @@ def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
 
     found = find_model(str(tmp_path / "run"), scratch=tmp_path / "scratch")
 
-    for folder in (found, agent_train.find_loadable(outcome)):
+    for folder in (found, agent_outcome.find_loadable(outcome)):
         AutoModelForCausalLM.from_pretrained(folder)
     assert Path(found, "tokenizer.json").is_file()
 

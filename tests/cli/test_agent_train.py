@@ -251,6 +251,25 @@ def test_a_model_of_modelscope_is_brought_here_once(
     assert Path(specs[-1].model.path) == folder
 
 
+def test_a_revision_of_a_model_of_modelscope_is_brought_beside_the_others(
+    tmp_path: Path, specs: list[JobSpec], modelscope: StandInModelScope
+) -> None:
+    assert train(tmp_path, "sft", "--base-model", "modelscope:team/tiny").exit_code == 0
+    usual = Path(specs[-1].model.path)
+    modelscope.branch, modelscope.files["model.safetensors"] = "releases/v2", b"other weights"
+
+    found = train(tmp_path, "sft", "--base-model", "modelscope:team/tiny@releases/v2")
+    missing = train(tmp_path, "sft", "--base-model", "modelscope:team/tiny@v3")
+
+    assert found.exit_code == 0, found.output
+    folder = Path(specs[-1].model.path)
+    assert folder.parent == usual.parent
+    assert folder.name == "tiny@releases%2Fv2"
+    assert (folder / "model.safetensors").read_bytes() == b"other weights"
+    assert (usual / "model.safetensors").read_bytes() == b"weights"
+    assert "no such model or revision" in str(missing.exception)
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [
@@ -258,6 +277,9 @@ def test_a_model_of_modelscope_is_brought_here_once(
         ("modelscope:nothing", "is neither a model folder"),
         ("modelscope:../../etc", "is neither a model folder"),
         ("modelscope:team/tiny-bnb-4bit", "16 bits"),
+        ("modelscope:team/tiny-bnb-4bit@v1", "16 bits"),
+        ("modelscope:team/tiny@", "is neither a model folder"),
+        ("modelscope:team/tiny@../../etc", "is neither a model folder"),
     ],
 )
 def test_a_model_that_modelscope_does_not_give_is_told(

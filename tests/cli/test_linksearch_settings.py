@@ -3,12 +3,14 @@
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trellis_cli import linksearch
 from trellis_cli.errors import Problem
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
-from trellis_cli.linksearch_settings import LinkSearchSettings, read_settings
+from trellis_cli.linksearch_settings import REWARD_WEIGHTS, LinkSearchSettings, read_settings
+from trellis_recipes.catalogue import get_recipe
 from trellis_testing.stand_in_modelscope import StandInModelScope
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "linksearch.yaml"
@@ -72,6 +74,62 @@ def test_every_setting_is_an_environment_variable_too() -> None:
     assert (parameters["target_accuracy"], parameters["lora_rank"]) == (None, 8)
     with pytest.raises(Problem, match="PARAMS"):
         read_settings({}, environment={"PARAMS": "lora_rank=8"})
+
+
+def test_weights_of_the_reward_come_from_the_line_the_environment_and_yaml(tmp_path: Path) -> None:
+    config = write_yaml(tmp_path, "reward_found: 0.3\nPENALTY_DENIED: 0.4\nreward_score: 2\n")
+
+    parameters = read_settings(
+        {"reward_score": 3.0}, config=config, environment={"PENALTY_DENIED": "0.6"}
+    ).parameters()
+
+    given = {"reward_score": 3.0, "reward_found": 0.3, "penalty_denied": 0.6, "penalty_malformed": 0.25}
+    assert given.items() <= parameters.items()
+    of_recipe = {each.name: each.default for each in get_recipe("linksearch").parameters}
+    assert {name: of_recipe[name] for name in REWARD_WEIGHTS} == {
+        name: LinkSearchSettings.model_fields[name].default for name in REWARD_WEIGHTS
+    }
+    with pytest.raises(Problem, match="PENALTY_DENIED"):
+        read_settings({}, environment={"PENALTY_DENIED": "-1"})
+
+
+#: A value that differs from the default, of each setting of a training.
+OTHERS: dict[str, Any] = {
+    **dict.fromkeys(REWARD_WEIGHTS, 7.0),
+    "profile_db_path": "other/profiles.db", "queries": "other", "hf_token": SECRET, "model_name": "a/b",
+    "mode": "simple", "enable_detailed_logging": True, "tool_template": "hermes", "train_dataset_size": 7,
+    "eval_dataset_size": 7, "max_steps": 7, "learning_rate": 0.7, "num_generations": 7, "max_turns": 7,
+    "max_profiles": 7, "target_accuracy": 0.7, "max_tokens": 777, "per_device_train_batch_size": 7,
+    "gradient_accumulation_steps": 7, "eval_steps": 7, "save_steps": 7, "patience": 7,
+    "monitor_type": "tensorboard", "seed": 7, "gpus": 7, "output_dir": "elsewhere", "preset": "cpu-tiny",
+    "params": {"lora_rank": 7},
+}  # fmt: skip
+
+
+def test_every_setting_changes_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def remember(*given: Any, **named: Any) -> Any:
+        asked.append(
+            str((given, {name: value and value.get_secret_value() for name, value in named.items()}))
+        )
+        return {}
+
+    monkeypatch.setattr(linksearch, "_ask", remember)
+    monkeypatch.setattr(linksearch, "require_gpus", lambda count: count)
+    monkeypatch.setattr(linksearch, "write_spec", lambda job: job)
+    monkeypatch.setattr(linksearch, "open_writer", lambda kind, folder: (kind, folder))
+    monkeypatch.setattr(linksearch, "run_local", lambda job, **more: (job, more))
+
+    def train(given: dict[str, Any]) -> str:
+        asked.clear()
+        settings = read_settings(given, environment={})
+        return str((linksearch._run(linksearch.make_job(settings), settings), asked))
+
+    usual = train({})
+
+    assert set(OTHERS) == set(LinkSearchSettings.model_fields)
+    assert [name for name, value in OTHERS.items() if train({name: value}) == usual] == []
 
 
 def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:

@@ -190,7 +190,11 @@ def test_a_workflow_goes_on_from_its_last_checkpoint(
         "folder": str(run),
         "recipe": "tune",
         "model": str(tmp_path),
-        "train": {"path": str(rows), "columns": {"prompt": "question", "answer": "answer"}},
+        "train": {
+            "path": str(rows),
+            "columns": {"prompt": "question", "answer": "answer"},
+            "format": "prompt-answer",
+        },
         "validation": None,
         "params": {"validation_rows": 0},
         "overrides": {},

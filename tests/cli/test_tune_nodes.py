@@ -17,7 +17,11 @@ def make_plan(folder: Path, nodes: int) -> dict[str, object]:
         "folder": str(folder / "run"),
         "recipe": "tune",
         "model": str(folder),
-        "train": {"path": str(rows), "columns": {"prompt": "question", "answer": "answer"}},
+        "train": {
+            "path": str(rows),
+            "columns": {"prompt": "question", "answer": "answer"},
+            "format": "prompt-answer",
+        },
         "validation": None,
         "params": {"validation_rows": 0, "batch_size": 32, "mini_batch_size": 32},
         "overrides": {},

@@ -2,14 +2,18 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trellis
+from trellis_cli.agent_settings_use import list_unused
+from trellis_cli.main import app
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.recipe_parameters import resolve_parameters
 from trellis_recipes.tool_use_settings import RLSettings, SFTSettings, load_settings
 from trellis_train.agents.episode.tool_calls import render_tool_call
+from typer.testing import CliRunner
 
 #: With what Python's ``splitlines`` takes for the ends of lines.
 PAIR = {"margin": 0.5, "prompt": "one\u2028two\u2029three\x85four"}
@@ -30,6 +34,10 @@ def test_the_defaults_are_those_of_the_pipeline_and_what_is_written_is_what_is_r
     assert (read.rl.algorithm, read.rl.grpo.group_size) == ("grpo", 8)
     plain = load_settings(trellis.write_settings(tmp_path / "plain.yaml", sft=trellis.AgentSFTConfig()))
     assert plain.sft.parameters() == SFTSettings().parameters()
+    assert not {"train_data", "dev_data"} & plain.sft.model_fields_set
+    assert all(list_unused(plain, command) == [] for command in ("sft", "dpo", "pipeline"))
+    own = trellis.AgentSFTConfig(dev_data="mine.jsonl")
+    assert load_settings(trellis.write_settings(tmp_path / "own.yaml", sft=own)).sft.dev_data == "mine.jsonl"
     assert trellis.RLTrainingConfig().dpo_config == RLSettings().dpo.model_dump(exclude_none=True)
 
 
@@ -256,10 +264,61 @@ def test_pairs_of_rows_at_hand_and_why_texts_alone_make_none(
             trainer.generate_preference_pairs(texts)  # type: ignore[arg-type]
 
 
-def test_preparing_datasets_says_that_training_does_it(commands: list[list[str]]) -> None:
-    with pytest.warns(UserWarning, match=r"train\(\) selects and replays rows"):
-        trellis.AgentSFTTrainer(trellis.AgentSFTConfig(use_coreset_selection=True)).prepare_datasets()
-    assert commands == []
+def prepare(folder: Path, rows: list[dict[str, Any]], **parameters: Any) -> trellis.PreparedDatasets:
+    model, data = folder / "model", folder / "rows.jsonl"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text("{}")
+    data.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    config = trellis.AgentSFTConfig(base_model=str(model), batch_size=1, gradient_accumulation=1)
+    # The command itself, in this process.
+    return trellis.AgentSFTTrainer(config, folder / "out").prepare_datasets(data, data, **parameters)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run here: starting one takes seconds."""
+
+    def popen(command: list[str], **_: Any) -> Any:
+        result = CliRunner().invoke(app, command[3:])
+        said = f"error: {result.exception}" if result.exception else result.stderr
+        return SimpleNamespace(returncode=result.exit_code, communicate=lambda: (result.stdout, said))
+
+    monkeypatch.setenv("TRELLIS_PLATFORM", "cpu")
+    monkeypatch.setattr("trellis.agent_trainers.subprocess", SimpleNamespace(Popen=popen, PIPE=None))
+
+
+def test_preparing_datasets_counts_what_training_learns_from(tmp_path: Path, in_process: None) -> None:
+    rows = [{**row(number), "task_type": "timing_decision"} for number in range(12)]
+    rows += [{**row(number), "task_type": "tool_selection"} for number in range(12, 20)]
+
+    found = prepare(tmp_path, rows, max_samples=10, validation_rows=5)
+
+    assert (found.train_rows, found.dataset_rows, found.left_out_rows, found.replayed_rows) == (10, 20, 10, 0)
+    assert found.validation_rows == 5
+    assert sum(found.task_types.values()) == 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "said"),
+    [
+        ([{**row(1), "task_type": "timing_decision"}], "no_usable_rows", "none of the 1 rows"),
+        ([{"messages": []}], "rows_unusable", "Row 1 of dataset rows"),
+    ],
+)
+def test_datasets_of_which_nothing_can_be_trained_on_have_a_code(
+    rows: list[dict[str, Any]], code: str, said: str, tmp_path: Path, in_process: None
+) -> None:
+    with pytest.raises(trellis.AgentTrainingFailed, match=said) as raised:
+        prepare(tmp_path, rows, focus_tags="tool_retrieval", mix_tasks=False, validation_rows=0)
+
+    assert raised.value.code == code
+
+
+def test_a_dataset_that_is_missing_is_named(tmp_path: Path, in_process: None) -> None:
+    trainer = trellis.AgentSFTTrainer(trellis.AgentSFTConfig(base_model="base"), tmp_path / "out")
+
+    with pytest.raises(trellis.AgentTrainingFailed, match=r"no such file or folder: nowhere.jsonl|base is"):
+        trainer.prepare_datasets("nowhere.jsonl")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from trellis_train.agents.linksearch.generate import generate
 from trellis_train.agents.linksearch.loop import LinkSearchLoop
 from trellis_train.agents.linksearch.prompts import LAST_TURN
 from trellis_train.agents.linksearch.query_rows import query_row, read_queries
-from trellis_train.agents.linksearch.reward import compute_reward
+from trellis_train.agents.linksearch.reward import RewardWeights, compute_reward
 from trellis_train.agents.linksearch.rubric import Rubric
 
 Row = dict[str, Any]
@@ -242,6 +243,7 @@ def test_a_log_tells_all_of_a_rollout_and_its_reward_recomputes(
 
     log = json.loads((tmp_path / "step_3" / f"query_{query['id']}" / "rollout_2.json").read_text())
     assert compute_reward(Rubric(**log["rubric"])).total == log["reward"] == output.reward_score
+    assert log["reward_weights"] == asdict(RewardWeights())
     assert [call["name"] for call in log["tool_calls"]] == [
         "search_profile",
         "search_profile",
@@ -252,6 +254,22 @@ def test_a_log_tells_all_of_a_rollout_and_its_reward_recomputes(
     assert log["mask"]["ones"] == log["mask"]["sampled"] == sum(output.response_mask)
     assert log["conversation"][1] == {"role": "user", "content": query["query"]}
     assert list(tmp_path.rglob("*.unfinished-*")) == []
+
+
+def test_the_weights_of_the_options_make_the_reward(environment: Path, query: Row, tmp_path: Path) -> None:
+    turns = [search(query), search(query), answer(query)]
+    weights = {"reward_score": 0.5, "penalty_needless": 0.3}
+
+    usual, _ = play(environment, query, turns)
+    output, _ = play(environment, query, turns, log_folder=tmp_path, detailed_logging=True, **weights)
+
+    (path,) = tmp_path.rglob("rollout_2.json")
+    log = json.loads(path.read_text())
+    # One search is made twice.
+    assert usual.reward_score - output.reward_score == pytest.approx(1.0 * log["rubric"]["score"] + 0.2)
+    used = RewardWeights(**log["reward_weights"])
+    assert (used.reward_score, used.penalty_needless) == (0.5, 0.3)
+    assert compute_reward(Rubric(**log["rubric"]), used).total == log["reward"] == output.reward_score
 
 
 def test_no_log_is_written_unless_asked_for(environment: Path, query: Row, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """What an episode of Link Search earns: counted by hand, and by its bounds."""
 
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 import pytest
+from trellis_train.agents.linksearch.options import BadOptions, Options
 from trellis_train.agents.linksearch.reward import (
+    RewardWeights,
     compute_reward,
     efficiency_part,
     penalty_part,
@@ -130,6 +132,51 @@ def test_more_gold_than_may_be_returned_is_no_fault_of_the_agent() -> None:
     assert (rubric.findable, rubric.score) == (10, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("weight", "part"),
+    [
+        ("reward_found", process_part),
+        ("reward_read", process_part),
+        ("reward_returned_read", process_part),
+        ("reward_strategy", strategy_part),
+        ("reward_efficiency", efficiency_part),
+        ("penalty_needless", penalty_part),
+        ("penalty_zero_result", penalty_part),
+        ("penalty_sql_error", penalty_part),
+        ("penalty_denied", penalty_part),
+        ("penalty_malformed", penalty_part),
+    ],
+)
+def test_each_weight_is_that_of_its_part(weight: str, part: Any) -> None:
+    calls = [
+        search(1), search(2, "ada"), read(3, "ada"), search(4, error="DENIED"), search(5, error="SYNTAX"),
+        read(6, "ada"),
+    ]  # fmt: skip
+    rubric = episode(*calls, predicted=["ada"], turns=7, malformed_turns=1)
+    usual = RewardWeights()
+    double = replace(usual, **{weight: 2 * getattr(usual, weight)})
+    none = replace(usual, **{weight: 0.0})
+
+    share = part(rubric, usual) - part(rubric, none)
+
+    assert share > 0
+    assert part(rubric, double) == pytest.approx(part(rubric, usual) + share)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"penalty_denied": -0.1}, "penalty_denied must be at least 0"),
+        ({"reward_found": float("nan")}, "reward_found must be at least 0"),
+        ({"reward_found": "much"}, "reward_found must be a number"),
+        ({"reward_fund": 1.0}, "unknown link search option: reward_fund"),
+    ],
+)
+def test_a_weight_that_cannot_be_is_named(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadOptions, match=said):
+        Options.parse(given)
+
+
 def draw_rubric(draw: random.Random) -> Rubric:
     """Any rubric that the counting could give, and many that it could not."""
     findable, predicted = draw.randint(1, 10), draw.randint(0, 10)
@@ -160,17 +207,25 @@ def draw_rubric(draw: random.Random) -> Rubric:
     )
 
 
-def test_bands_hold_and_no_slip_ever_pays() -> None:
+def draw_weights(draw: random.Random) -> RewardWeights:
+    return RewardWeights(
+        **{each.name: draw.choice([0.0, each.default, 10.0]) for each in fields(RewardWeights)}
+    )
+
+
+@pytest.mark.parametrize("has_own_weights", [False, True])
+def test_bands_hold_and_no_slip_ever_pays(has_own_weights: bool) -> None:
     draw, outcomes = random.Random(5), set[str]()
 
     for _ in range(10_000):
         rubric = draw_rubric(draw)
-        reward = compute_reward(rubric)
+        weights = draw_weights(draw) if has_own_weights else RewardWeights()
+        reward = compute_reward(rubric, weights)
         low, high = BANDS[reward.outcome]
         assert low <= reward.total <= high, rubric
         outcomes.add(reward.outcome)
         for slip in SLIPS:
             worse = replace(rubric, **{slip: getattr(rubric, slip) + 1})
-            assert compute_reward(worse).total <= reward.total, (slip, rubric)
+            assert compute_reward(worse, weights).total <= reward.total, (slip, rubric)
 
     assert outcomes == set(BANDS)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job
+from trellis_train.data.prepare import BadData
 
 pytestmark = pytest.mark.training
 KINDS = {"tool_selection": 60, "multi_step_planning": 40, "timing_decision": 30, "tool_retrieval": 20}
@@ -83,6 +84,36 @@ def test_only_the_kinds_in_focus_are_learned(tmp_path: Path) -> None:
     assert mix_of(run) == {"timing_decision": 17, "tool_retrieval": 13}
 
 
+def test_rows_that_are_left_out_and_replayed_are_counted(tmp_path: Path) -> None:
+    replaying = {"use_online_continual": True, "continual_replay_ratio": 0.5, "continual_buffer": "counted"}
+    prepare(tmp_path, "one", max_samples=20, **replaying)
+
+    run = prepare(tmp_path, "two", name="b", max_samples=40, **replaying)
+
+    mix = json.loads((run.folder / "prepared/mix.json").read_text())
+    total = mix.pop("dataset_rows")
+    assert (mix["rows"], mix["left_out_rows"], mix["replayed_rows"]) == (60, total - 40, 20)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"weight_timing_decision": 0}, "the weights select no task type of the 30 rows in focus"),
+        ({"mix_tasks": False}, "none of the 4 rows has one of the selected task types"),
+    ],
+)
+def test_where_no_row_is_left_the_error_has_a_code_and_tells_the_count(
+    wrong: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "mix_tasks" in wrong:
+        monkeypatch.setitem(globals(), "KINDS", {"tool_selection": 4})
+
+    with pytest.raises(BadData, match=said) as raised:
+        prepare(tmp_path, "one", focus_tags="timing_decision", **wrong)
+
+    assert raised.value.code == "no_usable_rows"
+
+
 def test_without_the_mix_rows_keep_their_order(tmp_path: Path) -> None:
     run = prepare(tmp_path, "one", mix_tasks=False, max_samples=5)
 
@@ -112,8 +143,6 @@ def test_rows_of_an_earlier_job_are_replayed_and_stay_the_same_when_it_resumes(t
 
 
 def test_a_broken_buffer_is_told(tmp_path: Path) -> None:
-    from trellis_train.data.prepare import BadData
-
     (tmp_path / "jobs/replay").mkdir(parents=True)
     (tmp_path / "jobs/replay/default.json").write_text('{"format": 1, "sha256": "x"}\n{"rows"')
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from trellis_contracts.agents import AgentTask
-from trellis_contracts.attempt import REWARDS_FILE
+from trellis_contracts.attempt import MIX_FILE, PREPARED_FOLDER, REWARDS_FILE
 from trellis_contracts.recipe import Engine
 from trellis_contracts.rewards import RewardFileSource, RewardResources
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_CRASHED, EXIT_STOPPED, ExportTask, JobSpec
@@ -98,6 +98,23 @@ def test_a_run_that_succeeds_is_reported_from_preparing_to_outcome(start: Any, p
     assert platform.log_lines("stderr") == ["careful"]
     assert read_outcome(platform).outcome == "succeeded"
     assert platform.heartbeats
+
+
+def test_the_rows_that_a_recipe_chooses_are_metrics(start: Any, platform: Any, spec: JobSpec) -> None:
+    prepared = Path(spec.attempt_dir) / PREPARED_FOLDER
+    prepared.mkdir()
+    counts = {"rows": 30, "dataset_rows": 90, "left_out_rows": 65, "replayed_rows": 5}
+    kinds = {"timing_decision": 10, "tool_selection": 20}
+    (prepared / MIX_FILE).write_text(json.dumps({**counts, "task_types": kinds}))
+
+    assert start("print('hello')").wait(20) == 0
+
+    (event,) = platform.of_kind("metrics")
+    assert event.step == 0
+    assert event.values == {
+        **{f"data/{name}": count for name, count in counts.items()},
+        **{f"data/rows/{kind}": count for kind, count in kinds.items()},
+    }
 
 
 def test_the_manifest_tells_how_to_run_again_without_secrets(

@@ -14,20 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
+from trellis_contracts.attempt import MIX_FILE, PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
 from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import DataSource, JobSpec
 from trellis_recipes.data.conversion import Convert, NoConversion, Place, choose_conversion, rename
 from trellis_recipes.data.row_values import WEIGHT, BadRow
 
+from trellis_train.agents.tooluse.training.row_selection import RECIPE as CHOOSING_RECIPE
 from trellis_train.agents.tooluse.training.row_selection import (
-    MIX_FILE,
     BadSelection,
+    NothingSelected,
     choose_rows,
     count_kinds,
     describe_row,
 )
-from trellis_train.agents.tooluse.training.row_selection import RECIPE as CHOOSING_RECIPE
 from trellis_train.agents.tooluse.training.sampled_pairs import RECIPE as SAMPLING_RECIPE
 from trellis_train.agents.tooluse.training.sampled_pairs import TRAINED_SPLIT, BadSampling, sample_pairs
 from trellis_train.data.message_weights import WEIGHED_MESSAGES
@@ -61,8 +61,17 @@ SCHEMAS = {
 }
 
 
+#: Codes of ``BadData``.
+UNUSABLE, EMPTY = "rows_unusable", "dataset_empty"
+NOTHING_LEFT, UNREADABLE = "no_usable_rows", "dataset_unreadable"
+
+
 class BadData(ValueError):
     """A dataset does not suit the job; the message names the row and says why."""
+
+    def __init__(self, message: str, code: str = UNUSABLE) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,9 @@ def prepare(
     total = _count_rows(spec.train_data)
     held_out = 0 if spec.validation_data else int(spec.params.get("validation_rows") or 0)
     if held_out >= total:
-        raise BadData(f"Cannot hold out {held_out} rows for validation: the dataset only has {total}.")
+        raise BadData(
+            f"Cannot hold out {held_out} rows for validation: the dataset only has {total}.", NOTHING_LEFT
+        )
     train_path, validation_path = folder / TRAIN_FILE, folder / VALIDATION_FILE
     kept = total - held_out
 
@@ -129,10 +140,17 @@ def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) 
     try:
         chosen = choose_rows(rows, spec)
     except BadSelection as error:
-        raise BadData(f"Cannot select rows of dataset {source.dataset_id}: {error}.") from error
-    mix = {"rows": len(chosen), "task_types": count_kinds(chosen)}
+        code = NOTHING_LEFT if isinstance(error, NothingSelected) else UNUSABLE
+        raise BadData(f"Cannot select rows of dataset {source.dataset_id}: {error}.", code) from error
+    mix = {
+        "rows": len(chosen.rows),
+        "task_types": count_kinds(chosen.rows),
+        "dataset_rows": len(rows),
+        "left_out_rows": len(rows) - len(chosen.new),
+        "replayed_rows": len(chosen.replayed),
+    }
     target.with_name(MIX_FILE).write_text(json.dumps(mix))
-    return _write_rows([{"messages": row["messages"]} for row in chosen], DataFormat.MESSAGES, target)
+    return _write_rows([{"messages": row["messages"]} for row in chosen.rows], DataFormat.MESSAGES, target)
 
 
 def _convert_sampled(
@@ -232,7 +250,7 @@ def _count_rows(source: DataSource) -> int:
     with _reading(source):
         count = sum(group.rows for group in list_groups(source))
     if count == 0:
-        raise BadData(f"Dataset {source.dataset_id} is empty.")
+        raise BadData(f"Dataset {source.dataset_id} is empty.", EMPTY)
     return count
 
 
@@ -241,4 +259,4 @@ def _reading(source: DataSource) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise BadData(f"Dataset {source.dataset_id} cannot be read: {error}") from error
+        raise BadData(f"Dataset {source.dataset_id} cannot be read: {error}", UNREADABLE) from error

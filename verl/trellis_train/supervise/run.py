@@ -1,5 +1,6 @@
 """One attempt from its first event to its last: prepare, start the engine, watch it, report how it ended."""
 
+import json
 import logging
 import os
 import re
@@ -9,8 +10,8 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from trellis_contracts.attempt import ADDRESS_FILE, ENGINE_KEY_FILE, STOP_FILE
-from trellis_contracts.events import LogEvent, ManifestEvent, OutcomeEvent, ProgressEvent
+from trellis_contracts.attempt import ADDRESS_FILE, ENGINE_KEY_FILE, MIX_FILE, PREPARED_FOLDER, STOP_FILE
+from trellis_contracts.events import LogEvent, ManifestEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.isolation import OFF, ON, STATE_VARIABLE
 from trellis_contracts.spec import EXIT_CRASHED, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
 
@@ -143,8 +144,19 @@ class SupervisedRun:
             prepare(self._spec, is_stopped=self._is_ending)
         except SamplingStopped:
             return
+        self._tell_mix()
         check_first_sessions(self._spec)
         check_rewards(self._spec)
+
+    def _tell_mix(self) -> None:
+        """Report the rows that are learned by kind of task, where a recipe chooses them."""
+        mix = self._attempt_dir / PREPARED_FOLDER / MIX_FILE
+        if not mix.is_file():
+            return
+        found = json.loads(mix.read_text(encoding="utf-8"))
+        values = {f"data/rows/{kind}": count for kind, count in found.pop("task_types").items()}
+        values |= {f"data/{name}": count for name, count in found.items()}
+        self._spool.write(MetricsEvent(time=now(), step=find_step(self._spec.resume_from), values=values))
 
     def _is_ending(self) -> bool:
         return is_stop_requested(self._attempt_dir) or self._ending.is_terminated

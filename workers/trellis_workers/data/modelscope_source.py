@@ -1,22 +1,12 @@
 """Rows of a dataset on ModelScope, as the import reads them of any source."""
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-import httpx
-from trellis_data.addresses import open_endpoint_client
+from trellis_data.guarded_clients import GuardedModelScope
 from trellis_data.operator import OperatorProblem
 from trellis_data.reading.kinds import can_be_read
 from trellis_data.reading.sources import Source, SourceFile, SourceUnavailable, is_metadata
-from trellis_recipes.modelscope import TIMEOUT, ModelScopeError, ModelScopeFiles, RemoteFile, explained
-
-
-class _Datasets(ModelScopeFiles):
-    def open_client(
-        self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
-    ) -> AbstractContextManager[httpx.Client]:
-        """A client that opens addresses of private networks only where ModelScope's own is one."""
-        return open_endpoint_client(self.endpoint, timeout=timeout, follow_redirects=follow_redirects)
+from trellis_recipes.modelscope import ModelScopeError, RemoteFile, explained
 
 
 class ModelScopeSource(Source):
@@ -27,7 +17,7 @@ class ModelScopeSource(Source):
         self._repo_id, self._under = repo_id, under.strip("/")
         # It names no commit: a branch may move on, and the rows keep hashes of their own.
         self.revision = revision
-        self._hub = _Datasets("datasets")
+        self._hub = GuardedModelScope("datasets")
         self._files: dict[str, RemoteFile] = {}
 
     def describe(self) -> str:

@@ -7,21 +7,19 @@ neither is stored. It speaks of branches and tags: the listing names no commit t
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 from trellis_contracts.hashing import hash_file
-from trellis_data.addresses import open_endpoint_client
+from trellis_data.guarded_clients import GuardedModelScope
 from trellis_data.operator import OperatorProblem
 from trellis_recipes.hub_models import is_needed
 from trellis_recipes.modelscope import (
     DEFAULT_REVISION,
-    TIMEOUT,
     TOKEN_VARIABLE,
     ModelScopeError,
-    ModelScopeFiles,
     RemoteFile,
     as_object,
     check_hashes,
@@ -39,14 +37,8 @@ _PRIVATE, _PUBLIC = 1, 5
 Tell = Callable[[int, str | None], None]
 
 
-class ModelScope(ModelScopeFiles):
+class ModelScope(GuardedModelScope):
     """ModelScope, with the interface of ``Hub`` for what is fetched."""
-
-    def open_client(
-        self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
-    ) -> AbstractContextManager[httpx.Client]:
-        """A client that opens addresses of private networks only where ModelScope's own is one."""
-        return open_endpoint_client(self.endpoint, timeout=timeout, follow_redirects=follow_redirects)
 
     def resolve(self, repo_id: str, revision: str) -> Snapshot:
         """The revision and the size of the files that would be fetched."""

@@ -394,6 +394,7 @@ export default {
     gigabytes: 'GB',
     turns: 'turns',
     calls: 'calls',
+    rows: 'rows',
   },
   logs: {
     label: 'Job output',

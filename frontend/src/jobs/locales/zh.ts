@@ -393,6 +393,7 @@ export default {
     gigabytes: 'GB',
     turns: '轮',
     calls: '次',
+    rows: '行',
   },
   logs: {
     label: '任务的输出',

@@ -1,9 +1,9 @@
 /** Metrics of agents: which of a run's are theirs, and what each is called. */
 
 /** Only runs of agents report any of these. */
-const TELLING = /^(agent|baseline)\/|^(train|eval)\/avg_/
+const TELLING = /^(agent|baseline|data)\/|^(train|eval)\/avg_/
 /** What stands together with them, such as the loss of the same run. */
-const TOGETHER = /^(agent|train|eval|baseline)\//
+const TOGETHER = /^(agent|train|eval|baseline|data)\//
 
 interface AgentMetric {
   /** Locale key under jobs.agentMetric. */
@@ -33,6 +33,14 @@ const METRICS: readonly AgentMetric[] = [
   { name: 'mrr', unit: null, matches: /^(eval|baseline\/\w+)\/mrr@\d+$/ },
   { name: 'workflowErrors', unit: null, matches: /^agent\/workflow_error(s)?\/mean$/ },
   { name: 'missingCalls', unit: 'calls', matches: /^agent\/missing_calls\/mean$/ },
+  { name: 'rows', unit: 'rows', matches: /^data\/rows$/ },
+  { name: 'rowsSelection', unit: 'rows', matches: /^data\/rows\/tool_selection$/ },
+  { name: 'rowsPlanning', unit: 'rows', matches: /^data\/rows\/multi_step_planning$/ },
+  { name: 'rowsTiming', unit: 'rows', matches: /^data\/rows\/timing_decision$/ },
+  { name: 'rowsRetrieval', unit: 'rows', matches: /^data\/rows\/tool_retrieval$/ },
+  { name: 'datasetRows', unit: 'rows', matches: /^data\/dataset_rows$/ },
+  { name: 'leftOutRows', unit: 'rows', matches: /^data\/left_out_rows$/ },
+  { name: 'replayedRows', unit: 'rows', matches: /^data\/replayed_rows$/ },
 ]
 
 /** The run's metrics of its agent, those that say most first; none where it trains no agent. */

@@ -57,7 +57,7 @@ describe('the names of metrics', () => {
   })
 
   it('have units that are in the locale', () => {
-    const keys = ['timing_s/x', 'timing_per_token_ms/x', 'response_length/max', 'perf/max_memory_allocated_gb', 'perf/throughput', 'agent/turns/mean', 'agent/calls/mean']
+    const keys = ['timing_s/x', 'timing_per_token_ms/x', 'response_length/max', 'perf/max_memory_allocated_gb', 'perf/throughput', 'agent/turns/mean', 'agent/calls/mean', 'data/rows']
 
     expect([...new Set(keys.map(metricUnit))].sort()).toEqual(Object.keys(en.unit).sort())
   })

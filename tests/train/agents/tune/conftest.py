@@ -7,6 +7,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from trellis_train.agents.tune import places
+
+
+@pytest.fixture(autouse=True)
+def _unguarded_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's client is the process's: guarded for one endpoint, it would not open those of other tests."""
+    monkeypatch.setattr(places, "guard_hub", lambda endpoint: None)
 
 
 class _Server(ThreadingHTTPServer):

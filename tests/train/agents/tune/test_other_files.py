@@ -1,10 +1,17 @@
 """Configurations as people have them from AgentScope: read as they are, or refused with a reason."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from huggingface_hub import constants
+from trellis_cli import tune
+from trellis_contracts.recipe import DataFormat
+from trellis_contracts.spec import DataSource
 from trellis_testing.stand_in_modelscope import StandInModelScope
 from trellis_train.agents.tune import places
 from trellis_train.agents.tune.mapping import MappedJob, map_config
@@ -13,6 +20,7 @@ from trellis_train.agents.tune.options import BadOptions, Options
 from trellis_train.agents.tune.places import bring
 from trellis_train.agents.tune.settings import load_config
 from trellis_train.agents.tune.trial import find_place_faults
+from trellis_train.data.prepare import _convert
 
 #: The keys and values of a tuner's example: what such files say, whatever trains.
 EXAMPLE = {
@@ -187,6 +195,25 @@ def test_a_model_of_modelscope_is_looked_up_without_its_weights_and_brought_with
     assert (Path(brought.model) / "model.safetensors").read_bytes() == b"w"
 
 
+def test_only_addresses_that_a_hub_may_lead_to_are_opened(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded: list[str] = []
+    monkeypatch.setattr(places, "guard_hub", guarded.append)
+    # As if ModelScope were a public address: files at this machine's own are what it must not lead to.
+    monkeypatch.setattr("trellis_data.addresses._is_local", lambda host: False)
+    served = StandInModelScope({"config.json": b"{}", "model.safetensors": b"w"})
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", served.url)
+
+    bring(read(write(tmp_path)), has_weights=False)
+    _, faults = bring(read(write(tmp_path, {"model.model_path": "modelscope:team/tiny"})), has_weights=True)
+    served.close()
+
+    assert set(guarded) == {constants.ENDPOINT}
+    assert [(fault.code, fault.param) for fault in faults] == [("NO_MODEL", "model.model_path")]
+    assert served.downloaded == []
+
+
 def test_ids_that_are_nowhere_are_told_with_their_keys(hub: Hub, tmp_path: Path) -> None:
     job = read(
         write(
@@ -252,3 +279,88 @@ def test_a_parser_is_one_of_those_that_there_are() -> None:
     assert Options.parse({"reasoning_parser": "qwen3"}).reasoning_parser == "qwen3"
     with pytest.raises(BadOptions, match="one of none, deepseek_r1, qwen3"):
         Options.parse({"reasoning_parser": "glm45"})
+
+
+def with_evaluations(tmp_path: Path, *chosen: dict[str, Any]) -> dict[str, Any]:
+    (tmp_path / "config.json").write_text("{}")  # a model that is here: nothing is looked up at the hub
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "1", "answer": "1"}\n')
+    return {
+        "buffer.explorer_input.taskset": {"path": str(rows)},
+        "buffer.explorer_input.eval_tasksets": list(chosen),
+        "model.model_path": str(tmp_path),
+    }
+
+
+def test_several_evaluations_are_measured_each_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "sums.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n' * 3)
+    (tmp_path / "words.jsonl").write_text('{"asked": "Say hi", "wanted": "#### hi"}\n' * 2)
+    words = {"prompt_key": "asked", "response_key": "wanted"}
+    changes = with_evaluations(
+        tmp_path,
+        {"name": "sums", "path": str(tmp_path / "sums.jsonl")},
+        {"name": "words", "path": str(tmp_path / "words.jsonl"), "format": words},
+    )
+
+    mapped = read(write(tmp_path, changes))
+    job, faults = bring(mapped, has_weights=False)
+
+    assert (faults, [key for key in mapped.unused if "eval_tasksets" in key]) == ([], [])
+    assert job.validation is not None
+    rows = pq.read_table(job.validation.path).to_pylist()
+    assert [row["data_source"] for row in rows] == ["sums"] * 3 + ["words"] * 2
+    assert [row["extra_info"]["index"] for row in rows] == [0, 1, 2, 3, 4]
+    assert rows[4]["prompt"] == [{"role": "user", "content": "Say hi"}]
+    assert rows[4]["reward_model"]["ground_truth"] == "hi"
+    assert [each for each in find_place_faults(job)[0] if "enable_thinking" not in str(each)] == []
+    # The job prepares them as they are, with their names.
+    local = tune._rows(json.loads(json.dumps(asdict(job.validation))))
+    source = DataSource(
+        dataset_id="evaluations", paths=[str(local.path)], format=local.format, columns=local.columns,
+        sha256="0", row_count=5,
+    )  # fmt: skip
+    assert _convert(DataFormat.VERL_RL, source, tmp_path / "v.parquet", "validation", 0, 5) == 5
+    prepared = pq.read_table(tmp_path / "v.parquet")
+    assert set(prepared["data_source"].to_pylist()) == {"sums", "words"}
+
+
+def test_an_evaluation_that_cannot_be_read_is_named_by_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "bad.jsonl").write_text('{"question": "1", "answer": "1"}\n{"question": "2"}\n')
+    (tmp_path / "none.jsonl").write_text("")
+    chosen = [
+        {"name": name, "path": str(tmp_path / f"{name}.jsonl")} for name in ("rows", "bad", "none", "away")
+    ]
+
+    job, faults = bring(read(write(tmp_path, with_evaluations(tmp_path, *chosen))), has_weights=False)
+
+    key = places.EVAL_KEY
+    assert [(fault.code, fault.param) for fault in faults] == [
+        ("BAD_ROWS", f"{key}.1.path"),
+        ("BAD_ROWS", f"{key}.2.path"),
+        ("NO_DATASET", f"{key}.3.path"),
+    ]
+    assert job.validation is None
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ({"name": "a"}, "need different names, which label their metrics: a, a"),
+        ({"name": "b/c"}, "eval_tasksets.1.name must be a name without '/'"),
+        ({"name": "b", "rollout_args": {"temperature": 0.5}}, "the same rollout_args.temperature"),
+        ({"name": "b", "rollout_args": {"top_p": 0.5}}, "the same rollout_args.top_p"),
+    ],
+)
+def test_several_evaluations_that_cannot_be_told_apart_or_sampled_together_are_refused(
+    second: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    changes = with_evaluations(tmp_path, {"name": "a", "path": "x"}, {"path": "y", **second})
+
+    with pytest.raises(ValueError, match=said):
+        read(write(tmp_path, changes))

@@ -10,6 +10,7 @@ from trellis_contracts.agents import Trajectory
 from trellis_data.atomic_files import write_atomically
 
 from trellis_train.agents.episode.transcript import Transcript
+from trellis_train.agents.linksearch.options import Options
 from trellis_train.agents.linksearch.rubric import Rubric
 from trellis_train.agents.linksearch.scoring import FirstTry, Score
 
@@ -31,14 +32,14 @@ def describe_rollout(
     rubric: Rubric,
     first: FirstTry,
     score: Score,
-    mode: str,
+    options: Options,
     mask: list[int],
 ) -> dict[str, Any]:
     """All that is known of a rollout, as JSON takes it; nothing is shortened."""
     turns = [turn.model_dump(mode="json") for turn in trajectory.turns]
     return {
         **query,
-        "mode": mode,
+        "mode": options.mode,
         "stop_reason": trajectory.stop_reason,
         "began_at": transcript.began_at.isoformat(),
         "duration_s": trajectory.duration_s,
@@ -58,6 +59,7 @@ def describe_rollout(
         "reward": score.total,
         "reward_outcome": score.outcome,
         "reward_parts": score.parts,
+        "reward_weights": asdict(options.weights),
         "mask": {"ones": sum(mask), "zeros": len(mask) - sum(mask), "sampled": sum(transcript.mask)},
         "tokens": {
             "prompt": len(transcript.prompt_ids),

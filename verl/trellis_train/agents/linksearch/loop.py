@@ -94,7 +94,7 @@ class LinkSearchLoop(AgentLoopBase):
             )
             content = describe_rollout(
                 query=query, transcript=transcript, trajectory=whole, rubric=rubric, first=first,
-                score=score, mode=self.options.mode, mask=output.response_mask,
+                score=score, options=self.options, mask=output.response_mask,
             )  # fmt: skip
             await asyncio.to_thread(write_log, path, content)
         return output

@@ -4,7 +4,7 @@ A perfect answer earns 3; another answer -0.2 to 2.8; none -1 to -0.25; an end b
 understood -2 to -1.05. So no shaping outranks an answer, and an answer never a perfect one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from trellis_train.agents.linksearch.rubric import FORMAT_FAILURES, Rubric
 
@@ -14,6 +14,35 @@ _UNANSWERED = (-1.0, -0.25)
 _MALFORMED = (-2.0, -1.05)
 _FAILURE_BASE = {"parse": -1.5, "name": -1.4, "args": -1.3}
 _UNANSWERED_BASE = -0.6
+
+
+@dataclass(frozen=True)
+class RewardWeights:
+    """What each part is worth; the bands hold whatever the weights are."""
+
+    #: Of the score of an answer.
+    reward_score: float = 1.5
+    #: For finding a right handle and for reading one, all of it in the first turn.
+    reward_found: float = 0.10
+    reward_read: float = 0.05
+    #: For having read all that was rightly returned.
+    reward_returned_read: float = 0.20
+    #: For each of the three habits of a good search, once.
+    reward_strategy: float = 0.05
+    reward_efficiency: float = 0.10
+    #: For each call made twice, each read in vain, and each handle that was never seen.
+    penalty_needless: float = 0.10
+    penalty_zero_result: float = 0.05
+    penalty_sql_error: float = 0.08
+    penalty_denied: float = 0.15
+    penalty_malformed: float = 0.25
+
+    def find_negative(self) -> str | None:
+        """The name of a weight below 0, with which a slip would pay; None where there is none."""
+        return next((each.name for each in fields(self) if not getattr(self, each.name) >= 0), None)
+
+
+DEFAULTS = RewardWeights()
 
 
 @dataclass(frozen=True)
@@ -37,10 +66,10 @@ class Reward:
         }
 
 
-def compute_reward(rubric: Rubric) -> Reward:
-    """The reward of an episode from its rubric alone."""
-    process, strategy = process_part(rubric), strategy_part(rubric)
-    efficiency, penalty = efficiency_part(rubric), penalty_part(rubric)
+def compute_reward(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> Reward:
+    """The reward of an episode from its rubric and the weights alone."""
+    process, strategy = process_part(rubric, weights), strategy_part(rubric, weights)
+    efficiency, penalty = efficiency_part(rubric, weights), penalty_part(rubric, weights)
     shaping = process + strategy - penalty
     if rubric.stop_reason in FORMAT_FAILURES:
         outcome, total = "malformed", _clip(_FAILURE_BASE[rubric.stop_reason] + shaping, _MALFORMED)
@@ -49,7 +78,10 @@ def compute_reward(rubric: Rubric) -> Reward:
     elif is_perfect(rubric):
         outcome, total = "perfect", PERFECT
     else:
-        outcome, total = "answered", _clip(1.5 * rubric.score + shaping + efficiency, _ANSWERED)
+        outcome, total = (
+            "answered",
+            _clip(weights.reward_score * rubric.score + shaping + efficiency, _ANSWERED),
+        )
     return Reward(total, outcome, process, strategy, efficiency, penalty)
 
 
@@ -62,40 +94,42 @@ def is_perfect(rubric: Rubric) -> bool:
     return rubric.score == 1.0 and slips == 0 and rubric.turns <= PERFECT_TURNS
 
 
-def process_part(rubric: Rubric) -> float:
+def process_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
     """For finding somebody who is asked for, reading the profile, and returning what was read; to 0.35."""
     found, read = rubric.turn_first_correct_found, rubric.turn_first_correct_read
-    part = 0.0 if found is None else 0.10 * _earliness(found, rubric.max_turns)
-    part += 0.0 if read is None else 0.05 * _earliness(read, rubric.max_turns)
-    part += 0.20 * rubric.returned_gold_read / rubric.findable if rubric.findable else 0.0
-    return min(0.35, part)
+    part = 0.0 if found is None else weights.reward_found * _earliness(found, rubric.max_turns)
+    part += 0.0 if read is None else weights.reward_read * _earliness(read, rubric.max_turns)
+    share = rubric.returned_gold_read / rubric.findable if rubric.findable else 0.0
+    most = weights.reward_found + weights.reward_read + weights.reward_returned_read
+    # Rounded: a sum of decimals is not quite the decimal.
+    return min(round(most, 9), part + weights.reward_returned_read * share)
 
 
-def strategy_part(rubric: Rubric) -> float:
+def strategy_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
     """For broadening after nothing, narrowing after much, and reading what was just found; to 0.15."""
     flags = (
         rubric.broadened_search_after_zero, rubric.narrowed_search_after_many, rubric.read_after_good_search,
     )  # fmt: skip
-    return min(0.15, 0.05 * sum(flags))
+    return round(weights.reward_strategy * sum(flags), 9)
 
 
-def efficiency_part(rubric: Rubric) -> float:
+def efficiency_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
     """For a good answer in few turns; to 0.1."""
-    return 0.10 * rubric.score * (1 - rubric.turns / rubric.max_turns)
+    return weights.reward_efficiency * rubric.score * (1 - rubric.turns / rubric.max_turns)
 
 
-def penalty_part(rubric: Rubric) -> float:
+def penalty_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
     """For calls made twice, in vain or wrongly, and for handles that were never seen; to 1."""
-    idle = (
+    needless = (
         rubric.repeated_searches + rubric.repeated_reads + rubric.invalid_reads + rubric.unseen_returned
     )  # fmt: skip
     return min(
         1.0,
-        0.10 * idle
-        + 0.05 * rubric.zero_result_searches
-        + 0.08 * rubric.sql_errors
-        + 0.15 * rubric.denied_searches
-        + 0.25 * rubric.malformed_turns,
+        weights.penalty_needless * needless
+        + weights.penalty_zero_result * rubric.zero_result_searches
+        + weights.penalty_sql_error * rubric.sql_errors
+        + weights.penalty_denied * rubric.denied_searches
+        + weights.penalty_malformed * rubric.malformed_turns,
     )
 
 

@@ -52,7 +52,7 @@ def judge(rubric: Rubric, first: FirstTry, options: Options) -> Score:
         return Score(sum(parts.values()), parts, "simple")
     if options.mode == "rollout":
         return Score(rubric.score, {}, "rollout")
-    reward = compute_reward(rubric)
+    reward = compute_reward(rubric, options.weights)
     return Score(reward.total, reward.parts(), reward.outcome)
 
 

@@ -60,8 +60,7 @@ def find_problems(config: Any) -> list[str]:
         if not each.base_url.startswith(("http://", "https://"))
     ]
     evaluations = config.buffer.explorer_input.eval_tasksets
-    if len(evaluations) > 1:
-        problems.append("buffer.explorer_input.eval_tasksets can have only one taskset")
+    problems += _find_evaluation_problems(evaluations) if len(evaluations) > 1 else []
     problems += [
         f"buffer.explorer_input.eval_tasksets.{place}.storage_type must be file, not {each.storage_type!r}"
         for place, each in enumerate(evaluations)
@@ -74,6 +73,27 @@ def find_problems(config: Any) -> list[str]:
             f"buffer.train_batch_size ({update}) must divide batch_size * repeat_times ({sessions}) "
             f"and be a multiple of repeat_times ({config.algorithm.repeat_times})"
         )
+    return problems
+
+
+def _find_evaluation_problems(evaluations: list[Any]) -> list[str]:
+    """Of several: metrics bear their names, and verl samples the responses to all of them alike."""
+    key, problems = "buffer.explorer_input.eval_tasksets", []
+    names = [each.name for each in evaluations]
+    if len(set(names)) < len(names):
+        problems.append(f"{key} need different names, which label their metrics: {', '.join(names)}")
+    problems += [
+        f"{key}.{place}.name must be a name without '/', not {name!r}"
+        for place, name in enumerate(names)
+        if not name or "/" in name
+    ]
+    for option in ("temperature", "top_p"):
+        values = {getattr(each.rollout_args, option) for each in evaluations}
+        if len(values) > 1:
+            told = ", ".join(map(str, sorted(values)))
+            problems.append(
+                f"{key} must have the same rollout_args.{option}, because they are sampled together: {told}"
+            )
     return problems
 
 

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from trellis_contracts.recipe import DataFormat
+
 from trellis_train.agents.tune.settings import Taskset, TuneConfig
 
 log = logging.getLogger(__name__)
@@ -84,6 +86,7 @@ class MappedRows:
     #: Of a folder or a dataset of the hub.
     subset: str | None = None
     split: str = "train"
+    format: DataFormat = DataFormat.PROMPT_ANSWER
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class MappedJob:
     folder: str
     model: str
     train: MappedRows
+    #: None where nothing is measured, and where ``evaluations`` are several that are not joined yet.
     validation: MappedRows | None
     params: dict[str, Any]
     overrides: dict[str, Any]
@@ -108,6 +112,8 @@ class MappedJob:
     nodes: int = 1
     #: Keys that the file sets and nothing here uses.
     unused: list[str] = field(default_factory=list)
+    #: Several evaluations by name; of one, ``validation`` has the rows.
+    evaluations: dict[str, MappedRows] = field(default_factory=dict)
     #: Sentences on values that the run does not have as the file has them.
     notes: list[str] = field(default_factory=list)
 
@@ -130,14 +136,15 @@ def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -
         config.buffer.batch_size if sessions is None else sessions // config.algorithm.repeat_times
     )
     tasksets = config.buffer.explorer_input.eval_tasksets
-    validation = tasksets[0] if tasksets else None
-    if validation is None:
+    if not tasksets:
         # Tasks are held out only where a file says which.
         params |= {"validation_rows": 0, "validate_before": False, "validate_every": 0}
     else:
-        params["validation_temperature"] = validation.rollout_args.temperature
-        if validation.rollout_args.top_p != 1.0:
-            overrides[EVAL_TOP_P] = validation.rollout_args.top_p
+        # All are sampled alike (``choices``).
+        sampled = tasksets[0].rollout_args
+        params["validation_temperature"] = sampled.temperature
+        if sampled.top_p != 1.0:
+            overrides[EVAL_TOP_P] = sampled.top_p
     unused = _find_unused(config, set_keys, platform)
     notes = _find_notes(config, set_keys)
     warn_unused(unused, notes)
@@ -145,7 +152,8 @@ def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -
         folder="/".join((config.checkpoint_root_dir, config.project, config.name)),
         model=config.model.model_path,
         train=_rows(config.buffer.explorer_input.taskset),
-        validation=None if validation is None else _rows(validation),
+        validation=_rows(tasksets[0]) if len(tasksets) == 1 else None,
+        evaluations={each.name: _rows(each) for each in tasksets} if len(tasksets) > 1 else {},
         params=params,
         overrides=overrides,
         seed=config.explorer.rollout_model.seed,
@@ -182,6 +190,8 @@ def _find_unused(config: TuneConfig, set_keys: frozenset[str], platform: str) ->
         ignored.add("trainer.max_token_len_per_gpu")
     if "buffer.total_steps" in set_keys and config.buffer.total_steps:
         ignored.add("buffer.total_epochs")
+    if len(config.buffer.explorer_input.eval_tasksets) > 1:  # metrics bear the names
+        used.add(f"{_EVAL}.name")
     named = {key for key in set_keys if key.startswith("environments")}
     return sorted(key for key in set_keys - named if _PLACE.sub("", key) not in used or key in ignored)
 

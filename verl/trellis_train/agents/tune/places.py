@@ -5,9 +5,12 @@ A folder or file that is here is taken as it is; the hub's own variables say whe
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from trellis_data.guarded_clients import GuardedModelScope, guard_hub
+from trellis_data.operator import OperatorProblem
 from trellis_recipes.hub_models import (
     CONFIG_FILE,
     NoHubModel,
@@ -18,6 +21,7 @@ from trellis_recipes.hub_models import (
 )
 
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
+from trellis_train.agents.tune.row_files import find_row_faults, join_evaluations
 from trellis_train.agents.tune.signature import Fault
 
 MODEL_KEY = "model.model_path"
@@ -37,6 +41,9 @@ def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]
     if validation is not None:
         validation, found = _bring_rows(validation, EVAL_KEY)
         faults += found
+    if job.evaluations:
+        validation, found = _bring_evaluations(job.evaluations)
+        faults += found
     return replace(job, model=model, train=train, validation=validation), faults
 
 
@@ -46,8 +53,9 @@ def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
     if Path(name).exists() or not is_hub_model(name):  # a path of two parts that is here goes before
         return name, [Fault("NO_MODEL", MODEL_KEY, "a folder with a model (config.json)", name)]
     try:
-        return fetch_model(name, has_weights=has_weights), []
-    except NoHubModel as error:
+        _guard_hub()
+        return fetch_model(name, has_weights=has_weights, modelscope=GuardedModelScope()), []
+    except (NoHubModel, OperatorProblem) as error:
         wanted = f"a folder with a model (config.json), or a model of the hub ({error})"
         return name, [Fault("NO_MODEL", MODEL_KEY, wanted, name)]
     except ValueError as error:
@@ -74,10 +82,24 @@ def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
     return replace(rows, path=str(target)), []
 
 
+def _bring_evaluations(evaluations: Mapping[str, MappedRows]) -> tuple[MappedRows | None, list[Fault]]:
+    """One file with the rows of all of them; None where some cannot be had."""
+    faults: list[Fault] = []
+    brought: dict[str, MappedRows] = {}
+    for place, (name, rows) in enumerate(evaluations.items()):
+        key = f"{EVAL_KEY}.{place}"
+        brought[name], found = _bring_rows(rows, key)
+        faults += found or find_row_faults(brought[name], f"{key}.path")
+    if faults:
+        return None, faults
+    return join_evaluations(brought, _rows_folder()), []
+
+
 def _fetch_rows(rows: MappedRows, target: Path) -> None:
     """Write a split as one Parquet file."""
     from datasets import load_dataset
 
+    _guard_hub()
     loaded = load_dataset(rows.path, rows.subset, split=rows.split, token=os.environ.get("HF_TOKEN") or None)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(f".{os.getpid()}.partial")
@@ -85,8 +107,19 @@ def _fetch_rows(rows: MappedRows, target: Path) -> None:
     draft.replace(target)
 
 
+def _guard_hub() -> None:
+    """What the hub answers names further addresses, which are looked at before they are opened."""
+    from huggingface_hub import constants
+
+    guard_hub(constants.ENDPOINT)
+
+
 def _rows_file(rows: MappedRows) -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     place = str(Path(rows.path).resolve()) if Path(rows.path).is_dir() else rows.path
     name = hashlib.sha256("\0".join((place, rows.subset or "", rows.split)).encode()).hexdigest()[:24]
-    return home / "trellis" / "tasksets" / f"{name}.parquet"
+    return _rows_folder() / f"{name}.parquet"
+
+
+def _rows_folder() -> Path:
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "trellis" / "tasksets"

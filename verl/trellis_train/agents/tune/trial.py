@@ -3,18 +3,14 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-from trellis_contracts.recipe import DataFormat
 from trellis_contracts.workflows import ContextExceeded, Message
-from trellis_recipes.data.conversion import NoConversion, Place, choose_conversion
-from trellis_recipes.data.row_values import BadRow
 
 from trellis_train.agents.episode.tool_template import OWN, choose_template
 from trellis_train.agents.tune.isolation import (
@@ -27,6 +23,7 @@ from trellis_train.agents.tune.isolation import (
 from trellis_train.agents.tune.mapping import THINKING_SETTING, MappedJob, MappedRows
 from trellis_train.agents.tune.places import EVAL_KEY, TASKSET_KEY
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
+from trellis_train.agents.tune.row_files import UnreadableRows, convert_rows
 from trellis_train.agents.tune.services import NO_SERVICES, Services, ServicesUnusable
 from trellis_train.agents.tune.signature import Fault
 from trellis_train.agents.tune.tasks import read_task
@@ -238,38 +235,10 @@ def _find_template_faults(job: MappedJob) -> list[Fault]:
 
 
 def _read_first(rows: MappedRows, place: str) -> tuple[list[Fault], list[dict[str, Any]]]:
-    path = Path(rows.path)
     try:
-        first = list(islice(_iterate(path), TRIED_ROWS))
-        convert = choose_conversion(DataFormat.PROMPT_ANSWER, DataFormat.VERL_RL, rows.columns)
-        converted = [
-            each for place_, row in enumerate(first) for each in convert(row, Place(place_, "train"))
-        ]
-    except (BadRow, NoConversion, ValueError, TypeError, pa.ArrowException) as error:
-        wanted = ", ".join(f"{role} in the column {column}" for role, column in rows.columns.items())
-        return [Fault("BAD_ROWS", place, wanted, f"{rows.path}: {error}")], []
-    if not first:
+        converted = list(islice(convert_rows(rows, "train"), TRIED_ROWS))
+    except UnreadableRows as error:
+        return [error.as_fault(rows, place)], []
+    if not converted:
         return [Fault("BAD_ROWS", place, "rows", f"{rows.path} is empty")], []
     return [], [read_task({**row, "raw_prompt": row["prompt"]}) for row in converted]
-
-
-def _iterate(path: Path) -> Iterable[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        return _iterate_parquet(path)
-    return _iterate_lines(path)
-
-
-def _iterate_parquet(path: Path) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(TRIED_ROWS):
-            yield from batch.to_pylist()
-
-
-def _iterate_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise ValueError("a line is not a JSON object")
-                yield row

@@ -9,6 +9,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,8 +32,6 @@ RECIPE = "agent_sft"
 REPLAY_FOLDER = "replay"
 #: In the job's folder: what was replayed to its first attempt is replayed to all of them.
 REPLAYED_FILE = "replayed.json"
-#: In the attempt's folder of prepared files: how many rows of which kind are learned.
-MIX_FILE = "mix.json"
 _CALL_NAME = re.compile(r'<tool_call>\s*\{\s*"name"\s*:\s*"([^"]+)"')
 _BUFFER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Row = dict[str, Any]
@@ -40,6 +39,24 @@ Row = dict[str, Any]
 
 class BadSelection(ValueError):
     """The rows cannot be chosen as asked; says why."""
+
+
+class NothingSelected(BadSelection):
+    """No row is left to learn."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rows to learn, in the order drawn by the seed."""
+
+    new: list[Row]
+    #: Of earlier runs, after the new ones.
+    replayed: list[Row]
+
+    @property
+    def rows(self) -> list[Row]:
+        """All of them."""
+        return self.new + self.replayed
 
 
 def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]], fallback_id: str) -> Row:
@@ -72,8 +89,8 @@ def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]
     }
 
 
-def choose_rows(rows: Sequence[Row], spec: JobSpec) -> list[Row]:
-    """The rows to train on, in the order drawn by the seed. Raises ``BadSelection``."""
+def choose_rows(rows: Sequence[Row], spec: JobSpec) -> Chosen:
+    """The rows to train on. Raises ``BadSelection``."""
     parameters, seed = spec.params, int(spec.params.get("seed") or spec.seed)
     try:
         focused = _focus(_with_own_ids(rows), parameters)
@@ -82,13 +99,16 @@ def choose_rows(rows: Sequence[Row], spec: JobSpec) -> list[Row]:
             if parameters.get("mix_tasks", True)
             else _draw(focused, parameters, seed)
         )
-        if parameters.get("use_online_continual"):
-            chosen = chosen + _replay(chosen, spec, seed)
+        replayed = _replay(chosen, spec, seed) if chosen and parameters.get("use_online_continual") else []
+    except NothingSelected:
+        raise
     except (BadWeights, BadBuffer, ValueError) as error:
         raise BadSelection(str(error)) from error
     if not chosen:
-        raise BadSelection("no rows left to train on: no row has one of the selected task types")
-    return chosen
+        raise NothingSelected(
+            f"no rows left to train on: none of the {len(rows)} rows has one of the selected task types"
+        )
+    return Chosen(chosen, replayed)
 
 
 def count_kinds(rows: Sequence[Row]) -> dict[str, int]:
@@ -121,7 +141,9 @@ def _mix(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]
     available = Counter(cast("TaskType", row["task_type"]) for row in rows)
     weights = {name: float(parameters[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
     if not any(weights.values()):
-        raise BadSelection("the weights select no task type that is in the dataset")
+        raise NothingSelected(
+            f"no rows left to train on: the weights select no task type of the {len(rows)} rows in focus"
+        )
     if not parameters.get("use_coreset_selection"):
         count = largest_exact_count(weights, available) if limit is None else int(limit)
         return sample_by_weights(rows, weights, count=count, seed=seed)

@@ -38,7 +38,7 @@ class ReportTo(BaseModel):
         return self
 
 
-class ReportRead(BaseModel):
+class JobReportRead(BaseModel):
     """Where the metrics go, and how far they are."""
 
     wandb: WandbSettings

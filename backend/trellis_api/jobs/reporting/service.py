@@ -20,7 +20,7 @@ from trellis_api.jobs import events, log_store
 from trellis_api.jobs.metric_tables import metric_points, metric_series
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.reporting.models import JobReport
-from trellis_api.jobs.reporting.schemas import ReportRead, ReportTo, WandbSettings
+from trellis_api.jobs.reporting.schemas import JobReportRead, ReportTo, WandbSettings
 from trellis_api.jobs.repository import find_job, lock_job
 from trellis_api.models.repository import find_model
 
@@ -68,11 +68,11 @@ def find_report(session: Session, *, job_id: str) -> JobReport | None:
     return session.get(JobReport, job_id, populate_existing=True)
 
 
-def map_reports(session: Session, *, job_ids: Collection[str]) -> dict[str, ReportRead]:
+def map_reports(session: Session, *, job_ids: Collection[str]) -> dict[str, JobReportRead]:
     """The same of many jobs, as clients read it."""
     rows = session.exec(select_rows(JobReport).where(col(JobReport.job_id).in_(job_ids)))
     return {
-        row.job_id: ReportRead(**row.settings, url=row.url, sent_step=row.sent_step, problem=row.problem)
+        row.job_id: JobReportRead(**row.settings, url=row.url, sent_step=row.sent_step, problem=row.problem)
         for row in rows
     }
 

@@ -61,7 +61,7 @@ def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
         if chosen:
             request[field] = {**(request.get(field) or {}), **chosen}
     if choice.report_to is not None:
-        request["report_to"] = _read_report_to(choice.report_to, request.get("report_to"))
+        request["report_to"] = read_report_to(choice.report_to, request.get("report_to"))
     if file is None:
         missing = [f"--{field}" for field in ("recipe", "model", "dataset") if field not in request]
         if missing:
@@ -88,7 +88,7 @@ def read_request(file: Path) -> dict[str, Any]:
     return request
 
 
-def _read_report_to(text: str, of_file: object) -> dict[str, Any]:
+def read_report_to(text: str, of_file: object = None) -> dict[str, Any]:
     """The service and project of the option; name and tags stay as the file has them."""
     service, _, place = text.partition(":")
     entity, slash, project = place.rpartition("/")

@@ -247,8 +247,8 @@ def submit(
         request["export_as"] = {"name": export_as, "best_by": best_by}
     _warn_before_launch(client, request)
     job = client.post("/jobs", request)
-    _print(job, job["id"], styled(job["state"]), f"{client.url}/jobs/{job['id']}", as_json=as_json)
-    _follow(client, job, wait=wait or watch)
+    print_job(client, job, as_json=as_json)
+    follow(client, job, wait=wait or watch)
 
 
 def _warn_before_launch(client: ApiClient, request: dict[str, Any]) -> None:
@@ -340,7 +340,7 @@ def resume(
     called = find_job(client, job, must_be_one=True)
     found = client.post(f"/jobs/{called}/resume", {"checkpoint_step": step})
     _print(found, styled(found["state"]), f"attempt {found['attempt']}", as_json=as_json)
-    _follow(client, found, wait=wait)
+    follow(client, found, wait=wait)
 
 
 def _print(job: dict[str, Any], *told: str, as_json: bool) -> None:
@@ -350,7 +350,13 @@ def _print(job: dict[str, Any], *told: str, as_json: bool) -> None:
         out.print("  ".join(told), highlight=False)
 
 
-def _follow(client: ApiClient, job: dict[str, Any], *, wait: bool) -> None:
+def print_job(client: ApiClient, job: dict[str, Any], *, as_json: bool) -> None:
+    """Print a job that was launched, with its page."""
+    _print(job, job["id"], styled(job["state"]), f"{client.url}/jobs/{job['id']}", as_json=as_json)
+
+
+def follow(client: ApiClient, job: dict[str, Any], *, wait: bool) -> None:
+    """Wait for a job's end, if that is wanted, and leave with its exit code."""
     if wait:
         raise typer.Exit(finish(watch_job(client, job["id"])))
 

@@ -169,7 +169,9 @@ def test_a_fine_tuning_job_tells_of_it_in_its_events(
     assert len({event.id for event in told}) == len(told)
 
 
-def test_without_a_key_nothing_is_sent(install: Callable[..., Installation], sent: list[Report]) -> None:
+def test_workers_without_a_key_send_nothing_and_warn(
+    install: Callable[..., Installation], sent: list[Report]
+) -> None:
     installation = install()
     _, job = add_job(installation, JobState.SUCCEEDED)
     measure(installation, job, 1)
@@ -177,6 +179,7 @@ def test_without_a_key_nothing_is_sent(install: Callable[..., Installation], sen
     wandb_reports.send_reports()
 
     assert sent == []
+    assert "set TRELLIS_WANDB_API_KEY for them too" in "".join(read_log(installation, job))
 
 
 def test_one_worker_at_a_time_sends_reports(installation: Installation, sent: list[Report]) -> None:

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 _BUDGET_S, _LEAST_S = 60.0, 30.0
 _MODULE = "trellis_workers.jobs.wandb_run"
 _KEY_VARIABLE = "WANDB_API_KEY"
+#: The API had a key, else the job would have been refused.
+_NO_KEY = "the workers have no key; set TRELLIS_WANDB_API_KEY for them too"
 _FOLDER, _LOG_FILE = "run/wandb", "log"
 #: The page of the run, which the process notes for us.
 _URL_FILE, _MAX_URL = "url", 2000
@@ -47,8 +49,8 @@ class Sent:
 def send_reports() -> None:
     """Send what is new of each job; a failure is noted at it and tried again. The caller holds the lock."""
     settings = get_settings()
-    if settings.wandb_api_key is None:
-        return
+    secret = settings.wandb_api_key
+    key = secret.get_secret_value() if secret is not None else None
     deadline = time.monotonic() + _BUDGET_S
     # What a worker that was killed has left.
     shutil.rmtree(settings.data_root / _FOLDER, ignore_errors=True)
@@ -59,22 +61,23 @@ def send_reports() -> None:
         if timeout_s < _LEAST_S:
             return  # the others come first in the next sweep
         try:
-            _send(job_id, settings.wandb_api_key.get_secret_value(), timeout_s)
+            _send(job_id, key, timeout_s)
         except Exception:  # the edge of the process: one job must not hold up the others
             logger.exception("the metrics of job %s could not be sent", job_id)
 
 
-def _send(job_id: str, key: str, timeout_s: float) -> None:
+def _send(job_id: str, key: str | None, timeout_s: float) -> None:
     with read() as session:
         report = reporting.read_report(session, job_id=job_id)
     if report is None:
         return
-    sent = run_wandb(report, key, timeout_s)
+    sent = Sent(_NO_KEY) if key is None else run_wandb(report, key, timeout_s)
     with write() as session:
         if sent.problem is None:
             reporting.note_sent(session, job_id=job_id, report=report, url=sent.url)
         else:
-            reporting.note_failure(session, job_id=job_id, reason=sent.problem.replace(key, "***"))
+            reason = sent.problem.replace(key, "***") if key else sent.problem
+            reporting.note_failure(session, job_id=job_id, reason=reason)
     if sent.problem is not None:
         logger.warning("the metrics of job %s could not be sent", job_id)
 

@@ -15,6 +15,7 @@ import trellis_api.jobs.alarms.models
 import trellis_api.jobs.evaluating.models
 import trellis_api.jobs.metric_tables
 import trellis_api.jobs.models
+import trellis_api.jobs.reporting.models
 import trellis_api.jobs.timing.models
 import trellis_api.models.models
 import trellis_api.monitoring.models

@@ -26,6 +26,10 @@ Columns = Annotated[
     list[str] | None,
     typer.Option("--column", help="Column mapping as ROLE=COLUMN, e.g. prompt=question; repeatable."),
 ]
+ReportTo = Annotated[
+    str | None,
+    typer.Option("--report-to", help="Also send the metrics to W&B: wandb:PROJECT or wandb:TEAM/PROJECT."),
+]
 ReadAs = Annotated[str | None, typer.Option("--data-format", help="Data format of the rows.")]
 
 
@@ -42,6 +46,7 @@ class Choice:
     settings: Sequence[str] | None = None
     columns: Sequence[str] | None = None
     data_format: str | None = None
+    report_to: str | None = None
 
 
 def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
@@ -55,6 +60,8 @@ def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
     ):
         if chosen:
             request[field] = {**(request.get(field) or {}), **chosen}
+    if choice.report_to is not None:
+        request["report_to"] = read_report_to(choice.report_to, request.get("report_to"))
     if file is None:
         missing = [f"--{field}" for field in ("recipe", "model", "dataset") if field not in request]
         if missing:
@@ -79,6 +86,19 @@ def read_request(file: Path) -> dict[str, Any]:
     if not isinstance(request, dict):
         raise Problem(f"{file} is not a job request", exit_code=ExitCode.USAGE)
     return request
+
+
+def read_report_to(text: str, of_file: object = None) -> dict[str, Any]:
+    """The service and project of the option; name and tags stay as the file has them."""
+    service, _, place = text.partition(":")
+    entity, slash, project = place.rpartition("/")
+    if service != "wandb" or not project or (slash and not entity):
+        raise Problem(
+            f"--report-to takes wandb:PROJECT or wandb:TEAM/PROJECT, not '{text}'", exit_code=ExitCode.USAGE
+        )
+    known = of_file.get("wandb") if isinstance(of_file, dict) else None
+    rest = known if isinstance(known, dict) else {}
+    return {"wandb": {**rest, "project": project, **({"entity": entity} if entity else {})}}
 
 
 def _read_columns(choice: Choice) -> dict[str, str]:

@@ -10,6 +10,7 @@ from trellis_cli import checkpoints, job_comparison, job_editing, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
+from trellis_cli.forecast import describe_forecast
 from trellis_cli.job_requests import (
     Choice,
     Columns,
@@ -20,6 +21,7 @@ from trellis_cli.job_requests import (
     Preset,
     ReadAs,
     Recipe,
+    ReportTo,
     Settings,
     Validation,
     make_request,
@@ -144,6 +146,7 @@ def show(job: Job, as_json: Json = False) -> None:
             ("model", f"{found['model']['id']}  {found['model']['name'] or ''}"),
             *describe_data(found),
             *([("tags", " ".join(found["tags"]))] if found["tags"] else []),
+            *describe_report(found),
             ("page", f"{client.url}/jobs/{found['id']}"),
         ],
     )
@@ -167,6 +170,15 @@ def describe_data(job: dict[str, Any]) -> list[tuple[str, str]]:
     export, model = job["export"], job["exported_model"]
     rows = [("checkpoint", f"step {export['step']} of {export['source']['id']}  {export['source']['name']}")]
     return [*rows, ("exported", f"{model['id']}  {model['name'] or ''}")] if model else rows
+
+
+def describe_report(job: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where the metrics are sent as well, and why they can't be."""
+    report = job["report_to"]
+    if report is None:
+        return []
+    problem = f"  can't send metrics: {report['problem']}" if report["problem"] else ""
+    return [("W&B", f"{report['url'] or report['wandb']['project']}{problem}")]
 
 
 def print_failure(job: dict[str, Any]) -> None:
@@ -209,6 +221,7 @@ def submit(
     settings: Settings = None,
     column: Columns = None,
     data_format: ReadAs = None,
+    report_to: ReportTo = None,
     export_as: Annotated[
         str | None, typer.Option(help="If the job succeeds, export a checkpoint as a model with this name.")
     ] = None,
@@ -226,14 +239,16 @@ def submit(
     Options override the file. Refer to models and datasets by name or ID.
     """
     client = connect()
-    choice = Choice(recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format)
+    choice = Choice(
+        recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format, report_to
+    )
     request = name_to_ids(client, make_request(file, choice))
     if export_as is not None:
         request["export_as"] = {"name": export_as, "best_by": best_by}
     _warn_before_launch(client, request)
     job = client.post("/jobs", request)
-    _print(job, job["id"], styled(job["state"]), f"{client.url}/jobs/{job['id']}", as_json=as_json)
-    _follow(client, job, wait=wait or watch)
+    print_job(client, job, as_json=as_json)
+    follow(client, job, wait=wait or watch)
 
 
 def _warn_before_launch(client: ApiClient, request: dict[str, Any]) -> None:
@@ -263,17 +278,22 @@ def preview(
     settings: Settings = None,
     column: Columns = None,
     data_format: ReadAs = None,
+    report_to: ReportTo = None,
     as_json: Json = False,
 ) -> None:
     """Show what a job would run without launching it. Takes the same options as `submit`."""
     client = connect()
-    choice = Choice(recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format)
+    choice = Choice(
+        recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format, report_to
+    )
     composed = client.post("/jobs/preview", name_to_ids(client, make_request(file, choice)))
     if as_json:
         print_json(composed)
     else:
         out.print(composed["command"], markup=False, highlight=False, soft_wrap=True)
         print_memory(composed["memory"])
+        for line in describe_forecast(composed["forecast"]):
+            err.print(line, markup=False, highlight=False)
         print_data_fit(composed["data"])
         _print_issues("warning", composed["warnings"])
         _print_issues("error", composed["errors"])
@@ -320,7 +340,7 @@ def resume(
     called = find_job(client, job, must_be_one=True)
     found = client.post(f"/jobs/{called}/resume", {"checkpoint_step": step})
     _print(found, styled(found["state"]), f"attempt {found['attempt']}", as_json=as_json)
-    _follow(client, found, wait=wait)
+    follow(client, found, wait=wait)
 
 
 def _print(job: dict[str, Any], *told: str, as_json: bool) -> None:
@@ -330,7 +350,13 @@ def _print(job: dict[str, Any], *told: str, as_json: bool) -> None:
         out.print("  ".join(told), highlight=False)
 
 
-def _follow(client: ApiClient, job: dict[str, Any], *, wait: bool) -> None:
+def print_job(client: ApiClient, job: dict[str, Any], *, as_json: bool) -> None:
+    """Print a job that was launched, with its page."""
+    _print(job, job["id"], styled(job["state"]), f"{client.url}/jobs/{job['id']}", as_json=as_json)
+
+
+def follow(client: ApiClient, job: dict[str, Any], *, wait: bool) -> None:
+    """Wait for a job's end, if that is wanted, and leave with its exit code."""
     if wait:
         raise typer.Exit(finish(watch_job(client, job["id"])))
 

@@ -9,8 +9,14 @@ from trellis_cli.errors import ExitCode, Problem
 
 def find_dataset(client: ApiClient, called: str) -> str:
     """Id of the dataset of this id or name."""
-    found = _find(client, called, prefix="ds_", path="/datasets", text=called)
-    return _require(found, f"no dataset named '{called}'", hint="trellis datasets list")
+    return _require(
+        look_for_dataset(client, called), f"no dataset named '{called}'", hint="trellis datasets list"
+    )
+
+
+def look_for_dataset(client: ApiClient, called: str) -> str | None:
+    """Id of the dataset of this id or name, if there is one."""
+    return _find(client, called, prefix="ds_", path="/datasets", text=called)
 
 
 def find_pipeline(client: ApiClient, called: str) -> str | None:

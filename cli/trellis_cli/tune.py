@@ -22,9 +22,11 @@ from trellis_cli.output import err, out, print_json
 from trellis_cli.resuming import Resume, ResumeFrom, choose_checkpoint, resume_job
 from trellis_cli.services.platform import python_command
 from trellis_cli.set_options import read_parameters
+from trellis_cli.tune_module import ask, complaint, tell
+from trellis_cli.tune_submit import submit
 
 app = typer.Typer(no_args_is_help=True)
-_MODULE = "trellis_train.agents.tune"
+app.command("submit")(submit)
 #: Exit code of `trellis.searching` where the input is wrong.
 CANNOT_BEGIN = 2
 #: Parameters that the loop reads (the others are the engine's).
@@ -55,15 +57,15 @@ def validate(
     """Validate a workflow and configuration, and run one session in the sandbox with a scripted model."""
     given = {"--config": None if config is None else str(config), "--task": task}
     options = [part for name, value in given.items() if value is not None for part in (name, value)]
-    done = _ask("validate", workflow, *options)
+    done = ask("validate", workflow, *options)
     found = json.loads(done.stdout) if done.stdout.strip() else None
     if found is None:
-        raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
+        raise Problem(complaint(done), exit_code=ExitCode.USAGE)
     if as_json:
         print_json(found)
     else:
         for fault in found["faults"]:
-            out.print(_tell(fault), markup=False, highlight=False, soft_wrap=True)
+            out.print(tell(fault), markup=False, highlight=False, soft_wrap=True)
     if found["faults"]:
         raise typer.Exit(ExitCode.USAGE)
     if not as_json:
@@ -84,9 +86,9 @@ def run(
 ) -> None:
     """Train a workflow locally in the foreground; Ctrl-C saves a checkpoint, --resume continues from it."""
     if Path(workflow.partition(":")[0]).is_dir():
-        done = _ask("install", workflow)
+        done = ask("install", workflow)
         if done.returncode:
-            raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
+            raise Problem(complaint(done), exit_code=ExitCode.USAGE)
     plan = read_plan(config)
     job = make_job(plan, workflow, output=output, changes=read_parameters(set_values or []))
     if job.nodes == 1 and Settings().resolved_platform == "cuda":
@@ -140,14 +142,14 @@ def search(
 
 def read_plan(config: Path) -> dict[str, Any]:
     """The job that a configuration asks for; ``Problem`` where it is wrong."""
-    done = _ask("plan", str(config), "--platform", Settings().resolved_platform)
+    done = ask("plan", str(config), "--platform", Settings().resolved_platform)
     if done.returncode:
-        raise Problem(_complaint(done), exit_code=ExitCode.USAGE)
+        raise Problem(complaint(done), exit_code=ExitCode.USAGE)
     if done.stderr.strip():
         out.print(done.stderr.strip(), markup=False, highlight=False, style="dim")
     plan: dict[str, Any] = json.loads(done.stdout)
     if faults := plan.pop("faults"):
-        raise Problem("; ".join(map(_tell, faults)), exit_code=ExitCode.USAGE)
+        raise Problem("; ".join(map(tell, faults)), exit_code=ExitCode.USAGE)
     return plan
 
 
@@ -167,12 +169,6 @@ def join_cluster(nodes: int, platform: str) -> dict[str, str]:
         )
     told = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
     return {"RAY_AUTH_MODE": "disabled", **told}
-
-
-def _tell(fault: dict[str, Any]) -> str:
-    place = f" ({fault['param']})" if fault["param"] else ""
-    line = f"{fault['code']}{place}: expected {fault['expected']}, got {fault['got']}"
-    return f"{line}\n{fault['detail']}" if fault["detail"] else line
 
 
 def make_job(
@@ -222,13 +218,3 @@ def _write_keys(spec: JobSpec) -> None:
 
 def _rows(rows: dict[str, Any]) -> LocalRows:
     return LocalRows(Path(rows["path"]), DataFormat(rows["format"]), rows["columns"])
-
-
-def _ask(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [*python_command("-m", _MODULE), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-
-
-def _complaint(done: "subprocess.CompletedProcess[str]") -> str:
-    lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else f"it ended with exit code {done.returncode}"

@@ -46,15 +46,21 @@ def upload(
     if not path.exists():
         raise Problem(f"no such file or folder: {path}", exit_code=ExitCode.USAGE)
     client = connect()
+    made = send_workflow(client, path, name=name, function=function, wait=wait)
+    _show(made, as_json=as_json)
+
+
+def send_workflow(
+    client: ApiClient, path: Path, *, name: str | None = None, function: str | None = None, wait: bool = True
+) -> dict[str, Any]:
+    """Upload a file or a package; ``wait`` until its requirements are installed."""
     body: dict[str, Any] = {"name": name or path.resolve().name.partition(".")[0], "function": function}
     if path.suffix == ".py":
         body["code"] = path.read_text(encoding="utf-8")
     else:
         body["upload"] = _send(client, path, function)
     made = client.post("/workflows", {key: value for key, value in body.items() if value is not None})
-    if wait and made["state"] in _OPEN:
-        made = _wait(client, made["id"])
-    _show(made, as_json=as_json)
+    return _wait(client, made["id"]) if wait and made["state"] in _OPEN else made
 
 
 @app.command("list")

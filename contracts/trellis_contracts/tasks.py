@@ -50,7 +50,8 @@ INSTALL_WORKFLOWS = "trellis.workflows.install"
 ADVANCE_JOB_PIPELINES = "trellis.jobs.advance_pipelines"
 #: Begin fine-tuning jobs whose files have been read. Args: none.
 ADVANCE_FINE_TUNING = "trellis.fine_tuning.advance"
-SEND_REPORTS = "trellis.fine_tuning.send_reports"
+#: Send new metrics of jobs to the services that they name. Args: none.
+SEND_REPORTS = "trellis.jobs.send_reports"
 #: Begin runs of sweeps, stop those that are worse than others, and take in those that are over. Args: none.
 ADVANCE_SWEEPS = "trellis.jobs.advance_sweeps"
 #: Keep what the nodes measure now. Args: none.

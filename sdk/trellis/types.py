@@ -1121,6 +1121,7 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: int
     recipe: str
+    report_to: NotRequired[ReportTo | None]
     resources: NotRequired[Resources]
     seed: int
     tags: NotRequired[list[str]]
@@ -1214,6 +1215,7 @@ class JobRead(TypedDict):
     queue_position: int | None
     queued_at: str
     recipe: str
+    report_to: JobReportRead | None
     resources: trellis_api__jobs__schemas__ResourcesRead
     resume_step: int | None
     resumes: list[Resume]
@@ -1229,6 +1231,15 @@ class JobRead(TypedDict):
     validation_split: str | None
     validation_version: str | None
     worst_alarm: Literal["warning", "critical"] | None
+
+
+class JobReportRead(TypedDict):
+    """Where the metrics go, and how far they are."""
+
+    problem: str | None
+    sent_step: int | None
+    url: str | None
+    wandb: WandbSettings
 
 
 class JsonScorer(TypedDict):
@@ -1903,6 +1914,12 @@ class ReportRead(TypedDict):
     state_reason: str | None
 
 
+class ReportTo(TypedDict):
+    """A service that receives the job's metrics too."""
+
+    wandb: WandbSettings
+
+
 class Resources(TypedDict):
     """Resources of a job while it runs."""
 
@@ -2219,6 +2236,7 @@ class StageCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: int
     recipe: NotRequired[str | None]
+    report_to: NotRequired[ReportTo | None]
     resources: NotRequired[Resources]
     seed: int
     title: NotRequired[str | None]
@@ -2721,6 +2739,15 @@ class VoteSettings(TypedDict):
     seed: NotRequired[int | None]
     temperature: NotRequired[float | None]
     top_p: NotRequired[float | None]
+
+
+class WandbSettings(TypedDict):
+    """Weights & Biases settings. The key is a setting of the platform."""
+
+    entity: NotRequired[str | None]
+    name: NotRequired[str | None]
+    project: str
+    tags: NotRequired[list[str] | None]
 
 
 class WinRate(TypedDict):

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from trellis_cli.bench import api as api_benchmarks
 from trellis_cli.bench.light_platform import LightPlatform
+from trellis_cli.errors import ExitCode
+from trellis_cli.forecast import describe_forecast
 from trellis_cli.job_comparison import describe_difference, describe_pair
+from trellis_cli.job_requests import Choice, make_request
 from trellis_testing.commands import trellis
 
 
@@ -76,7 +79,61 @@ def test_a_preview_prints_the_command_and_launches_nothing(platform: LightPlatfo
 
     assert done.returncode == 0
     assert "verl.trainer.main_ppo" in done.stdout
+    assert "no similar run has finished here" in done.stderr
+    assert "start: " in done.stderr
     assert len(list(platform.client.pages("/jobs"))) == before
+
+
+def test_metrics_go_to_a_wandb_project_of_the_command_line(platform: LightPlatform) -> None:
+    request = json.dumps(platform.job_request(report_to={"wandb": {"project": "old", "tags": ["a"]}}))
+
+    refused = trellis(
+        platform, "jobs", "submit", "-f", "-", "--report-to", "wandb:team/sums", "--json", stdin=request
+    )
+    seen = trellis(platform, "jobs", "preview", "-f", "-", "--report-to", "wandb:sums", stdin=request)
+    malformed = trellis(platform, "jobs", "submit", "-f", "-", "--report-to", "sums", stdin=request)
+
+    # The platform of this test has no key.
+    assert refused.returncode == seen.returncode == ExitCode.REFUSED
+    assert "TRELLIS_WANDB_API_KEY" in refused.stderr
+    assert "report_to.wandb: Weights & Biases isn't set up" in seen.stderr
+    assert malformed.returncode == ExitCode.USAGE
+    assert "wandb:PROJECT or wandb:TEAM/PROJECT" in malformed.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("wandb:sums", {"project": "sums", "tags": ["a"]}),
+        ("wandb:team/sums", {"project": "sums", "entity": "team", "tags": ["a"]}),
+    ],
+)
+def test_the_option_goes_before_the_file(tmp_path: Path, option: str, expected: dict[str, Any]) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("report_to: {wandb: {project: old, tags: [a]}}\n")
+
+    request = make_request(file, Choice(report_to=option))
+
+    assert request["report_to"] == {"wandb": expected}
+
+
+def test_a_forecast_says_time_start_and_disk() -> None:
+    time = {
+        "seconds": 720.0, "low_s": 600.0, "high_s": 900.0, "step_s": 6.0, "rows_per_s": 5.0,
+        "slot_hours": 0.2, "cost": {"amount": 1.5, "currency": "EUR"},
+        "runs": ["job_a", "job_b", "job_c"], "is_same_data": True,
+    }  # fmt: skip
+    disk = {"checkpoint_bytes": 2**20, "checkpoints": 3, "total_bytes": 3 * 2**20}
+    start = {"seconds": None, "jobs_ahead": 1, "unknown": "first"}
+
+    told = describe_forecast({"steps": 120, "time": time, "start": start, "disk": disk})
+
+    assert told == [
+        "time: about 12m for 120 steps (10m to 15m) from 3 similar runs; 0.20 slot-hours, about 1.50 EUR",
+        "start: unknown; first has no estimate",
+        "disk: 3.0 MiB (3 checkpoints of 1.0 MiB)",
+    ]
+    assert describe_forecast(None) == []
 
 
 def test_jobs_are_listed_as_json_and_as_a_table(platform: LightPlatform, job: dict[str, Any]) -> None:

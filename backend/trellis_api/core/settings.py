@@ -111,8 +111,8 @@ class Settings(BaseSettings):
     )
     wandb_api_key: SecretStr | None = Field(
         None,
-        description="Weights & Biases key for fine-tuning jobs with a `wandb` integration, for the API and "
-        "workers. Set WANDB_BASE_URL if you host your own server.",
+        description="Weights & Biases key for jobs with `report_to` and fine-tuning jobs with a `wandb` "
+        "integration, for the API and workers. Set WANDB_BASE_URL if you host your own server.",
     )
     benchmark_mirror: Path | None = Field(
         None,

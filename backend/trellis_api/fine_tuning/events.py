@@ -11,6 +11,7 @@ from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.schemas import EventList, EventObject
 from trellis_api.fine_tuning.states import find_error, find_export, find_status
 from trellis_api.jobs.models import Job, JobEvent
+from trellis_api.jobs.reporting.service import find_report
 from trellis_api.jobs.repository import find_job
 
 Level = Literal["info", "warn", "error"]
@@ -36,7 +37,7 @@ def list_page(session: Session, row: FineTuningJob, *, after: str | None, limit:
     found = [
         *_list_end(session, row, job),
         *_list_of_stream(session, row, job, before=before, limit=limit + 1),
-        *_list_beginning(row),
+        *_list_beginning(session, row),
     ]
     wanted = [(number, each) for number, each in found if number < before]
     return EventList(data=[each for _, each in wanted[:limit]], has_more=len(wanted) > limit)
@@ -70,13 +71,15 @@ def _list_of_stream(
     return [(_FIRST + each.sequence, _translate(row, job, each)) for each in told]
 
 
-def _list_beginning(row: FineTuningJob) -> list[tuple[int, EventObject]]:
+def _list_beginning(session: Session, row: FineTuningJob) -> list[tuple[int, EventObject]]:
     reading = f"Validating training file: {row.request['training_file']}"
     if row.request.get("validation_file"):
         reading += f" and validation file: {row.request['validation_file']}"
-    failed = f"Metrics can't be sent to Weights & Biases: {row.report_error}"
+    report = find_report(session, job_id=row.job_id) if row.job_id else None
+    problem = report.problem if report else None
+    failed = f"Metrics can't be sent to Weights & Biases: {problem}"
     return [
-        *([_tell(row, _REPORTING, row.created_at, "warn", failed)] if row.report_error else []),
+        *([_tell(row, _REPORTING, row.created_at, "warn", failed)] if problem else []),
         _tell(row, _READING, row.created_at, "info", reading),
         _tell(row, _CREATED, row.created_at, "info", f"Created fine-tuning job: {row.id}"),
     ]

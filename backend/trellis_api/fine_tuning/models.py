@@ -48,15 +48,5 @@ class FineTuningJob(SQLModel, table=True):
     #: When it ended without a job.
     finished_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     cancelled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    #: The service that its metrics are sent to ("wandb"), up to which step, and when all were
-    #: or sending was given up.
-    reports_to: str | None = Field(default=None, max_length=16)
-    reported_step: int | None = Field(default=None, sa_type=BigInteger)
-    reported_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    #: Why they can't be sent now.
-    report_error: str | None = Field(default=None, max_length=500)
-    #: Attempts that failed in a row, and when the next may be made.
-    report_failures: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    report_due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     #: Asked to rest: a stop that is no cancelling.
     paused_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

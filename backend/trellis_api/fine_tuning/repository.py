@@ -135,14 +135,6 @@ def note_hyperparameters(session: Session, *, job_id: str, chosen: dict[str, obj
     session.exec(update(FineTuningJob).where(col(FineTuningJob.id) == job_id).values(hyperparameters=chosen))
 
 
-def rewind_reports(session: Session, *, job_id: str, last_step: int) -> None:
-    """Send what runs again: the platform's job is resumed behind ``last_step`` (-1: from the start)."""
-    of_job = update(FineTuningJob).where(col(FineTuningJob.job_id) == job_id)
-    # What was all of it, or was given up, is not any more.
-    session.exec(of_job.values(reported_at=None, report_failures=0, report_due_at=None))
-    session.exec(of_job.where(col(FineTuningJob.reported_step) > last_step).values(reported_step=last_step))
-
-
 def batched(ids: Sequence[str]) -> Iterator[list[str]]:
     """Some after the other, as many as a query may name."""
     rest = iter(ids)

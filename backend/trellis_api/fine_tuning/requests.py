@@ -8,6 +8,7 @@ from trellis_api.core.redaction import has_secret
 from trellis_api.core.texts import NO_NUL
 from trellis_api.endpoints.openai.messages import Strict
 from trellis_api.fine_tuning.graders.schemas import Grader
+from trellis_api.jobs.reporting.schemas import ReportTo, WandbSettings
 
 MAX_SUFFIX = 64
 Auto = Literal["auto"]
@@ -95,15 +96,6 @@ class Method(Strict):
         return part.hyperparameters
 
 
-class WandbSettings(Strict):
-    """Weights & Biases settings."""
-
-    project: str = Field(max_length=200)
-    entity: str | None = Field(default=None, max_length=200)
-    name: str | None = Field(default=None, max_length=200)
-    tags: list[str] | None = Field(default=None, max_length=64)
-
-
 class Integration(Strict):
     """A service that receives the job's metrics."""
 
@@ -135,4 +127,12 @@ class FineTuningCreate(Strict):
             )
         if has_secret(self.metadata or {}):
             raise ValueError("'metadata' holds what looks like a token or password")
+        if has_secret([each.model_dump() for each in self.integrations or []]):
+            raise ValueError("'integrations' holds what looks like a token or password")
         return self
+
+    @property
+    def report_to(self) -> ReportTo | None:
+        """Where the job's metrics go."""
+        wandb = next((each.wandb for each in self.integrations or [] if each.wandb is not None), None)
+        return None if wandb is None else ReportTo(wandb=wandb)

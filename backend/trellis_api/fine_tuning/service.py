@@ -18,7 +18,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.states import DatasetState
 from trellis_api.endpoints.errors import ModelUnknown
-from trellis_api.fine_tuning import files, reporting, repository, translation
+from trellis_api.fine_tuning import files, integrations, repository, translation
 from trellis_api.fine_tuning.errors import (
     FineTuningJobNotFound,
     FineTuningJobOver,
@@ -44,7 +44,7 @@ _UNDERWAY = frozenset({"validating_files", "queued", "running", "paused"})
 
 def create(session: Session, settings: Settings, request: FineTuningCreate) -> FineTuningJob:
     """Write a job that can run, as far as is known before its files are read; raises what is wrong."""
-    reporting.refuse_unsupported(request, settings)
+    integrations.refuse_unsupported(request, settings)
     model = _require_model(session, request.model)
     for field in ("training_file", "validation_file"):
         _require_file(session, request, field)
@@ -55,7 +55,6 @@ def create(session: Session, settings: Settings, request: FineTuningCreate) -> F
         request=request.model_dump(mode="json", exclude_none=True, exclude={"hyperparameters"}),
         model_id=model.id,
         tuned_name=translation.name_model(request, model, job_id),
-        reports_to=reporting.WANDB if request.integrations else None,
         seed=secrets.randbelow(2**31) if request.seed is None else request.seed,
     )
     repository.add(session, row)

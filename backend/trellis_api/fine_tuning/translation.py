@@ -98,6 +98,7 @@ def build_job(
         seed=row.seed,
         tags=[TAG],
         export_as=ExportAs(name=row.tuned_name),
+        report_to=request.report_to,
     )
     return job, chosen
 

@@ -11,6 +11,7 @@ from trellis_contracts.states import JobState
 from trellis_api.core.texts import NO_NUL, Description, Name
 from trellis_api.evaluations.orders import Orders
 from trellis_api.job_pipelines.states import PipelineState, StageState
+from trellis_api.jobs.reporting.schemas import ReportTo
 from trellis_api.jobs.schemas import (
     Choices,
     DataColumns,
@@ -82,6 +83,7 @@ class StageCreate(BaseModel):
         default=None, description="Export the checkpoint that is best by this metric; default the last one."
     )
     mode: Mode | None = Field(default=None, description="Default as suits the metric.")
+    report_to: ReportTo | None = Field(default=None, description="Of a training: as for `POST /jobs`.")
 
     benchmarks: Orders | None = Field(default=None, description="Of an evaluation.")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="Of an evaluation.")
@@ -93,6 +95,8 @@ class StageCreate(BaseModel):
                 raise ValueError("an evaluation needs benchmarks")
             if self.recipe is not None or self.dataset is not None:
                 raise ValueError("an evaluation has neither recipe nor dataset")
+            if self.report_to is not None:
+                raise ValueError("an evaluation has no report_to; it reports no metrics")
             return self
         if self.recipe is None or self.dataset is None:
             raise ValueError("a training needs recipe and dataset")

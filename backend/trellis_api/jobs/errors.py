@@ -152,6 +152,24 @@ class TooManyGpus(InvalidRequest):
     code = "too_many_gpus"
 
 
+class WandbNotSetUp(InvalidRequest):
+    """Metrics are to go to Weights & Biases, and the platform has no key."""
+
+    code = "wandb_not_set_up"
+
+
+class WandbNotInstalled(InvalidRequest):
+    """Metrics are to go to Weights & Biases, and its package is missing."""
+
+    code = "wandb_not_installed"
+
+
+class WandbProjectName(InvalidRequest):
+    """A name that no project of Weights & Biases can have."""
+
+    code = "wandb_project_name"
+
+
 class StorageFull(DomainError):
     """Too little space for a run to leave its checkpoints."""
 

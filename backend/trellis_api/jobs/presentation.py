@@ -22,6 +22,7 @@ from trellis_api.jobs.fields import JobField, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.remedies import helps_to_resume, suggest_changes
+from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import (
@@ -99,6 +100,7 @@ def present_all(
     ranks = repository.rank_queued(session) if is_any_queued else {}
     names = _Names(session, jobs)
     alarms = _Alarms(session, jobs)
+    reports = reporting.map_reports(session, job_ids=[job.id for job in jobs])
     skipped = evaluating.count_skipped(session, job_ids=[job.id for job in jobs if job.evaluate])
     return [
         JobRead(
@@ -123,6 +125,7 @@ def present_all(
             export_as=names.export_as(job),
             evaluate=present_order(job, skipped=skipped.get(job.id, 0)),
             evaluation_id=job.evaluation_id,
+            report_to=reports.get(job.id),
             columns=job.data_columns,
             data_format=format_of(job.data_format),
             validation_columns=job.validation_columns,

@@ -20,6 +20,7 @@ from trellis_api.jobs.evaluating.schemas import EvaluateRead
 from trellis_api.jobs.field_schemas import FieldValue
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.forecast_schemas import RunForecast
+from trellis_api.jobs.reporting.schemas import JobReportRead, ReportTo
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]
 JobName = Annotated[
@@ -178,6 +179,10 @@ class JobCreate(BaseModel):
     )
     evaluate: EvaluateWhileTraining | None = Field(
         default=None, description="Evaluate saved checkpoints on benchmarks during and after training."
+    )
+    report_to: ReportTo | None = Field(
+        default=None,
+        description="Send the metrics to Weights & Biases too, to one run for all attempts of the job.",
     )
 
     @model_validator(mode="after")
@@ -343,6 +348,7 @@ class JobRead(BaseModel):
     export_as: ExportAsRead | None = Field(description="What is exported when the job has succeeded.")
     evaluate: EvaluateRead | None = Field(description="Benchmarks for its saved checkpoints.")
     evaluation_id: str | None = Field(description="The evaluation that a job of kind evaluate carries out.")
+    report_to: JobReportRead | None = Field(description="Where its metrics are sent as well.")
     columns: dict[str, str] = Field(description="Requested mapping role → column.")
     data_format: DataFormat | None = Field(description="Requested format of the rows, if any.")
     validation_columns: dict[str, str] = Field(description="Of the validation, where it has its own.")

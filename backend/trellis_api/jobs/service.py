@@ -16,7 +16,6 @@ from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.core.columns import utc_now
-from trellis_api.fine_tuning import repository as fine_tuning
 from trellis_api.jobs import checkpoint_metrics, events, metric_store, repository, rollout_store
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.errors import (
@@ -32,6 +31,7 @@ from trellis_api.jobs.errors import (
 )
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.models import EVALUATE, SERVE, Attempt, Checkpoint, Job
+from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
 from trellis_api.jobs.timing import store as timing_store
 
@@ -216,7 +216,7 @@ def resume(session: Session, *, job_id: str, data_root: Path, checkpoint_step: i
     metric_store.truncate(session, job=job, last_step=last_step)
     rollout_store.truncate(session, job_id=job.id, last_step=last_step)
     timing_store.truncate(session, job_id=job.id, last_step=last_step)
-    fine_tuning.rewind_reports(session, job_id=job.id, last_step=last_step)
+    reporting.reopen(session, job_id=job.id)
     alarms.replace_attempt(session, job_id=job.id)
     job.attempt += 1
     job.queued_at = utc_now()

@@ -34,6 +34,8 @@ from trellis_api.jobs.evaluating import request as evaluating
 from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.fit_schemas import DataFit
 from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.reporting import service as reporting
+from trellis_api.jobs.reporting.requests import find_report_problems, refuse_unsendable
 from trellis_api.jobs.row_templates import find_row_problems
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
@@ -57,6 +59,7 @@ def submit(
     job.cloned_from = cloned_from
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
+    refuse_unsendable(settings, request.report_to)
     _keep_ingredients(session, job=job)
     composition = _compose(session, job=job, settings=settings).composition
     _refuse_errors(composition)
@@ -65,6 +68,8 @@ def submit(
     if request.evaluate is not None:
         evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)
+    if request.report_to is not None:
+        reporting.begin(session, job=job, wanted=request.report_to)
     service.announce(session, job=job)
     session.flush()
     return job
@@ -87,6 +92,10 @@ def preview(
             exports.check_name(session, name=request.export_as.name)
         except ExportNameTaken as error:
             issues.append(Issue(code=error.code, field="export_as.name", message=error.message))
+    issues += [
+        Issue(code=problem.code, field=field, message=problem.message)
+        for problem, field in find_report_problems(settings, request.report_to)
+    ]
     warnings = list(composition.warnings)
     if request.evaluate is not None:
         issues += evaluating.find_errors(session, settings, order=request.evaluate)
@@ -159,6 +168,7 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         priority=original.priority,
         keep_best_by=original.keep_best_by if order is None or order.best_by is None else None,
         evaluate=order,
+        report_to=reporting.read_wanted(session, job_id=original.id),
     )
     return submit(session, request=request, settings=settings, cloned_from=original.id)
 

@@ -8978,6 +8978,8 @@ export interface components {
              * @description Id of a recipe, e.g. grpo.
              */
             recipe: string;
+            /** @description Send the metrics to Weights & Biases too, to one run for all attempts of the job. */
+            report_to?: components["schemas"]["ReportTo"] | null;
             resources?: components["schemas"]["Resources"];
             /**
              * Seed
@@ -9452,6 +9454,8 @@ export interface components {
             queued_at: string;
             /** Recipe */
             recipe: string;
+            /** @description Where its metrics are sent as well. */
+            report_to: components["schemas"]["JobReportRead"] | null;
             resources: components["schemas"]["trellis_api__jobs__schemas__ResourcesRead"];
             /**
              * Resume Step
@@ -9492,6 +9496,28 @@ export interface components {
              * @description The worst severity among the active alarms.
              */
             worst_alarm: ("warning" | "critical") | null;
+        };
+        /**
+         * JobReportRead
+         * @description Where the metrics go, and how far they are.
+         */
+        JobReportRead: {
+            /**
+             * Problem
+             * @description Why metrics can't be sent now; the job isn't affected.
+             */
+            problem: string | null;
+            /**
+             * Sent Step
+             * @description The last step that was sent.
+             */
+            sent_step: number | null;
+            /**
+             * Url
+             * @description Page of the run, once something was sent.
+             */
+            url: string | null;
+            wandb: components["schemas"]["WandbSettings"];
         };
         /**
          * JobResume
@@ -12823,6 +12849,13 @@ export interface components {
          */
         ReportState: "pending" | "writing" | "ready" | "failed";
         /**
+         * ReportTo
+         * @description A service that receives the job's metrics too.
+         */
+        ReportTo: {
+            wandb: components["schemas"]["WandbSettings"];
+        };
+        /**
          * Resources
          * @description Resources of a job while it runs.
          */
@@ -14488,6 +14521,8 @@ export interface components {
              * @description Of a training.
              */
             recipe?: string | null;
+            /** @description Of a training: as for `POST /jobs`. */
+            report_to?: components["schemas"]["ReportTo"] | null;
             resources?: components["schemas"]["Resources"];
             /**
              * Seed
@@ -16606,12 +16641,18 @@ export interface components {
         VoteVerdict: "a" | "b" | "tie" | "neither";
         /**
          * WandbSettings
-         * @description Weights & Biases settings.
+         * @description Weights & Biases settings. The key is a setting of the platform.
          */
         WandbSettings: {
-            /** Entity */
+            /**
+             * Entity
+             * @description Team or user; default the key's own.
+             */
             entity?: string | null;
-            /** Name */
+            /**
+             * Name
+             * @description Of the run; default the job's name. In a sweep: of the runs' group.
+             */
             name?: string | null;
             /** Project */
             project: string;

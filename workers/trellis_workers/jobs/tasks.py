@@ -3,6 +3,8 @@
 from trellis_contracts import tasks
 
 from trellis_workers.core.app import app
+from trellis_workers.core.lock import try_lock
+from trellis_workers.core.settings import get_settings
 from trellis_workers.jobs import (
     advance_pipelines,
     advance_sweeps,
@@ -13,11 +15,13 @@ from trellis_workers.jobs import (
     purge,
     reconcile,
     stop,
+    wandb_reports,
     warm_up,
 )
 
 #: Longer than any sweep takes; a sweep that hangs must not occupy its process for ever.
 _TIME_LIMIT_S = 120
+_REPORTS_LOCK = "run/wandb.lock"
 
 warm_up.install()
 
@@ -77,3 +81,11 @@ def purge_deleted() -> None:
         purge.purge_deleted()
     finally:
         leftovers.remove_leftovers()
+
+
+@app.task(name=tasks.SEND_REPORTS, time_limit=_TIME_LIMIT_S)
+def send_reports() -> None:
+    """Send new metrics of jobs to the services that they name: one worker at a time."""
+    with try_lock(get_settings().data_root / _REPORTS_LOCK) as has_lock:
+        if has_lock:
+            wandb_reports.send_reports()

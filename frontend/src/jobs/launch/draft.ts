@@ -4,6 +4,7 @@ import type { RewardTerm } from '@/rewards/types'
 
 import type { DataFormat, Issue, Job, JobCreate, Parameter, ParameterChange, Preset, Recipe } from '../types'
 import { emptyEvaluate, type EvaluateDraft, evaluateOfJob, toEvaluate } from './evaluating/draft'
+import { emptyReport, type ReportDraft, reportOfJob, toReport } from './reporting/draft'
 
 /** A list of rewards is the one value that is not plain. */
 export type ParameterValue = number | boolean | string | null | RewardTerm[]
@@ -42,6 +43,8 @@ export interface Draft {
   bestBy: string | null
   /** What the checkpoints are measured on. */
   evaluate: EvaluateDraft
+  /** Where the metrics are sent as well. */
+  report: ReportDraft
   overrides: OverrideRow[]
   seed: number
   gpus: number
@@ -76,6 +79,7 @@ export function emptyDraft(): Draft {
     exportName: '',
     bestBy: null,
     evaluate: emptyEvaluate(),
+    report: emptyReport(),
     overrides: [],
     seed: 1,
     gpus: 1,
@@ -123,6 +127,7 @@ export function draftOfJob(job: Job, name: string): Draft {
     exportName: job.export_as?.name ?? '',
     bestBy: job.export_as?.best_by ?? job.keep_best_by?.metric ?? null,
     evaluate: evaluateOfJob(job),
+    report: reportOfJob(job),
     overrides: Object.entries(job.overrides).map(([key, value]) => overrideRow(key, writeValue(value))),
     seed: job.seed,
     gpus: job.resources.gpus,
@@ -211,6 +216,8 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
   }
   const evaluate = toEvaluate(draft.evaluate)
   if (evaluate !== null) request.evaluate = evaluate
+  const report = toReport(draft.report)
+  if (report != null) request.report_to = report
   return request
 }
 

@@ -13,7 +13,7 @@ export interface Kept {
 
 /** Whether somebody has put in more than the form fills in by itself. */
 export function isWorthKeeping({ draft, sweep }: Kept): boolean {
-  return draft.name.trim() !== '' || Object.keys(draft.params).length > 0 || draft.overrides.length > 0 || draft.exportName.trim() !== ''
+  return draft.name.trim() !== '' || Object.keys(draft.params).length > 0 || draft.overrides.length > 0 || draft.exportName.trim() !== '' || draft.report.project.trim() !== ''
     || draft.tags.length > 0 || Object.keys(sweep.vary).length > 0 || sweep.seeds.trim() !== ''
 }
 

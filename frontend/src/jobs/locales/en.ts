@@ -6,6 +6,7 @@ import fit from './parts/fit.en'
 import life from './parts/life.en'
 import reading from './parts/reading.en'
 import recipes from './parts/recipes.en'
+import reporting from './parts/reporting.en'
 import revision from './parts/revision.en'
 import seeds from './parts/seeds.en'
 import sweep from './parts/sweep.en'
@@ -21,6 +22,7 @@ export default {
   tokens,
   ...agents,
   ...evaluating,
+  ...reporting,
   ...seeds,
   ...sweep,
   ...fit,

@@ -6,6 +6,7 @@ import fit from './parts/fit.zh'
 import life from './parts/life.zh'
 import reading from './parts/reading.zh'
 import recipes from './parts/recipes.zh'
+import reporting from './parts/reporting.zh'
 import revision from './parts/revision.zh'
 import seeds from './parts/seeds.zh'
 import sweep from './parts/sweep.zh'
@@ -21,6 +22,7 @@ export default {
   tokens,
   ...agents,
   ...evaluating,
+  ...reporting,
   ...seeds,
   ...sweep,
   ...fit,

@@ -5,8 +5,10 @@
 configuration names, then sessions that are played in the sandbox with a scripted model.
 ``install FOLDER`` installs what a package of a workflow requires.
 ``plan CONFIG.yaml [--platform cpu|cuda]`` prints the job that a configuration asks for, and in ``faults``
-what it names and is not there. Both leave with 65 and a sentence on standard error where what they were given
-is wrong.
+what it names and is not there. ``map CONFIG.yaml [FILE.py[:FUNCTION]] [--platform cpu|cuda]`` prints the same
+for a platform, which has the model and the rows: of these only what is here is looked at, and nothing is
+fetched; a file or package is validated as by ``validate``.
+All leave with 65 and a sentence on standard error where what they were given is wrong.
 """
 
 import argparse
@@ -29,7 +31,12 @@ from trellis_train.agents.tune.requirements import NotInstalled, cache_folder, i
 from trellis_train.agents.tune.services import NO_SERVICES, Services
 from trellis_train.agents.tune.settings import load_config
 from trellis_train.agents.tune.signature import JUDGE, WORKFLOW, Fault, find_faults
-from trellis_train.agents.tune.trial import find_place_faults, find_session_faults, made_up_task
+from trellis_train.agents.tune.trial import (
+    find_place_faults,
+    find_row_faults,
+    find_session_faults,
+    made_up_task,
+)
 from trellis_train.platform.activation import is_cpu_platform
 
 EXIT_BAD_INPUT = 65
@@ -48,6 +55,10 @@ def main(arguments: list[str]) -> int:
     plan = commands.add_parser("plan")
     plan.add_argument("config")
     plan.add_argument("--platform", choices=("cpu", "cuda"))
+    mapping = commands.add_parser("map")
+    mapping.add_argument("config")
+    mapping.add_argument("place", nargs="?")
+    mapping.add_argument("--platform", choices=("cpu", "cuda"))
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
@@ -56,6 +67,8 @@ def main(arguments: list[str]) -> int:
         if given.command == "install":
             install_needed(given.place)
             return 0
+        if given.command == "map":
+            return _map(given.config, given.place, given.platform)
         job, missing = bring(_read_job(given.config, given.platform), has_weights=True)
         faults = [*missing, *find_place_faults(job)[0]]
         print(json.dumps({**asdict(job), "faults": [asdict(fault) for fault in faults]}))
@@ -84,16 +97,40 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
         faults, tasks = [*missing, *found_faults], found_tasks or tasks
     if task is not None:
         tasks = [_read_task(task)]
-    path = Path(place.partition(":")[0])
-    # Of a package the source was looked at: what it imports is not here.
-    wrong = [] if path.is_dir() else _find_signature_faults(path, source)
-    faults = [*wrong, *faults]
-    if not wrong:  # else a session would only fail of the same
-        folder = None if path.is_dir() else path.parent
-        faults += find_session_faults(source, tasks, folder=folder, services=services, job=job)
+    faults += _try(source, place, tasks, services=services, job=job)
     found = {"function": source.function, "faults": [asdict(fault) for fault in faults]}
     print(json.dumps(found))
     return EXIT_BAD_INPUT if faults else 0
+
+
+def _map(config: str, place: str | None, platform: str | None) -> int:
+    job = _read_job(config, platform)
+    faults, tasks = find_row_faults(job)
+    if place is not None:
+        require_engine()
+        install_needed(place)
+        source = WorkflowSource.read(place)
+        faults += _try(source, place, tasks or [made_up_task()], services=Services.of_job(job), job=job)
+    print(json.dumps({**asdict(job), "faults": [asdict(fault) for fault in faults]}))
+    return 0
+
+
+def _try(
+    source: WorkflowSource,
+    place: str,
+    tasks: list[dict[str, Any]],
+    *,
+    services: Services,
+    job: MappedJob | None,
+) -> list[Fault]:
+    """What is wrong with a workflow: its signatures, or the sessions that it plays in the sandbox."""
+    path = Path(place.partition(":")[0])
+    # Of a package the source was looked at: what it imports is not here.
+    wrong = [] if path.is_dir() else _find_signature_faults(path, source)
+    if wrong:  # a session would only fail of the same
+        return wrong
+    folder = None if path.is_dir() else path.parent
+    return find_session_faults(source, tasks, folder=folder, services=services, job=job)
 
 
 def install_needed(place: str) -> None:

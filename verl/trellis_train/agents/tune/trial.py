@@ -214,13 +214,19 @@ def read_prepared_tasks(path: Path) -> list[dict[str, Any]]:
 
 def find_place_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
     """What cannot be read of a job that was brought here (``places``); and the first tasks of its rows."""
+    faults, tasks = find_row_faults(job)
+    return [*faults, *_find_template_faults(job)], tasks
+
+
+def find_row_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
+    """What cannot be read of a job's rows, as far as they are files of this machine; and the first tasks."""
     faults: list[Fault] = []
     tasks: list[dict[str, Any]] = []
     if Path(job.train.path).is_file():
         faults, tasks = _read_first(job.train, f"{TASKSET_KEY}.path")
     if job.validation is not None and Path(job.validation.path).is_file():
         faults += _read_first(job.validation, f"{EVAL_KEY}.path")[0]
-    return [*faults, *_find_template_faults(job)], tasks
+    return faults, tasks
 
 
 def _find_template_faults(job: MappedJob) -> list[Fault]:

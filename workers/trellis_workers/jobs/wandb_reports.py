@@ -1,4 +1,4 @@
-"""Sends new metrics of fine-tuning jobs to Weights & Biases: beat calls it every few seconds.
+"""Sends new metrics of jobs to Weights & Biases: beat calls it every few seconds.
 
 The package runs in a process of its own (``wandb_run.py``), which alone gets the key. What was sent is noted
 behind it, so a worker that dies in between sends a step twice: W&B ignores steps that it has.
@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from trellis_api.core.columns import utc_now
-from trellis_api.fine_tuning import reporting
-from trellis_api.fine_tuning.reporting import Report
+from trellis_api.jobs.reporting import service as reporting
+from trellis_api.jobs.reporting.service import Report
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
@@ -27,16 +28,29 @@ logger = logging.getLogger(__name__)
 
 #: For all jobs of a sweep, and what has to be left of it to begin with another one.
 _BUDGET_S, _LEAST_S = 60.0, 30.0
-_MODULE = "trellis_workers.fine_tuning.wandb_run"
+_MODULE = "trellis_workers.jobs.wandb_run"
 _KEY_VARIABLE = "WANDB_API_KEY"
+#: The API had a key, else the job would have been refused.
+_NO_KEY = "the workers have no key; set TRELLIS_WANDB_API_KEY for them too"
 _FOLDER, _LOG_FILE = "run/wandb", "log"
+#: The page of the run, which the process notes for us.
+_URL_FILE, _MAX_URL = "url", 2000
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of one report."""
+
+    #: Why it could not be sent; None where it was.
+    problem: str | None = None
+    url: str | None = None
 
 
 def send_reports() -> None:
     """Send what is new of each job; a failure is noted at it and tried again. The caller holds the lock."""
     settings = get_settings()
-    if settings.wandb_api_key is None:
-        return
+    secret = settings.wandb_api_key
+    key = secret.get_secret_value() if secret is not None else None
     deadline = time.monotonic() + _BUDGET_S
     # What a worker that was killed has left.
     shutil.rmtree(settings.data_root / _FOLDER, ignore_errors=True)
@@ -47,43 +61,49 @@ def send_reports() -> None:
         if timeout_s < _LEAST_S:
             return  # the others come first in the next sweep
         try:
-            _send(job_id, settings.wandb_api_key.get_secret_value(), timeout_s)
+            _send(job_id, key, timeout_s)
         except Exception:  # the edge of the process: one job must not hold up the others
-            logger.exception("the metrics of fine-tuning job %s could not be sent", job_id)
+            logger.exception("the metrics of job %s could not be sent", job_id)
 
 
-def _send(job_id: str, key: str, timeout_s: float) -> None:
+def _send(job_id: str, key: str | None, timeout_s: float) -> None:
     with read() as session:
         report = reporting.read_report(session, job_id=job_id)
     if report is None:
         return
-    problem = run_wandb(job_id, report, key, timeout_s)
+    sent = Sent(_NO_KEY) if key is None else run_wandb(report, key, timeout_s)
     with write() as session:
-        if problem is None:
-            reporting.note_sent(session, job_id=job_id, report=report)
+        if sent.problem is None:
+            reporting.note_sent(session, job_id=job_id, report=report, url=sent.url)
         else:
-            reporting.note_failure(session, job_id=job_id, reason=problem.replace(key, "***"))
-    if problem is not None:
-        logger.warning("the metrics of fine-tuning job %s could not be sent", job_id)
+            reason = sent.problem.replace(key, "***") if key else sent.problem
+            reporting.note_failure(session, job_id=job_id, reason=reason)
+    if sent.problem is not None:
+        logger.warning("the metrics of job %s could not be sent", job_id)
 
 
-def run_wandb(job_id: str, report: Report, key: str, timeout_s: float) -> str | None:
-    """Send one report; the reason where that failed."""
+def run_wandb(report: Report, key: str, timeout_s: float) -> Sent:
+    """Send one report."""
     parent = get_settings().data_root / _FOLDER
     parent.mkdir(parents=True, exist_ok=True)
+    asked = report.settings.model_dump(include={"project", "entity", "tags"}, exclude_none=True)
+    group = {"group": report.group} if report.group else {}
     # What the package started may still write there.
     with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder:
         order = {
-            "run": {
-                **report.settings.model_dump(exclude_none=True),
-                "id": f"{job_id}-{report.attempt}",
-                "group": job_id,
-            },
+            "run": {**asked, "id": report.run_id, "name": report.name, **group},
             "config": report.config,
             "steps": report.steps,
             "folder": folder,
         }
-        return _run(json.dumps(order), Path(folder) / _LOG_FILE, key, timeout_s)
+        problem = _run(json.dumps(order), Path(folder) / _LOG_FILE, key, timeout_s)
+        return Sent(problem, None if problem else _read_url(Path(folder) / _URL_FILE))
+
+
+def _read_url(path: Path) -> str | None:
+    """None where the package named none, as offline."""
+    url = path.read_text(encoding="utf-8") if path.exists() else ""
+    return url if url.startswith(("https://", "http://")) and len(url) <= _MAX_URL else None
 
 
 def _run(order: str, log: Path, key: str, timeout_s: float) -> str | None:

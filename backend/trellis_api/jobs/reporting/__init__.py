@@ -1,0 +1,1 @@
+"""Metrics of jobs for services outside the platform: Weights & Biases."""

@@ -33,6 +33,7 @@ from trellis_api.endpoints.errors import (
 )
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai.names import find_target, require_kind
+from trellis_api.endpoints.preemption import IDLE_AFTER
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.jobs.models import Job
 
@@ -147,7 +148,7 @@ class Engines:
                 state = service.state_of(row, job)
                 if state is EndpointState.STARTING:
                     asked_attempt = job.attempt
-                explanation = _explain_waiting(row, job, state)
+                explanation = _explain_waiting(self._settings, row, job, state)
             if time.monotonic() >= deadline:
                 raise EndpointNotReady(explanation, headers={"Retry-After": str(_RETRY_S)})
             await still_wanted()
@@ -298,10 +299,15 @@ def _describe_preemption(name: str, job: Job) -> EndpointPreempted:
     )
 
 
-def _explain_waiting(row: Endpoint, job: Job, state: EndpointState) -> str:
+def _explain_waiting(settings: Settings, row: Endpoint, job: Job, state: EndpointState) -> str:
     if state is EndpointState.STOPPING:
         why = f" {job.reason}" if job.cause == service.PREEMPTED and job.reason else ""
         return f"The endpoint for '{row.name}' is stopping.{why} Retry to restart it."
     if job.launched_at is None:
-        return f"Model '{row.name}' is queued: all slots are in use. Try again later."
+        room = "a slot is free"
+        if not job.gpus:
+            room = f"fewer than {settings.max_endpoints} endpoints are running (TRELLIS_MAX_ENDPOINTS)"
+        if settings.endpoint_preemption != "off":
+            room += f", or an endpoint had no request for {IDLE_AFTER.seconds} s"
+        return f"Model '{row.name}' is queued. It starts when {room}. Try again later."
     return f"Model '{row.name}' is loading. Try again shortly."

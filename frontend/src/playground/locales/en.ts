@@ -24,7 +24,7 @@ export default {
   start: 'Start',
   stop: 'Stop',
   keep: 'Keep running',
-  keepAbout: 'Never stop it to make room for training jobs.',
+  keepAbout: 'Never stop it to make room for training jobs or other endpoints.',
   log: 'Engine log',
   empty: 'Responses appear here.',
   waiting: 'Waiting for the model to load…',
@@ -76,6 +76,8 @@ export default {
     idle: 'Stopped after being idle.',
     makesRoom: 'Stopping to make room for job {name}.',
     madeRoom: 'Stopped to make room for job {name}. Starts again with the next request, once a slot is free.',
+    makesRoomEndpoint: 'Stopping to make room for endpoint {name}.',
+    madeRoomEndpoint: 'Stopped to make room for endpoint {name}. Starts again with the next request, once there is room.',
     refused: "Has its own engine because the base model's engine couldn't load it: {reason}",
   },
   vote: {

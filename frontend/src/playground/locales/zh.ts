@@ -24,7 +24,7 @@ export default {
   start: '启动',
   stop: '停止',
   keep: '保持运行',
-  keepAbout: '绝不为训练任务让出槽位。',
+  keepAbout: '绝不为训练任务或其他端点让出位置。',
   log: '引擎日志',
   empty: '回答将显示在这里。',
   waiting: '正在等待模型加载……',
@@ -76,6 +76,8 @@ export default {
     idle: '因闲置而停止。',
     makesRoom: '正在停止，为任务 {name} 让出槽位。',
     madeRoom: '已停止，为任务 {name} 让出了槽位。有空闲槽位后，下一个请求会重新启动它。',
+    makesRoomEndpoint: '正在停止，为端点 {name} 让出位置。',
+    madeRoomEndpoint: '已停止，为端点 {name} 让出了位置。有空位后，下一个请求会重新启动它。',
     refused: '使用独立引擎，因为基础模型的引擎无法加载它：{reason}',
   },
   vote: {

@@ -12,7 +12,7 @@ const READY = { id: 'ep_1', name: 'job_1:3', state: 'ready', state_since: '2026-
 function show(changes: Partial<Endpoint>): string {
   const endpoint = { ...READY, ...changes }
   const done = (): Promise<void> => Promise.resolve()
-  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, start: done, stop: done, setPreemptible: done })) }
+  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, canStart: true, start: done, stop: done, setPreemptible: done })) }
   const { root, end } = mount(page)
   const text = root.querySelector('[data-test=endpoint]')?.textContent ?? ''
   end()

@@ -33,13 +33,13 @@ function answeringChats(...deltas: (Said | { error: { message: string; code: str
 }
 
 /** A column with its model loaded. */
-function show(prompts: string[], settings: Partial<Settings> = {}) {
+function show(prompts: string[], settings: Partial<Settings> = {}, { endpoint = READY, canStart = true, start }: { endpoint?: Endpoint; canStart?: boolean; start?: (name: string) => void } = {}) {
   const part = ref<InstanceType<typeof ModelColumn> | null>(null)
   const saved: unknown[] = []
-  const props = reactive({ prompts, draft: '', isColoured: false })
+  const props = reactive({ prompts, draft: '', isColoured: false, endpoint })
   const done = (): Promise<void> => Promise.resolve()
   const column = { setup: () => () => h(ModelColumn, {
-    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done, setPreemptible: done,
+    ref: part, modelValue: 'sft', choices: [], endpoint: props.endpoint, canStart, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: (name: string) => { start?.(name); return done() }, stop: done, setPreemptible: done,
     onSave: (messages: unknown) => saved.push(messages),
   }) }
   const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))
@@ -179,6 +179,39 @@ describe('a column', () => {
     expect(document.body.textContent).toContain('5 tokens of 512')
     expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS }]])
     end()
+  })
+
+  it('asks at once where it is not known what to start, and asks again while that starts', async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true, advanceTimeDelta: 100 })
+    const asked = answeringChats({ error: { message: "Model 'sft' is loading.", code: 'endpoint_starting' } }, { content: '2' })
+    const started: string[] = []
+    const { part, root, end } = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopped' }, canStart: false, start: (name) => started.push(name) })
+
+    await part.value?.answerTo(0)
+    await nextTick()
+    vi.useRealTimers()
+
+    expect([asked.length, started, part.value?.hasAnswer]).toEqual([2, [], true])
+    expect(root.textContent).toContain('2')
+    end()
+  })
+
+  it('goes on when what it starts is ready at once, and waits for one that stops', async () => {
+    const asked = answeringChats({ content: '2' }, { content: '2' })
+    const { part, props, end } = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopped' }, start: () => { props.endpoint = READY } })
+    await part.value?.answerTo(0)
+    expect([asked.length, part.value?.hasAnswer]).toEqual([1, true])
+    end()
+
+    const started: string[] = []
+    const stopping = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopping' }, start: (name) => started.push(name) })
+    const answered = stopping.part.value?.answerTo(0)
+    await nextTick()
+    expect(asked.length).toBe(1)
+    stopping.props.endpoint = { ...READY, state: 'stopped' }
+    await answered
+    expect([asked.length, started]).toEqual([2, []])
+    stopping.end()
   })
 
   it('that was added in the middle of a conversation is asked from its beginning', async () => {

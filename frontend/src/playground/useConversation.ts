@@ -1,5 +1,5 @@
 /** What one column's model answered to the prompts that all columns share. */
-import { computed, onScopeDispose, type Ref, reactive, watch } from 'vue'
+import { computed, nextTick, onScopeDispose, type Ref, reactive, watch } from 'vue'
 
 import { type ApiError, asApiError } from '@/api/errors'
 
@@ -17,6 +17,8 @@ interface Context {
   /** Turns before the first prompt. */
   context: Ref<readonly TextMessage[]>
   endpoint: Ref<Endpoint | undefined>
+  /** What to start is known; a request may start more. */
+  canStart: Ref<boolean>
   start: (name: string) => Promise<void>
   explain: (error: ApiError) => string
 }
@@ -41,11 +43,15 @@ function withBeginning(messages: readonly Message[], begun: readonly Token[]): A
   return { messages: [...messages, { role: 'assistant', content: textOf({ edited: null, tokens: begun }) }], isBegun: true }
 }
 
+function isMoving(endpoint: Endpoint | undefined): boolean {
+  return endpoint?.state === 'starting' || endpoint?.state === 'stopping'
+}
+
 function isText(message: Message): message is TextMessage {
   return message.role !== 'tool' && !('tool_calls' in message)
 }
 
-export function useConversation({ model, prompts, settings, context, endpoint, start, explain }: Context) {
+export function useConversation({ model, prompts, settings, context, endpoint, canStart, start, explain }: Context) {
   /** To each prompt an answer, or several: one after each time that calls of tools returned something. */
   const turns = reactive<Answer[][]>([])
   let running: AbortController | null = null
@@ -69,7 +75,13 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
   /** Resolves when the model answers; the column shows meanwhile what its endpoint does. */
   async function untilReady(signal: AbortSignal): Promise<void> {
     if (endpoint.value?.state === 'ready') return
-    if (endpoint.value?.state !== 'starting') await start(model.value)
+    if (!isMoving(endpoint.value)) {
+      if (!canStart.value) return // the request starts it, or is told what there is not
+      await start(model.value)
+      await nextTick() // the column has the new state then
+      signal.throwIfAborted()
+    }
+    if (!isMoving(endpoint.value)) return
     await new Promise<void>((resolve, reject) => {
       const finish = (end: () => void) => {
         unwatch()
@@ -79,7 +91,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
       const abort = () => { finish(() => { reject(new DOMException('stopped', 'AbortError')) }) }
       const unwatch = watch(endpoint, (it) => {
         // What became of it is said by the answer to the request.
-        if (it?.state !== 'starting' && it?.state !== 'stopping') finish(resolve)
+        if (!isMoving(it)) finish(resolve)
       })
       signal.addEventListener('abort', abort)
     })

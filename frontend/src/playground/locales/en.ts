@@ -69,6 +69,7 @@ export default {
   },
   status: {
     never: 'Not loaded.',
+    byPrompt: 'Loaded with the first prompt.',
     queued: 'Queued for {time}.',
     loading: 'Loading model, {time}.',
     ready: 'Context: {n} tokens. Stops after {time} idle.',

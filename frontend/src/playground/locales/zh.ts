@@ -69,6 +69,7 @@ export default {
   },
   status: {
     never: '未加载。',
+    byPrompt: '收到第一个提示词时加载。',
     queued: '正在等待空位，已 {time}。',
     loading: '正在加载模型，已 {time}。',
     ready: '上下文 {n} 个 Token；闲置 {time} 后停止。',

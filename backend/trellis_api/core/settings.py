@@ -101,7 +101,10 @@ class Settings(BaseSettings):
     )
     endpoint_max_tokens: int = Field(4096, ge=1, description="Max (and default) tokens per response.")
     endpoint_max_requests: int = Field(
-        64, ge=1, description="Max concurrent endpoint requests; more get a 429."
+        64,
+        ge=1,
+        description="Max concurrent endpoint requests; more get a 429. At most a quarter may wait for one "
+        "model that isn't loaded; more get a 503.",
     )
     endpoint_max_adapters: int = Field(
         0,

@@ -10,10 +10,10 @@ export type LineageEdge = components['schemas']['LineageEdge']
 export type ModelCreate = components['schemas']['ModelCreate']
 
 /** Classifiers, like reward models, give numbers, and encoders vectors: these write no texts. */
-const NO_WRITER = /(?:ForSequenceClassification|(?<!LMHead)Model)$/
+const NO_WRITER = /(?:ForSequenceClassification|Model)$/
 
 export function writesText({ architecture }: Pick<Model, 'architecture'>): boolean {
-  return architecture === null || !NO_WRITER.test(architecture)
+  return architecture === null || architecture.endsWith('LMHeadModel') || !NO_WRITER.test(architecture)
 }
 
 /** A worker still has to fetch the weights: the model changes without anybody asking. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { handedOf, readHanded, turnsOf } from './handing'
+import { handedOf, hindering, readHanded, turnsOf } from './handing'
+import { readTools } from './requestParts'
 
 describe('a prompt from another page', () => {
   it('is the last question with all that was said before it, and without what was answered', () => {
@@ -16,9 +17,22 @@ describe('a prompt from another page', () => {
       system: 'Be short.',
       context: [{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }],
       prompt: 'Sure?',
+      tools: '',
     })
     expect(handedOf([{ role: 'assistant', text: 'Hello.' }])).toBeNull()
     expect(handedOf([{ role: 'tool', text: '{}' }, { role: 'user', text: 'And?' }])).toBeNull()
+    expect(hindering([{ role: 'tool', text: '{}' }, { role: 'user', text: 'And?' }])).toBe('tool')
+    expect([hindering(turns), hindering([{ role: 'user', text: 'Hi' }, { role: 'tool', text: '{}' }]), hindering([])]).toEqual([null, null, null])
+  })
+
+  it('takes the tools of its row along, however the row has them', () => {
+    const tools = [{ type: 'function', function: { name: 'weather', description: null, parameters: { type: 'object' } } }]
+    const asked = [{ role: 'user', text: 'Weather?' }]
+
+    const { tools: spelled = '' } = handedOf(asked, tools) ?? {}
+    expect(readTools(spelled)).toEqual({ value: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }], problem: null })
+    expect(handedOf(asked, '[{"type": "function"}]')?.tools).toBe('[{"type": "function"}]')
+    expect([null, undefined, [], '', '[]', 3].map((each) => handedOf(asked, each)?.tools)).toEqual(['', '', '', '', '', ''])
   })
 
   it('is read out of a rendered chat template', () => {
@@ -31,7 +45,7 @@ describe('a prompt from another page', () => {
   })
 
   it('comes through the history of the browser', () => {
-    const handed = { system: '', context: [{ role: 'user' as const, content: 'a' }], prompt: 'b' }
+    const handed = { system: '', context: [{ role: 'user' as const, content: 'a' }], prompt: 'b', tools: '[1]' }
 
     expect(readHanded({ handed: JSON.stringify(handed) })).toEqual(handed)
     expect([readHanded(null), readHanded({}), readHanded({ handed: '{"prompt": 1}' })]).toEqual([null, null, null])

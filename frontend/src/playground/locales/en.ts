@@ -113,6 +113,9 @@ export default {
     undecided: 'undecided',
   },
   askThis: 'Ask in the playground',
+  notAsked: {
+    role: 'The playground can’t ask this: there are {role} turns before the last question.',
+  },
   context: 'After {n} earlier turns.',
   answer: {
     edit: 'Edit answer',

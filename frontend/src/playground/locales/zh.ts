@@ -113,6 +113,9 @@ export default {
     undecided: '未分胜负',
   },
   askThis: '在试用台中提问',
+  notAsked: {
+    role: '无法在试用台中提问：最后一个问题之前有“{role}”轮次。',
+  },
   context: '接在前面的 {n} 条消息之后。',
   answer: {
     edit: '编辑回答',

@@ -11733,6 +11733,12 @@ export interface components {
             /** Temperature */
             temperature: number;
             /**
+             * Thinking
+             * @default default
+             * @enum {string}
+             */
+            thinking: "default" | "on" | "off";
+            /**
              * Tools
              * @description JSON list of tools, as typed.
              * @default

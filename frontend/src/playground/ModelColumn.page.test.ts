@@ -21,7 +21,7 @@ interface Said {
 
 /** Answers of the engine, one after the other; what was asked is kept. */
 function answeringChats(...deltas: (Said | { error: { message: string; code: string } })[]) {
-  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown; continue_final_message?: boolean }[] = []
+  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown; chat_template_kwargs?: unknown; continue_final_message?: boolean }[] = []
   vi.stubGlobal('fetch', (_: string, { body }: { body: string }) => {
     asked.push(JSON.parse(body) as (typeof asked)[number])
     const delta = deltas[asked.length - 1] ?? { content: 'more' }
@@ -169,7 +169,7 @@ describe('a column', () => {
       asked.push([path, JSON.parse(body)])
       return Promise.resolve(new Response(JSON.stringify({ count: 5, max_model_len: 512, tokens: [1], pieces })))
     })
-    const { props, find, end } = show([], { system: 'Be short.', tools: JSON.stringify(TOOLS) })
+    const { props, find, end } = show([], { system: 'Be short.', tools: JSON.stringify(TOOLS), thinking: 'off' })
     props.draft = '1+1='
     await nextTick()
     find('show-draft-prompt')?.click()
@@ -177,7 +177,7 @@ describe('a column', () => {
 
     expect([...document.querySelectorAll('[data-test=special]')].map(({ textContent }) => textContent)).toEqual(['<|im_start|>'])
     expect(document.body.textContent).toContain('5 tokens of 512')
-    expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS }]])
+    expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS, chat_template_kwargs: { enable_thinking: false, thinking: false } }]])
     end()
   })
 
@@ -212,6 +212,22 @@ describe('a column', () => {
     await answered
     expect([asked.length, started]).toEqual([2, []])
     stopping.end()
+  })
+
+  it('folds what a model thinks, and asks for it or does without', async () => {
+    const asked = answeringChats({ content: '<think>\nOne and one.\n</think>\n\nIt is **2**.' }, { content: '2' })
+    const { part, find, root, end } = show(['1+1='], { thinking: 'on' })
+    await part.value?.answerTo(0)
+    await until(() => find('thoughts') !== null)
+    expect([find('thoughts')?.hasAttribute('open'), find('thoughts')?.querySelector('p')?.textContent, root.querySelector('strong')?.textContent]).toEqual([false, 'One and one.', '2'])
+    expect(find('answer')?.textContent).not.toContain('think>')
+    end()
+
+    const without = show(['1+1='], { thinking: 'off' })
+    await without.part.value?.answerTo(0)
+    expect(asked.map((each) => each.chat_template_kwargs)).toEqual([{ enable_thinking: true, thinking: true }, { enable_thinking: false, thinking: false }])
+    expect(without.find('thoughts')).toBeNull()
+    without.end()
   })
 
   it('that was added in the middle of a conversation is asked from its beginning', async () => {

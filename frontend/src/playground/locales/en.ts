@@ -52,6 +52,11 @@ export default {
     begun: 'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response continues at the end.',
     long: 'The prompt leaves no room in the context for a response.',
   },
+  reasoning: {
+    during: 'Thinking…',
+    after: 'Thoughts',
+    cut: 'It was still thinking. Raise max tokens, or turn thinking off.',
+  },
   cut: 'Truncated at max tokens.',
   prompt: 'Prompt for all columns',
   send: 'Send',
@@ -175,6 +180,9 @@ export default {
     toolTwice: 'Tool {n} has the same name as an earlier one: {name}.',
   },
   settings: {
+    thinking: 'Thinking',
+    thinkings: { default: 'Model’s default', on: 'On', off: 'Off' },
+    thinkingAbout: 'For models whose chat template has a switch, such as Qwen3. Others ignore it.',
     title: 'Settings for all columns',
     system: 'System prompt',
     systemNone: 'None',

@@ -52,6 +52,11 @@ export default {
     begun: '由推理服务用模型的对话模板渲染，特殊 Token 已突出显示。回答从末尾继续。',
     long: '提示已占满上下文，没有留给回答的空间。',
   },
+  reasoning: {
+    during: '思考中……',
+    after: '思考过程',
+    cut: '思考尚未结束。请增大最大 Token 数，或关闭思考。',
+  },
   cut: '已达长度上限。',
   prompt: '发给所有列的提示',
   send: '发送',
@@ -69,7 +74,7 @@ export default {
   },
   status: {
     never: '未加载。',
-    byPrompt: '收到第一个提示词时加载。',
+    byPrompt: '收到第一个提示时加载。',
     queued: '正在等待空位，已 {time}。',
     loading: '正在加载模型，已 {time}。',
     ready: '上下文 {n} 个 Token；闲置 {time} 后停止。',
@@ -114,7 +119,7 @@ export default {
   },
   askThis: '在试用台中提问',
   notAsked: {
-    role: '无法在试用台中提问：最后一个问题之前有“{role}”轮次。',
+    role: '无法在试用台中提问：最后一个问题之前有“{role}”消息。',
   },
   context: '接在前面的 {n} 条消息之后。',
   answer: {
@@ -175,6 +180,9 @@ export default {
     toolTwice: '第 {n} 个工具与前面的工具同名：{name}。',
   },
   settings: {
+    thinking: '思考',
+    thinkings: { default: '模型默认', on: '开启', off: '关闭' },
+    thinkingAbout: '适用于对话模板带有开关的模型，例如 Qwen3。其他模型会忽略此设置。',
     title: '所有列的设置',
     system: '系统提示',
     systemNone: '无',

@@ -52,16 +52,43 @@ export function handedOf(turns: readonly Turn[], tools: unknown = null): Handed 
   return { system: hasSystem ? (kept[0]?.text.trim() ?? '') : '', context, prompt, tools: spellRowTools(tools) }
 }
 
-/** How chat templates mark turns: ChatML, and Llama 3. The playground renders them anew. */
-const MARKED = [/<\|im_start\|>(\w+)\n([\s\S]*?)<\|im_end\|>/g, /<\|start_header_id\|>(\w+)<\|end_header_id\|>\n\n([\s\S]*?)<\|eot_id\|>/g]
+/** How chat templates mark turns, which the playground renders anew: `role` and `text`, or a text named by its role. */
+const MARKED = [
+  // ChatML, also as Phi-4 has it.
+  /<\|im_start\|>(?<role>\w+)(?:\n|<\|im_sep\|>)(?<text>[\s\S]*?)<\|im_end\|>/g,
+  // Llama 3.
+  /<\|start_header_id\|>(?<role>\w+)<\|end_header_id\|>\n\n(?<text>[\s\S]*?)<\|eot_id\|>/g,
+  // Gemma, whose assistant is "model".
+  /<start_of_turn>(?<role>\w+)\n(?<text>[\s\S]*?)<end_of_turn>/g,
+  // Phi-3, Zephyr and GLM: a turn ends with a mark of its own, or where the next begins.
+  /<\|(?<role>system|user|assistant)\|>\n?(?<text>[\s\S]*?)(?:<\|end\|>|<\/s>|<\|endoftext\|>|(?=<\|(?:system|user|assistant)\|>))/g,
+  // Llama 2 and Mistral.
+  /\[SYSTEM_PROMPT\](?<before>[\s\S]*?)\[\/SYSTEM_PROMPT\]|\[INST\]\s*(?:<<SYS>>\n(?<system>[\s\S]*?)\n<<\/SYS>>\s*)?(?<user>[\s\S]*?)\[\/INST\](?:(?<assistant>[\s\S]*?)<\/s>)?/g,
+]
+const NAMED_SO: Readonly<Record<string, string>> = { model: 'assistant', before: 'system' }
+/** At the beginning of prompts, also of models without a chat template. */
+const BEGINNING = /^(?:<\|begin_of_text\|>|<\|endoftext\|>|<bos>|<s>|\[gMASK\]<sop>)+/
+/** What a tokenizer takes for one token, and nobody types. */
+const CONTROL = /<\|[\w-]+\|?>|<[\w-]+\|>|<｜[^｜\n]+｜>|<(?:start|end)_of_turn>|<(?:bos|eos)>|\[\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]/
 
-/** Turns of a prompt as a model read it; a text without marks is a question of the user's. */
-export function turnsOf(prompt: string): Turn[] {
-  for (const marks of MARKED) {
-    const found = [...prompt.matchAll(marks)].map(([, role = '', text = '']) => ({ role, text }))
-    if (found.length > 0) return found
-  }
-  return [{ role: 'user', text: prompt }]
+function turnsIn({ groups = {} }: RegExpExecArray): Turn[] {
+  const { role, text } = groups
+  const told: [string, string | undefined][] = role === undefined ? Object.entries(groups) : [[role, text]]
+  return told.flatMap(([name, said]) => (said === undefined ? [] : [{ role: NAMED_SO[name] ?? name, text: said.trim() }]))
+}
+
+/** A prompt as a model read it. */
+export interface ReadPrompt {
+  /** A text without marks is a question of the user's. */
+  turns: Turn[]
+  /** A mark of a chat template that is not known here: the turns are no turns then. */
+  unknown: string | null
+}
+
+export function readPrompt(prompt: string): ReadPrompt {
+  const marked = MARKED.map((marks) => [...prompt.matchAll(marks)].flatMap(turnsIn)).find((found) => found.length > 0)
+  const turns = marked ?? [{ role: 'user', text: prompt.replace(BEGINNING, '') }]
+  return { turns, unknown: turns.map(({ text }) => CONTROL.exec(text)?.[0]).find((mark) => mark !== undefined) ?? null }
 }
 
 export function openPlayground(router: Router, handed: Handed, model: string | null = null): void {

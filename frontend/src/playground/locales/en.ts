@@ -119,6 +119,7 @@ export default {
   },
   askThis: 'Ask in the playground',
   notAsked: {
+    template: 'The playground can’t ask this: its prompt has tokens of an unknown chat template ({token}).',
     role: 'The playground can’t ask this: there are {role} turns before the last question.',
   },
   context: 'After {n} earlier turns.',

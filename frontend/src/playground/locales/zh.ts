@@ -119,6 +119,7 @@ export default {
   },
   askThis: '在试用台中提问',
   notAsked: {
+    template: '无法在试用台中提问：提示中有未知对话模板的 Token（{token}）。',
     role: '无法在试用台中提问：最后一个问题之前有“{role}”消息。',
   },
   context: '接在前面的 {n} 条消息之后。',

@@ -33,13 +33,13 @@ function answeringChats(...deltas: (Said | { error: { message: string; code: str
 }
 
 /** A column with its model loaded. */
-function show(prompts: string[], settings: Partial<Settings> = {}, { endpoint = READY, canStart = true, start }: { endpoint?: Endpoint; canStart?: boolean; start?: (name: string) => void } = {}) {
+function show(prompts: string[], settings: Partial<Settings> = {}, { endpoint = READY, canStart = true, isText = false, start }: { endpoint?: Endpoint; canStart?: boolean; isText?: boolean; start?: (name: string) => void } = {}) {
   const part = ref<InstanceType<typeof ModelColumn> | null>(null)
   const saved: unknown[] = []
   const props = reactive({ prompts, draft: '', isColoured: false, endpoint })
   const done = (): Promise<void> => Promise.resolve()
   const column = { setup: () => () => h(ModelColumn, {
-    ref: part, modelValue: 'sft', choices: [], endpoint: props.endpoint, canStart, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: (name: string) => { start?.(name); return done() }, stop: done, setPreemptible: done,
+    ref: part, modelValue: 'sft', choices: [], endpoint: props.endpoint, canStart, isText, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: (name: string) => { start?.(name); return done() }, stop: done, setPreemptible: done,
     onSave: (messages: unknown) => saved.push(messages),
   }) }
   const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))
@@ -228,6 +228,25 @@ describe('a column', () => {
     expect(asked.map((each) => each.chat_template_kwargs)).toEqual([{ enable_thinking: true, thinking: true }, { enable_thinking: false, thinking: false }])
     expect(without.find('thoughts')).toBeNull()
     without.end()
+  })
+
+  it('lets a model without a chat template go on with the text, and with the beginning of an answer', async () => {
+    const asked: { path: string; body: Record<string, unknown> }[] = []
+    vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
+      asked.push({ path, body: JSON.parse(body) as Record<string, unknown> })
+      const event = { choices: [{ text: asked.length === 1 ? '2' : ', surely', logprobs: null, finish_reason: 'length' }] }
+      return Promise.resolve(new Response(`data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`))
+    })
+    const { part, find, end } = show(['1+1='], { tools: JSON.stringify(TOOLS), seed: null, thinking: 'on' }, { isText: true })
+    await part.value?.answerTo(0)
+    await until(() => find('go-on') !== null)
+    expect([find('is-text') === null, find('show-prompt'), find('answer')?.textContent.trim()]).toEqual([false, null, '2'])
+    find('go-on')?.click()
+    await until(() => find('answer')?.textContent.trim() === '2, surely')
+
+    expect(asked.map(({ path, body }) => [path, body.prompt])).toEqual([['/v1/completions', '1+1='], ['/v1/completions', '1+1=2']])
+    expect(asked[0]?.body).toEqual({ model: 'sft', prompt: '1+1=', temperature: 0.7, top_p: 1, max_tokens: 256, stream: true, logprobs: 5 })
+    end()
   })
 
   it('that was added in the middle of a conversation is asked from its beginning', async () => {

@@ -19,6 +19,8 @@ interface Context {
   endpoint: Ref<Endpoint | undefined>
   /** What to start is known; a request may start more. */
   canStart: Ref<boolean>
+  /** The model has no chat template. */
+  isText: Ref<boolean>
   start: (name: string) => Promise<void>
   explain: (error: ApiError) => string
 }
@@ -47,11 +49,11 @@ function isMoving(endpoint: Endpoint | undefined): boolean {
   return endpoint?.state === 'starting' || endpoint?.state === 'stopping'
 }
 
-function isText(message: Message): message is TextMessage {
+function isTextMessage(message: Message): message is TextMessage {
   return message.role !== 'tool' && !('tool_calls' in message)
 }
 
-export function useConversation({ model, prompts, settings, context, endpoint, canStart, start, explain }: Context) {
+export function useConversation({ model, prompts, settings, context, endpoint, canStart, isText, start, explain }: Context) {
   /** To each prompt an answer, or several: one after each time that calls of tools returned something. */
   const turns = reactive<Answer[][]>([])
   let running: AbortController | null = null
@@ -102,7 +104,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     const { messages, isBegun } = withBeginning(before, answer.begun)
     for (;;) {
       try {
-        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, signal })) {
+        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, isText: isText.value, signal })) {
           answer.state = 'writing'
           answer.tokens.push(...piece.tokens)
           if (piece.calls.length > 0) answer.calls = joinCalls(answer.calls, piece.calls)
@@ -222,7 +224,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     const answer = turns[index]?.[at]
     if (answer?.state !== 'done' || answer.calls.length > 0) return null
     const messages = messagesBefore(index, at)
-    return messages.every(isText) ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 } : null
+    return messages.every(isTextMessage) ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 } : null
   }
 
   /** What the model is asked for an answer with. */

@@ -64,6 +64,14 @@ export function useEndpoints() {
     return CHECKPOINT.test(name) || modelIdOf(name) !== null
   }
 
+  /** Whether what is meant has no chat template; checkpoints and adapters have that of the model they come from. */
+  function isText(name: string): boolean {
+    const byId = (id: string | null | undefined) => models.data.value?.find((each) => each.id === id)
+    const named = byId(modelIdOf(name) ?? endpointOf(name)?.model?.id)
+    const meant = named?.lineage.form === 'adapter' ? byId(named.lineage.model_id) : named
+    return meant?.has_chat_template === false
+  }
+
   /** Models by name, then their aliases, then checkpoints that were served; any other checkpoint can be typed. */
   const choices = computed<Choice[]>(() => {
     const writers = (models.data.value ?? []).filter(writesText)
@@ -96,5 +104,5 @@ export function useEndpoints() {
     await resource.refresh()
   }
 
-  return { resource, models, endpointOf, canStart, choices, start, stop, setPreemptible }
+  return { resource, models, endpointOf, canStart, isText, choices, start, stop, setPreemptible }
 }

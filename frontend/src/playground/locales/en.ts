@@ -117,6 +117,7 @@ export default {
     rate: '{rate} ({low} to {high})',
     undecided: 'undecided',
   },
+  plainText: 'No chat template: the model continues your text, without tools.',
   askThis: 'Ask in the playground',
   notAsked: {
     template: 'The playground can’t ask this: its prompt has tokens of an unknown chat template ({token}).',

@@ -117,6 +117,7 @@ export default {
     rate: '{rate}（{low} 到 {high}）',
     undecided: '未分胜负',
   },
+  plainText: '没有对话模板：模型直接续写文本，不使用工具。',
   askThis: '在试用台中提问',
   notAsked: {
     template: '无法在试用台中提问：提示中有未知对话模板的 Token（{token}）。',

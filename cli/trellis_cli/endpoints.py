@@ -53,7 +53,7 @@ def start(
         bool | None,
         typer.Option(
             "--preemptible/--keep",
-            help="Whether training jobs that need its slot may stop it; default: unchanged, at first yes.",
+            help="Whether jobs and endpoints may take its place; default: unchanged, at first yes.",
             show_default=False,
         ),
     ] = None,
@@ -123,8 +123,11 @@ def wait_until_ready(client: ApiClient, endpoint: dict[str, Any]) -> dict[str, A
         endpoint = client.get(f"/endpoints/{endpoint['id']}")
     if endpoint["state"] == "ready":
         return endpoint
-    failure, training = endpoint["failure"], endpoint["preempted_by"]
-    why = f"it made room for job {training['name'] or training['id']}" if training else "it was stopped"
+    failure, successor = endpoint["failure"], endpoint["preempted_by"]
+    why = "it was stopped"
+    if successor:
+        kind = "endpoint" if successor["id"].startswith("ep_") else "job"
+        why = f"it made room for {kind} {successor['name'] or successor['id']}"
     raise Problem(
         f"{endpoint['name']} is {endpoint['state']}: {failure['reason'] if failure else why}",
         hint=failure["hint"]["en"] if failure and failure["hint"] else None,

@@ -729,7 +729,7 @@ class EndpointRead(TypedDict):
     state: EndpointState
     state_since: str
     step: int | None
-    stopped_by: Literal["idle", "request", "training"] | None
+    stopped_by: Literal["idle", "request", "training", "endpoint"] | None
     stops_at: str | None
 
 

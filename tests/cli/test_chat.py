@@ -62,6 +62,18 @@ def test_a_start_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
         wait_until_ready(platform, {**READY, "state": "starting"})
 
 
+@pytest.mark.parametrize(("successor", "said"), [
+    ({"id": "job_1", "name": None}, "it made room for job job_1"),
+    ({"id": "ep_2", "name": "third"}, "it made room for endpoint third"),
+])  # fmt: skip
+def test_one_that_makes_room_meanwhile_says_for_what(successor: dict[str, Any], said: str) -> None:
+    platform = Platform()
+    stopped = {**READY, "state": "stopped", "preempted_by": successor}
+
+    with pytest.raises(Problem, match=f"tiny is stopped: {said}"):
+        wait_until_ready(platform, stopped)
+
+
 def test_a_conversation_goes_on_with_what_was_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

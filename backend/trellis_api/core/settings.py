@@ -88,9 +88,10 @@ class Settings(BaseSettings):
     endpoint_idle_s: float = Field(600, ge=10, description="Default idle time after which an endpoint stops.")
     endpoint_preemption: EndpointPreemption = Field(
         "idle",
-        description="Endpoints stopped to free GPUs for a queued training job. `idle`: those without "
-        "a request for 60 s; `any`: also those in use, unless they have a higher priority; `off`: none. "
-        "Endpoints with `preemptible: false` are always kept.",
+        description="Endpoints stopped to make room for a queued training job on GPUs, or for a queued "
+        "endpoint. `idle`: those without a request for 60 s; `any`: for a training job also those in use, "
+        "unless they have a higher priority; `off`: none. Endpoints with `preemptible: false` are always "
+        "kept.",
     )
     endpoint_wait_s: float = Field(
         60, ge=0, description="Time a request waits for its endpoint to start before it gets a 503."
@@ -100,7 +101,10 @@ class Settings(BaseSettings):
     )
     endpoint_max_tokens: int = Field(4096, ge=1, description="Max (and default) tokens per response.")
     endpoint_max_requests: int = Field(
-        64, ge=1, description="Max concurrent endpoint requests; more get a 429."
+        64,
+        ge=1,
+        description="Max concurrent endpoint requests; more get a 429. At most a quarter may wait for one "
+        "model that isn't loaded; more get a 503.",
     )
     endpoint_max_adapters: int = Field(
         0,

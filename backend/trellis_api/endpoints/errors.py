@@ -66,7 +66,7 @@ class EndpointStopped(DomainError):
 
 
 class EndpointPreempted(DomainError):
-    """A training needed the slot; a new request starts the endpoint again when there is room."""
+    """A training or another endpoint needed its place; the next request starts it when there is room."""
 
     status = 503
     code = "endpoint_preempted"

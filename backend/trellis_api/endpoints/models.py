@@ -52,9 +52,9 @@ class Endpoint(SQLModel, table=True):
     #: Tokens of prompt and answer together, as asked for; None: as many as fit.
     max_model_len: int | None = Field(default=None, sa_type=BigInteger)
 
-    #: Whether it may be stopped to make room for a training; False: it was marked to be kept.
+    #: Whether it may be stopped to make room for a job; False: it was marked to be kept.
     is_preemptible: bool = True
-    #: The training that it was last stopped for.
+    #: The training, or the endpoint, that it was last stopped for.
     preempted_by: str | None = Field(default=None, max_length=32)
 
     #: Where the engine of one attempt answers, and since when.

@@ -1,4 +1,4 @@
-"""Endpoints that make room for trainings: which may be stopped, in which order, and how.
+"""Endpoints that make room for trainings and other endpoints: which may be stopped, in which order, and how.
 
 Only an endpoint that is ready is stopped: one that is loading has just had its turn. One that is not idle is
 stopped only for a training of at least its own priority: when it is started again, it stands behind that.
@@ -21,28 +21,28 @@ from trellis_api.endpoints.schemas import EndpointState
 from trellis_api.jobs import service as jobs
 from trellis_api.jobs.models import Job
 
-#: Without a request for so long, an endpoint counts as idle for a training that waits.
+#: Without a request for so long, an endpoint counts as idle for a job that waits.
 IDLE_AFTER = timedelta(seconds=60)
 
 
 class Outlook(StrEnum):
-    """What becomes of an endpoint that holds slots which a training waits for."""
+    """What becomes of an endpoint that holds what a training or another endpoint waits for."""
 
     #: Its slots come free within seconds.
     STOPPING = "stopping"
-    #: It is stopped as soon as that is enough for the training.
+    #: It is stopped as soon as that is enough for the job.
     PREEMPTIBLE = "preemptible"
     #: It is loading, or in use; it is stopped when it is idle.
     BUSY = "busy"
     #: It was marked to be kept.
     KEPT = "kept"
-    #: The platform's setting says that trainings wait.
+    #: The platform's setting says that jobs wait.
     OFF = "off"
 
 
 @dataclass(frozen=True)
 class SlotHolder:
-    """An endpoint's engine that holds slots."""
+    """An endpoint's engine that holds slots, or a place among those that a CPU runs at once."""
 
     row: Endpoint
     job: Job
@@ -58,7 +58,7 @@ class SlotHolder:
         return self.is_ready and utc_now() - self.used_at > IDLE_AFTER
 
     def outlook(self, mode: EndpointPreemption, *, priority: int) -> Outlook:
-        """What becomes of it while a training of this priority waits."""
+        """What becomes of it while a job of this priority waits."""
         if self.job.state == JobState.STOPPING:
             return Outlook.STOPPING
         if self.is_kept:
@@ -69,9 +69,12 @@ class SlotHolder:
         return Outlook.PREEMPTIBLE if self.is_idle or in_use else Outlook.BUSY
 
 
-def list_slot_holders(session: Session) -> list[SlotHolder]:
-    """Engines of endpoints that hold slots: idle ones first, of each kind the least recently used."""
-    pairs = repository.list_holding_slots(session)
+def list_slot_holders(session: Session, *, on_cpu: bool = False) -> list[SlotHolder]:
+    """Engines of endpoints that hold slots: idle ones first, of each kind the least recently used.
+
+    ``on_cpu``: those that take none, of which only some run at once.
+    """
+    pairs = repository.list_holding_slots(session, on_cpu=on_cpu)
     adapters: defaultdict[str, list[Endpoint]] = defaultdict(list)
     for adapter in repository.list_sharing_of_jobs(session, job_ids=[job.id for _, job in pairs]):
         adapters[adapter.job_id].append(adapter)
@@ -79,17 +82,19 @@ def list_slot_holders(session: Session) -> list[SlotHolder]:
     return sorted(holders, key=lambda each: (not each.is_idle, each.used_at))
 
 
-def preempt(session: Session, *, holder: SlotHolder, training: Job) -> None:
-    """Stop an endpoint for a training, with the reason; requests in flight get a few seconds."""
-    job = jobs.get_locked_job(session, job_id=holder.job.id)
-    if job.state != JobState.RUNNING:
+def preempt(session: Session, *, holder: SlotHolder, job: Job) -> None:
+    """Stop an endpoint for a job, with the reason; requests in flight get a few seconds."""
+    stopped = jobs.get_locked_job(session, job_id=holder.job.id)
+    if stopped.state != JobState.RUNNING:
         return
-    job.reason = f"Stopped to make room for job {training.name} ({training.id})."
-    job.cause = service.PREEMPTED
-    jobs.request_stop(session, job_id=job.id)
-    adapters = repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
+    successor = repository.find_by_job(session, job_id=job.id)
+    what = f"endpoint {successor.name} ({successor.id})" if successor else f"job {job.name} ({job.id})"
+    stopped.reason = f"Stopped to make room for {what}."
+    stopped.cause = service.PREEMPTED
+    jobs.request_stop(session, job_id=stopped.id)
+    adapters = repository.list_sharing(session, job_id=stopped.id, attempt=stopped.attempt)
     for row in (holder.row, *adapters):
-        row.preempted_by = training.id
+        row.preempted_by = successor.id if successor else job.id
         session.add(row)
     session.flush()
 

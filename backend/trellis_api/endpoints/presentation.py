@@ -7,6 +7,7 @@ from typing import Literal
 from sqlmodel import Session
 
 from trellis_api.core.columns import utc_now
+from trellis_api.core.ids import is_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository, service, sharing
@@ -44,8 +45,11 @@ def present_all(
     read = presentation.present_all(session, jobs=[job for _, job in pairs], has_detail=has_detail)
     wanted = {job.model_id for _, job in pairs} | {row.target_model_id for row, _ in pairs} - {None}
     models = map_model_names(session, model_ids=[each for each in wanted if each])
-    named = {row.target_job_id for row, _ in pairs} | {row.preempted_by for row, _ in pairs} - {None}
-    names = map_job_names(session, job_ids={each for each in named if each})
+    named = {each for row, _ in pairs for each in (row.target_job_id, row.preempted_by) if each}
+    names = {
+        **map_job_names(session, job_ids=named),
+        **repository.map_names(session, endpoint_ids={each for each in named if is_id(each, prefix="ep")}),
+    }
     kept_up = repository.list_jobs_with_adapters(session, job_ids={job.id for _, job in pairs})
     return [
         _present(settings, row, job, each, models, names, has_adapters=job.id in kept_up)
@@ -120,14 +124,14 @@ def _preempted_by(
 
 def _stopped_by(
     row: Endpoint, job: Job, state: EndpointState
-) -> Literal["idle", "request", "training"] | None:
+) -> Literal["idle", "request", "training", "endpoint"] | None:
     if state != EndpointState.STOPPED:
         return None
     if row.engine_id is not None and row.asked_attempt != job.attempt:
         # Without a word: the engine was started anew since, and the adapter has not been asked for.
         return "idle" if row.unloaded_for == "idle" else "request" if row.unloaded_for else None
     if job.cause == service.PREEMPTED:
-        return "training"
+        return "endpoint" if is_id(row.preempted_by or "", prefix="ep") else "training"
     return "idle" if job.cause == service.IDLE else "request"
 
 

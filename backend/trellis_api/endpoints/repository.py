@@ -56,11 +56,20 @@ def list_sharing_of_jobs(session: Session, *, job_ids: Collection[str]) -> Seque
     return session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all()
 
 
-def list_holding_slots(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """Endpoints with an engine of their own that holds slots, as they stand now."""
+def list_holding_slots(session: Session, *, on_cpu: bool = False) -> Sequence[tuple[Endpoint, Job]]:
+    """Endpoints with a launched engine of their own that takes slots, or none (``on_cpu``), as of now."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
-    wanted = (col(Endpoint.engine_id).is_(None), col(Job.state).in_(HOLDS_SLOTS), col(Job.gpus) > 0)
+    takes = col(Job.gpus) == 0 if on_cpu else col(Job.gpus) > 0
+    wanted = (col(Endpoint.engine_id).is_(None), col(Job.state).in_(HOLDS_SLOTS), takes)
     return session.exec(statement.where(*wanted), execution_options={"populate_existing": True}).all()
+
+
+def map_names(session: Session, *, endpoint_ids: Collection[str]) -> dict[str, str]:
+    """Names of those of the endpoints that there are."""
+    if not endpoint_ids:
+        return {}
+    wanted = col(Endpoint.id).in_(endpoint_ids)
+    return dict(session.exec(select(Endpoint.id, Endpoint.name).where(wanted)).all())
 
 
 def list_endpoints(

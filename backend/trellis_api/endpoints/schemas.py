@@ -40,8 +40,8 @@ class EndpointStart(BaseModel):
     )
     preemptible: bool | None = Field(
         default=None,
-        description="False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); "
-        "null: unchanged, at first true.",
+        description="False: never stop it to make room for training jobs or other endpoints "
+        "(TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.",
     )
 
 
@@ -104,13 +104,15 @@ class EndpointRead(BaseModel):
         description="Null unless ready, until first measured, and for adapters in their base model's engine."
     )
     preemptible: bool = Field(
-        description="Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION)."
+        description="Whether it may be stopped to make room for training jobs, or if idle for other "
+        "endpoints (TRELLIS_ENDPOINT_PREEMPTION)."
     )
     preempted_by: NamedReference | None = Field(
-        description="The training job that it makes or made room for; null if it stopped for another reason."
+        description="The training job (`job_...`) or endpoint (`ep_...`) that it makes or made room for; "
+        "null if it stopped for another reason."
     )
-    stopped_by: Literal["idle", "request", "training"] | None = Field(
-        description="Why it stopped, if it did; `training`: to make room for `preempted_by`."
+    stopped_by: Literal["idle", "request", "training", "endpoint"] | None = Field(
+        description="Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`."
     )
     failure: Failure | None
     created_at: datetime

@@ -1,10 +1,11 @@
-"""Whose turn it is: which queued job is launched next, and what makes room for a training.
+"""Whose turn it is: which queued job is launched next, and what makes room for it.
 
 Exports need no slot and stand in a line of their own. Evaluations stand back behind trainings: on a CPU they
 take no slot and only some run at once; on GPUs they take slots that no training waits for, and give them
 back when one does: they are stopped and queued again, and go on where they were. Endpoints stand in line with
 trainings where they take slots, and make room for one as far as the platform's setting says
-(``endpoints/preemption.py``); on a CPU they take none, and only some run at once.
+(``endpoints/preemption.py``); on a CPU they take none, and only some run at once. For an endpoint that has
+no room, others make room only when they are idle: those in use would take turns for ever.
 """
 
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ def claim_next(
         if waiting.kind == EVALUATE and not waiting.gpus and free_evaluations <= 0:
             continue
         if waiting.kind == SERVE and not waiting.gpus and free_endpoints <= 0:
+            _end_idle_endpoints(session, job=waiting, needed=1 - free_endpoints, mode=endpoint_preemption)
             continue
         if waiting.gpus > free and waiting.gpus:
             if waiting.kind != EVALUATE and free >= 0:
@@ -96,15 +98,30 @@ def _make_room(session: Session, *, job: Job, needed: int, mode: EndpointPreempt
     ]
     for each in _choose(in_order, needed=needed):
         if isinstance(each, SlotHolder):
-            preemption.preempt(session, holder=each, training=job)
+            preemption.preempt(session, holder=each, job=job)
         else:
             evaluation_service.displace(session, job=each)
 
 
+def _end_idle_endpoints(session: Session, *, job: Job, needed: int, mode: EndpointPreemption) -> None:
+    """Stop idle endpoints on a CPU, the least recently used first, for one that is queued."""
+    holders = preemption.list_slot_holders(session, on_cpu=True)
+    needed -= sum(each.job.state == JobState.STOPPING for each in holders)
+    for each in _keep_preemptible(holders, job=job, mode=mode)[: max(needed, 0)]:
+        preemption.preempt(session, holder=each, job=job)
+
+
 def _list_preemptible(session: Session, *, job: Job, mode: EndpointPreemption) -> list[SlotHolder]:
-    if job.kind != TRAIN:
+    if job.kind not in {TRAIN, SERVE}:
         return []
-    holders = preemption.list_slot_holders(session)
+    return _keep_preemptible(preemption.list_slot_holders(session), job=job, mode=mode)
+
+
+def _keep_preemptible(
+    holders: Sequence[SlotHolder], *, job: Job, mode: EndpointPreemption
+) -> list[SlotHolder]:
+    if job.kind == SERVE and mode == "any":
+        mode = "idle"
     return [each for each in holders if each.outlook(mode, priority=job.priority) is Outlook.PREEMPTIBLE]
 
 

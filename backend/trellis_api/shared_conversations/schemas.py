@@ -30,6 +30,7 @@ class PlaygroundSettings(_Strict):
     format: Literal["text", "json", "schema"] = "text"
     response_schema: Text = Field(default="", description="JSON schema of responses, as typed.")
     tools: Text = Field(default="", description="JSON list of tools, as typed.")
+    thinking: Literal["default", "on", "off"] = "default"
 
 
 class ContextMessage(_Strict):

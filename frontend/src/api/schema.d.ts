@@ -6909,11 +6909,11 @@ export interface components {
              * @description Start-up phase; null while queued.
              */
             phase: string | null;
-            /** @description The training job that it makes or made room for; null if it stopped for another reason. */
+            /** @description The training job (`job_...`) or endpoint (`ep_...`) that it makes or made room for; null if it stopped for another reason. */
             preempted_by: components["schemas"]["NamedReference"] | null;
             /**
              * Preemptible
-             * @description Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             * @description Whether it may be stopped to make room for training jobs, or if idle for other endpoints (TRELLIS_ENDPOINT_PREEMPTION).
              */
             preemptible: boolean;
             /** Queue Position */
@@ -6943,9 +6943,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`: to make room for `preempted_by`.
+             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`.
              */
-            stopped_by: ("idle" | "request" | "training") | null;
+            stopped_by: ("idle" | "request" | "training" | "endpoint") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -6969,7 +6969,7 @@ export interface components {
             max_model_len?: number | null;
             /**
              * Preemptible
-             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
+             * @description False: never stop it to make room for training jobs or other endpoints (TRELLIS_ENDPOINT_PREEMPTION); null: unchanged, at first true.
              */
             preemptible?: boolean | null;
         };
@@ -11168,7 +11168,7 @@ export interface components {
         };
         /**
          * Outlook
-         * @description What becomes of an endpoint that holds slots which a training waits for.
+         * @description What becomes of an endpoint that holds what a training or another endpoint waits for.
          * @enum {string}
          */
         Outlook: "stopping" | "preemptible" | "busy" | "kept" | "off";
@@ -11758,6 +11758,12 @@ export interface components {
             system: string;
             /** Temperature */
             temperature: number;
+            /**
+             * Thinking
+             * @default default
+             * @enum {string}
+             */
+            thinking: "default" | "on" | "off";
             /**
              * Tools
              * @description JSON list of tools, as typed.

@@ -48,7 +48,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   disk_full: '磁盘空间不足，无法写入。',
   dry_run_finished: '试运行已经结束。',
   dry_run_not_found: '没有这次试运行，可能已被删除。',
-  endpoint_preempted: '端点已停止，为训练任务让出了槽位。有空闲槽位后，下一个请求会重新启动它。',
+  endpoint_preempted: '端点已停止，为训练任务或其他端点让出了位置。有空位后，下一个请求会重新启动它。',
   endpoint_stopped: '端点在模型加载期间或回复完成之前被停止。',
   endpoint_failed: '模型无法启动，或其引擎已退出。',
   endpoint_not_found: '没有这个端点，可能已被删除。',

@@ -12,7 +12,7 @@ const READY = { id: 'ep_1', name: 'job_1:3', state: 'ready', state_since: '2026-
 function show(changes: Partial<Endpoint>): string {
   const endpoint = { ...READY, ...changes }
   const done = (): Promise<void> => Promise.resolve()
-  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, start: done, stop: done, setPreemptible: done })) }
+  const page = { setup: () => () => h(NMessageProvider, () => h(EndpointStatus, { endpoint: endpoint as unknown as Endpoint, canStart: true, start: done, stop: done, setPreemptible: done })) }
   const { root, end } = mount(page)
   const text = root.querySelector('[data-test=endpoint]')?.textContent ?? ''
   end()
@@ -30,7 +30,14 @@ describe('the status of an endpoint', () => {
     expect(show({ state: 'stopping', preempted_by: training })).toContain('Stopping to make room for job big.')
     expect(show({ state: 'stopped', stopped_by: 'training', preempted_by: { ...training, name: null } })).toContain('Stopped to make room for job job_1.')
     expect(show({ slots: 1, preemptible: true })).toContain('Keep running')
-    expect(show({ slots: 0, preemptible: true })).not.toContain('Keep running')
+    expect(show({ slots: 0, preemptible: true, shares_engine_of: { id: 'mdl_1', name: 'base' } })).not.toContain('Keep running')
+  })
+
+  it('says which endpoint it makes room for, and can be kept from that on a CPU, too', () => {
+    const other = { id: 'ep_2', name: 'third' }
+    expect(show({ state: 'stopping', preempted_by: other })).toContain('Stopping to make room for endpoint third.')
+    expect(show({ state: 'stopped', stopped_by: 'endpoint', preempted_by: other })).toContain('Stopped to make room for endpoint third.')
+    expect(show({ slots: 0, preemptible: true })).toContain('Keep running')
   })
 
   it('says what its engine is at, and nothing before that was measured', () => {

@@ -21,7 +21,7 @@ interface Said {
 
 /** Answers of the engine, one after the other; what was asked is kept. */
 function answeringChats(...deltas: (Said | { error: { message: string; code: string } })[]) {
-  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown; continue_final_message?: boolean }[] = []
+  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown; chat_template_kwargs?: unknown; continue_final_message?: boolean }[] = []
   vi.stubGlobal('fetch', (_: string, { body }: { body: string }) => {
     asked.push(JSON.parse(body) as (typeof asked)[number])
     const delta = deltas[asked.length - 1] ?? { content: 'more' }
@@ -33,13 +33,13 @@ function answeringChats(...deltas: (Said | { error: { message: string; code: str
 }
 
 /** A column with its model loaded. */
-function show(prompts: string[], settings: Partial<Settings> = {}) {
+function show(prompts: string[], settings: Partial<Settings> = {}, { endpoint = READY, canStart = true, isText = false, start }: { endpoint?: Endpoint; canStart?: boolean; isText?: boolean; start?: (name: string) => void } = {}) {
   const part = ref<InstanceType<typeof ModelColumn> | null>(null)
   const saved: unknown[] = []
-  const props = reactive({ prompts, draft: '', isColoured: false })
+  const props = reactive({ prompts, draft: '', isColoured: false, endpoint })
   const done = (): Promise<void> => Promise.resolve()
   const column = { setup: () => () => h(ModelColumn, {
-    ref: part, modelValue: 'sft', choices: [], endpoint: READY, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: done, stop: done, setPreemptible: done,
+    ref: part, modelValue: 'sft', choices: [], endpoint: props.endpoint, canStart, isText, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: (name: string) => { start?.(name); return done() }, stop: done, setPreemptible: done,
     onSave: (messages: unknown) => saved.push(messages),
   }) }
   const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))
@@ -169,7 +169,7 @@ describe('a column', () => {
       asked.push([path, JSON.parse(body)])
       return Promise.resolve(new Response(JSON.stringify({ count: 5, max_model_len: 512, tokens: [1], pieces })))
     })
-    const { props, find, end } = show([], { system: 'Be short.', tools: JSON.stringify(TOOLS) })
+    const { props, find, end } = show([], { system: 'Be short.', tools: JSON.stringify(TOOLS), thinking: 'off' })
     props.draft = '1+1='
     await nextTick()
     find('show-draft-prompt')?.click()
@@ -177,7 +177,75 @@ describe('a column', () => {
 
     expect([...document.querySelectorAll('[data-test=special]')].map(({ textContent }) => textContent)).toEqual(['<|im_start|>'])
     expect(document.body.textContent).toContain('5 tokens of 512')
-    expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS }]])
+    expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS, chat_template_kwargs: { enable_thinking: false, thinking: false } }]])
+    end()
+  })
+
+  it('asks at once where it is not known what to start, and asks again while that starts', async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true, advanceTimeDelta: 100 })
+    const asked = answeringChats({ error: { message: "Model 'sft' is loading.", code: 'endpoint_starting' } }, { content: '2' })
+    const started: string[] = []
+    const { part, root, end } = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopped' }, canStart: false, start: (name) => started.push(name) })
+
+    await part.value?.answerTo(0)
+    await nextTick()
+    vi.useRealTimers()
+
+    expect([asked.length, started, part.value?.hasAnswer]).toEqual([2, [], true])
+    expect(root.textContent).toContain('2')
+    end()
+  })
+
+  it('goes on when what it starts is ready at once, and waits for one that stops', async () => {
+    const asked = answeringChats({ content: '2' }, { content: '2' })
+    const { part, props, end } = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopped' }, start: () => { props.endpoint = READY } })
+    await part.value?.answerTo(0)
+    expect([asked.length, part.value?.hasAnswer]).toEqual([1, true])
+    end()
+
+    const started: string[] = []
+    const stopping = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopping' }, start: (name) => started.push(name) })
+    const answered = stopping.part.value?.answerTo(0)
+    await nextTick()
+    expect(asked.length).toBe(1)
+    stopping.props.endpoint = { ...READY, state: 'stopped' }
+    await answered
+    expect([asked.length, started]).toEqual([2, []])
+    stopping.end()
+  })
+
+  it('folds what a model thinks, and asks for it or does without', async () => {
+    const asked = answeringChats({ content: '<think>\nOne and one.\n</think>\n\nIt is **2**.' }, { content: '2' })
+    const { part, find, root, end } = show(['1+1='], { thinking: 'on' })
+    await part.value?.answerTo(0)
+    await until(() => find('thoughts') !== null)
+    expect([find('thoughts')?.hasAttribute('open'), find('thoughts')?.querySelector('p')?.textContent, root.querySelector('strong')?.textContent]).toEqual([false, 'One and one.', '2'])
+    expect(find('answer')?.textContent).not.toContain('think>')
+    end()
+
+    const without = show(['1+1='], { thinking: 'off' })
+    await without.part.value?.answerTo(0)
+    expect(asked.map((each) => each.chat_template_kwargs)).toEqual([{ enable_thinking: true, thinking: true }, { enable_thinking: false, thinking: false }])
+    expect(without.find('thoughts')).toBeNull()
+    without.end()
+  })
+
+  it('lets a model without a chat template go on with the text, and with the beginning of an answer', async () => {
+    const asked: { path: string; body: Record<string, unknown> }[] = []
+    vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
+      asked.push({ path, body: JSON.parse(body) as Record<string, unknown> })
+      const event = { choices: [{ text: asked.length === 1 ? '2' : ', surely', logprobs: null, finish_reason: 'length' }] }
+      return Promise.resolve(new Response(`data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`))
+    })
+    const { part, find, end } = show(['1+1='], { tools: JSON.stringify(TOOLS), seed: null, thinking: 'on' }, { isText: true })
+    await part.value?.answerTo(0)
+    await until(() => find('go-on') !== null)
+    expect([find('is-text') === null, find('show-prompt'), find('answer')?.textContent.trim()]).toEqual([false, null, '2'])
+    find('go-on')?.click()
+    await until(() => find('answer')?.textContent.trim() === '2, surely')
+
+    expect(asked.map(({ path, body }) => [path, body.prompt])).toEqual([['/v1/completions', '1+1='], ['/v1/completions', '1+1=2']])
+    expect(asked[0]?.body).toEqual({ model: 'sft', prompt: '1+1=', temperature: 0.7, top_p: 1, max_tokens: 256, stream: true, logprobs: 5 })
     end()
   })
 

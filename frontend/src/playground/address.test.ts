@@ -5,7 +5,7 @@ import { DEFAULTS } from './types'
 
 describe('the address of the playground', () => {
   it('brings back what was shared, and names only what differs', () => {
-    const shared = { models: ['starter', 'job_abcdefghijkl:200'], settings: { system: 'Be short.', temperature: 0, topP: 0.9, maxTokens: 32, seed: null, format: 'schema' as const, schema: '{"type": "object"}', tools: '[]' }, prompt: '1+1=', isBlind: false }
+    const shared = { models: ['starter', 'job_abcdefghijkl:200'], settings: { system: 'Be short.', temperature: 0, topP: 0.9, maxTokens: 32, seed: null, format: 'schema' as const, schema: '{"type": "object"}', tools: '[]', thinking: 'off' as const }, prompt: '1+1=', isBlind: false }
 
     const query = writeAddress(shared)
 
@@ -21,7 +21,7 @@ describe('the address of the playground', () => {
   })
 
   it('takes no more than four models, and no settings that lie outside', () => {
-    const read = readAddress({ m: ['a', 'b', 'c', 'd', 'e'], t: '9', n: 'many', p: '0', format: 'xml' })
+    const read = readAddress({ m: ['a', 'b', 'c', 'd', 'e'], t: '9', n: 'many', p: '0', format: 'xml', think: 'hard' })
 
     expect(read.models).toEqual(['a', 'b', 'c', 'd'])
     expect(read.settings).toEqual(DEFAULTS)

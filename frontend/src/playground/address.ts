@@ -1,7 +1,7 @@
 /** The page's state in its address, so that a link shows the same models, settings and prompt. No answers, no secrets. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { DEFAULTS, FORMATS, MAX_COLUMNS, type Settings } from './types'
+import { DEFAULTS, FORMATS, MAX_COLUMNS, type Settings, THINKINGS } from './types'
 
 export interface Shared {
   models: string[]
@@ -35,6 +35,7 @@ export function readAddress(query: LocationQuery): Shared {
       format: FORMATS.find((each) => each === single(query.format)) ?? DEFAULTS.format,
       schema: single(query.schema) ?? DEFAULTS.schema,
       tools: single(query.tools) ?? DEFAULTS.tools,
+      thinking: THINKINGS.find((each) => each === single(query.think)) ?? DEFAULTS.thinking,
     },
     prompt: single(query.prompt) ?? '',
     isBlind: single(query.blind) === '1',
@@ -54,6 +55,7 @@ export function writeAddress({ models, settings, prompt, isBlind }: Shared): Loc
     format: settings.format === DEFAULTS.format ? undefined : settings.format,
     schema: settings.schema || undefined,
     tools: settings.tools || undefined,
+    think: settings.thinking === DEFAULTS.thinking ? undefined : settings.thinking,
     prompt: prompt || undefined,
     blind: isBlind ? '1' : undefined,
   }

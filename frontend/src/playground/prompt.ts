@@ -2,7 +2,7 @@
 import type { components } from '@/api/schema'
 
 import { post } from './openai'
-import { readTools } from './requestParts'
+import { readTools, templatePartsOf } from './requestParts'
 import type { Settings } from './types'
 import type { Asked } from './useConversation'
 
@@ -10,6 +10,6 @@ export type RenderedPrompt = components['schemas']['RenderedPrompt']
 
 export async function renderPrompt(model: string, { messages, isBegun }: Asked, settings: Settings, signal: AbortSignal): Promise<RenderedPrompt> {
   const tools = readTools(settings.tools).value
-  const answer = await post('/v1/tokenize', { model, messages, ...(tools === null ? {} : { tools }), ...(isBegun ? { continue_final_message: true } : {}) }, signal)
+  const answer = await post('/v1/tokenize', { model, messages, ...(tools === null ? {} : { tools }), ...templatePartsOf(settings), ...(isBegun ? { continue_final_message: true } : {}) }, signal)
   return (await answer.json()) as RenderedPrompt
 }

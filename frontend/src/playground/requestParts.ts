@@ -74,8 +74,14 @@ export function spellTools(tools: readonly { name: string; description: string; 
   return JSON.stringify(tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } })), null, 2)
 }
 
+/** What a chat template is told; each has its own name for it, and ignores the other. Nothing where it is left to the template. */
+export function templatePartsOf({ thinking }: Pick<Settings, 'thinking'>): { chat_template_kwargs?: object } {
+  const isOn = thinking === 'on'
+  return thinking === 'default' ? {} : { chat_template_kwargs: { enable_thinking: isOn, thinking: isOn } }
+}
+
 /** The fields of a request that come of the settings' JSON; what cannot be read is not sent. */
-export function partsOf(settings: Settings): { response_format?: object; tools?: unknown[] } {
+export function partsOf(settings: Settings): { response_format?: object; tools?: unknown[]; chat_template_kwargs?: object } {
   const [format, tools] = [readFormat(settings).value, readTools(settings.tools).value]
-  return { ...(format === null ? {} : { response_format: format }), ...(tools === null ? {} : { tools }) }
+  return { ...(format === null ? {} : { response_format: format }), ...(tools === null ? {} : { tools }), ...templatePartsOf(settings) }
 }

@@ -10,7 +10,7 @@ function answer(text: string, changes: Partial<Answer> = {}): Answer {
 const CALL = { id: 'call_1', name: 'weather', arguments: '{}' }
 
 function shown(turns: Answer[][]): Shown {
-  return { settings: { ...DEFAULTS, seed: null, tools: '[]', topP: 0.5 }, context: [{ role: 'user', content: 'Hello' }], prompts: ['1+1=', 'Sure?'], columns: [{ model: 'base', turns }] }
+  return { settings: { ...DEFAULTS, seed: null, tools: '[]', topP: 0.5, thinking: 'off' }, context: [{ role: 'user', content: 'Hello' }], prompts: ['1+1=', 'Sure?'], columns: [{ model: 'base', turns }] }
 }
 
 describe('a shared conversation', () => {

@@ -77,6 +77,7 @@ export function shownOf({ settings, context, prompts, columns }: Conversation): 
       format,
       schema: settings.response_schema ?? '',
       tools: settings.tools ?? '',
+      thinking: settings.thinking ?? 'default',
     },
     context: context ?? [],
     prompts,

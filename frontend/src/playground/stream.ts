@@ -89,6 +89,29 @@ export function readEvent(data: string): Piece {
   return { tokens: text === '' ? [] : [{ text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }], calls, ending }
 }
 
+/** The same of a completion, whose tokens stand in lists of their own. */
+export function readTextEvent(data: string): Piece {
+  const event: unknown = JSON.parse(data)
+  const choice: unknown = isRecord(event) && Array.isArray(event.choices) ? event.choices[0] : null
+  if (!isRecord(choice)) return readEvent(data)
+  const told = isRecord(choice.logprobs) ? choice.logprobs : {}
+  const [tokens, logprobs, tops] = [told.tokens, told.token_logprobs, told.top_logprobs].map((each): unknown[] => (Array.isArray(each) ? each : []))
+  const content = (tokens ?? []).map((token, at) => ({
+    token,
+    logprob: logprobs?.[at],
+    top_logprobs: isRecord(tops?.[at]) ? Object.entries(tops[at]).map(([other, logprob]) => ({ token: other, logprob })) : [],
+  }))
+  return readEvent(JSON.stringify({ choices: [{ delta: { content: choice.text }, logprobs: { content }, finish_reason: choice.finish_reason }] }))
+}
+
+/** A conversation as a text that a model without a chat template goes on with: an answer begins where its question ends. */
+export function spellMessages(messages: readonly Message[]): string {
+  return messages.map(({ content }, at) => {
+    const before = messages[at - 1]?.role
+    return before === undefined || before === 'user' ? content : `\n\n${content}`
+  }).join('')
+}
+
 /** The data of the events in a body, as they come. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
@@ -105,25 +128,26 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
   }
 }
 
+interface Way {
+  /** The last message is the beginning of the answer. */
+  isBegun: boolean
+  /** The model has no chat template: it goes on with a text. */
+  isText: boolean
+  signal: AbortSignal
+}
+
 /** The answer to messages; or, where the last one is the beginning of an answer, how that goes on. */
-export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, signal }: { isBegun: boolean; signal: AbortSignal }): AsyncGenerator<Piece> {
+export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, isText, signal }: Way): AsyncGenerator<Piece> {
   const { temperature, topP, maxTokens, seed } = settings
-  const { body } = await post('/v1/chat/completions', {
-    model,
-    messages,
-    temperature,
-    top_p: topP,
-    max_tokens: maxTokens,
-    ...(seed === null ? {} : { seed }),
-    ...partsOf(settings),
-    ...(isBegun ? { continue_final_message: true } : {}),
-    stream: true,
-    logprobs: true,
-    top_logprobs: ALTERNATIVES,
-  }, signal)
+  const sampling = { temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), stream: true }
+  const { response_format: format, ...ofChats } = partsOf(settings)
+  const parts = format === undefined ? {} : { response_format: format }
+  const { body } = isText
+    ? await post('/v1/completions', { model, prompt: spellMessages(messages), ...sampling, ...parts, logprobs: ALTERNATIVES }, signal)
+    : await post('/v1/chat/completions', { model, messages, ...sampling, ...parts, ...ofChats, ...(isBegun ? { continue_final_message: true } : {}), logprobs: true, top_logprobs: ALTERNATIVES }, signal)
   if (body === null) return
   for await (const data of readEvents(body)) {
     if (data === END) return
-    yield readEvent(data)
+    yield isText ? readTextEvent(data) : readEvent(data)
   }
 }

@@ -49,6 +49,10 @@ export const FORMATS = ['text', 'json', 'schema'] as const
 /** What an answer is to be: any text, any JSON object, or JSON by a schema. */
 export type Format = (typeof FORMATS)[number]
 
+export const THINKINGS = ['default', 'on', 'off'] as const
+/** Whether models whose chat template leaves the choice think first; `default`: as the template has it. */
+export type Thinking = (typeof THINKINGS)[number]
+
 export interface Settings {
   system: string
   temperature: number
@@ -61,9 +65,10 @@ export interface Settings {
   schema: string
   /** Functions that models may call, as typed; empty: none. */
   tools: string
+  thinking: Thinking
 }
 
-export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1, format: 'text', schema: '', tools: '' }
+export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1, format: 'text', schema: '', tools: '', thinking: 'default' }
 
 export function newAnswer(isJson: boolean, begun: readonly Token[] = []): Answer {
   return { state: 'loading', tokens: [...begun], begun, edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }

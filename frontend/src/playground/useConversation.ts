@@ -1,5 +1,5 @@
 /** What one column's model answered to the prompts that all columns share. */
-import { computed, onScopeDispose, type Ref, reactive, watch } from 'vue'
+import { computed, nextTick, onScopeDispose, type Ref, reactive, watch } from 'vue'
 
 import { type ApiError, asApiError } from '@/api/errors'
 
@@ -17,6 +17,10 @@ interface Context {
   /** Turns before the first prompt. */
   context: Ref<readonly TextMessage[]>
   endpoint: Ref<Endpoint | undefined>
+  /** What to start is known; a request may start more. */
+  canStart: Ref<boolean>
+  /** The model has no chat template. */
+  isText: Ref<boolean>
   start: (name: string) => Promise<void>
   explain: (error: ApiError) => string
 }
@@ -41,11 +45,15 @@ function withBeginning(messages: readonly Message[], begun: readonly Token[]): A
   return { messages: [...messages, { role: 'assistant', content: textOf({ edited: null, tokens: begun }) }], isBegun: true }
 }
 
-function isText(message: Message): message is TextMessage {
+function isMoving(endpoint: Endpoint | undefined): boolean {
+  return endpoint?.state === 'starting' || endpoint?.state === 'stopping'
+}
+
+function isTextMessage(message: Message): message is TextMessage {
   return message.role !== 'tool' && !('tool_calls' in message)
 }
 
-export function useConversation({ model, prompts, settings, context, endpoint, start, explain }: Context) {
+export function useConversation({ model, prompts, settings, context, endpoint, canStart, isText, start, explain }: Context) {
   /** To each prompt an answer, or several: one after each time that calls of tools returned something. */
   const turns = reactive<Answer[][]>([])
   let running: AbortController | null = null
@@ -69,7 +77,13 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
   /** Resolves when the model answers; the column shows meanwhile what its endpoint does. */
   async function untilReady(signal: AbortSignal): Promise<void> {
     if (endpoint.value?.state === 'ready') return
-    if (endpoint.value?.state !== 'starting') await start(model.value)
+    if (!isMoving(endpoint.value)) {
+      if (!canStart.value) return // the request starts it, or is told what there is not
+      await start(model.value)
+      await nextTick() // the column has the new state then
+      signal.throwIfAborted()
+    }
+    if (!isMoving(endpoint.value)) return
     await new Promise<void>((resolve, reject) => {
       const finish = (end: () => void) => {
         unwatch()
@@ -79,7 +93,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
       const abort = () => { finish(() => { reject(new DOMException('stopped', 'AbortError')) }) }
       const unwatch = watch(endpoint, (it) => {
         // What became of it is said by the answer to the request.
-        if (it?.state !== 'starting' && it?.state !== 'stopping') finish(resolve)
+        if (!isMoving(it)) finish(resolve)
       })
       signal.addEventListener('abort', abort)
     })
@@ -90,7 +104,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     const { messages, isBegun } = withBeginning(before, answer.begun)
     for (;;) {
       try {
-        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, signal })) {
+        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, isText: isText.value, signal })) {
           answer.state = 'writing'
           answer.tokens.push(...piece.tokens)
           if (piece.calls.length > 0) answer.calls = joinCalls(answer.calls, piece.calls)
@@ -210,7 +224,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, s
     const answer = turns[index]?.[at]
     if (answer?.state !== 'done' || answer.calls.length > 0) return null
     const messages = messagesBefore(index, at)
-    return messages.every(isText) ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 } : null
+    return messages.every(isTextMessage) ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 } : null
   }
 
   /** What the model is asked for an answer with. */

@@ -5,7 +5,9 @@ import { api, unwrap } from '@/api/client'
 import type { components } from '@/api/schema'
 import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
+import { writesText } from '@/models/types'
 import { useReadyModels } from '@/models/useReadyModels'
+import { aliasesOf } from '@/registry/types'
 
 import type { Endpoint } from './types'
 
@@ -30,13 +32,54 @@ export function useEndpoints() {
     (signal) => readAllPages((cursor) => unwrap(api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor } }, signal }))),
     { intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS) },
   )
-  const byName = computed(() => new Map((resource.data.value ?? []).map((endpoint) => [endpoint.name, endpoint])))
+  const registry = useResource((signal) => unwrap(api.GET('/api/v1/registry', { signal })))
+  /** Models that have names with versions, by each name of theirs: `support-bot:3`, `support-bot:production`. */
+  const registered = computed(() => {
+    const found = new Map<string, { id: string; model: string; isAlias: boolean }>()
+    for (const named of registry.data.value?.items ?? []) {
+      const versions = new Map(named.versions.filter(({ exists }) => exists).map((version) => [version.number, { id: version.model, model: version.model_name }]))
+      for (const [number, version] of versions) found.set(`${named.name}:${String(number)}`, { ...version, isAlias: false })
+      for (const { alias, version } of aliasesOf(named)) {
+        const meant = versions.get(version)
+        if (meant !== undefined) found.set(`${named.name}:${alias}`, { ...meant, isAlias: true })
+      }
+    }
+    return found
+  })
 
-  /** Models by name, then checkpoints that were served; any other checkpoint can be typed. */
+  /** The model that requests mean by a name, as the API finds it; null for checkpoints, and for what is not known here. */
+  function modelIdOf(name: string): string | null {
+    const all = models.data.value ?? []
+    const found = all.find(({ id }) => id === name) ?? all.find((each) => each.name === name)
+    return found?.id ?? registered.value.get(name)?.id ?? null
+  }
+
+  function endpointOf(name: string): Endpoint | undefined {
+    const id = modelIdOf(name)
+    return (resource.data.value ?? []).find((endpoint) => (id === null ? endpoint.name === name : endpoint.kind === 'model' && endpoint.model?.id === id))
+  }
+
+  /** Whether it is known what to start; a request may start more, such as the newest checkpoint of a job. */
+  function canStart(name: string): boolean {
+    return CHECKPOINT.test(name) || modelIdOf(name) !== null
+  }
+
+  /** Whether what is meant has no chat template; checkpoints and adapters have that of the model they come from. */
+  function isText(name: string): boolean {
+    const byId = (id: string | null | undefined) => models.data.value?.find((each) => each.id === id)
+    const named = byId(modelIdOf(name) ?? endpointOf(name)?.model?.id)
+    const meant = named?.lineage.form === 'adapter' ? byId(named.lineage.model_id) : named
+    return meant?.has_chat_template === false
+  }
+
+  /** Models by name, then their aliases, then checkpoints that were served; any other checkpoint can be typed. */
   const choices = computed<Choice[]>(() => {
-    const named = (models.data.value ?? []).map(({ name }) => ({ value: name, label: name }))
+    const writers = (models.data.value ?? []).filter(writesText)
+    const ids = new Set(writers.map(({ id }) => id))
+    const named = writers.map(({ name }) => ({ value: name, label: name }))
+    const aliases = [...registered.value].filter(([, { id, isAlias }]) => isAlias && ids.has(id)).map(([name, { model }]) => ({ value: name, label: `${name} (${model})` }))
     const served = (resource.data.value ?? []).filter(({ kind }) => kind === 'checkpoint')
-    return [...named, ...served.map(({ name, job, step }) => ({ value: name, label: job?.name == null ? name : `${job.name} @ ${String(step)}` }))]
+    return [...named, ...aliases, ...served.map(({ name, job, step }) => ({ value: name, label: job?.name == null ? name : `${job.name} @ ${String(step)}` }))]
   })
 
   /** Start an endpoint; one that is up takes over the options that are given. */
@@ -46,8 +89,7 @@ export function useEndpoints() {
     if (jobId !== undefined && step !== undefined) {
       await unwrap(api.POST('/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint', { params: { path: { job_id: jobId, step: Number(step) } }, body }))
     } else {
-      const model = (models.data.value ?? []).find((each) => each.name === name || each.id === name)
-      await unwrap(api.POST('/api/v1/models/{model_id}/endpoint', { params: { path: { model_id: model?.id ?? name } }, body }))
+      await unwrap(api.POST('/api/v1/models/{model_id}/endpoint', { params: { path: { model_id: modelIdOf(name) ?? name } }, body }))
     }
     await resource.refresh()
   }
@@ -62,5 +104,5 @@ export function useEndpoints() {
     await resource.refresh()
   }
 
-  return { resource, models, byName, choices, start, stop, setPreemptible }
+  return { resource, models, endpointOf, canStart, isText, choices, start, stop, setPreemptible }
 }

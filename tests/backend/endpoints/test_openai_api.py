@@ -15,6 +15,8 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
+from trellis_api.core.database import Database
+from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
 from trellis_api.endpoints.openai.forwarding import _Events
@@ -607,6 +609,37 @@ def test_requests_beyond_the_limit_are_429(client: TestClient, ready: dict[str, 
     engines._open = 0
     assert ask(client, ready["name"]).status_code == 200
     assert engines._open == 0
+
+
+def test_requests_that_wait_for_one_model_leave_room_for_others(
+    client: TestClient, database: Database, model: Model, settings: Settings, ready: dict[str, Any]
+) -> None:
+    settings.endpoint_wait_s, settings.endpoint_max_requests = 4, 8
+    other = Model(**{**model.model_dump(), "id": new_id("mdl"), "name": "unloaded"})
+    with database.write() as session:
+        session.add(other)
+        names = [other.name, other.id] * 4
+
+    with ThreadPoolExecutor(8) as pool:
+        began = time.monotonic()
+        waiting = [pool.submit(ask, client, name) for name in names]
+        time.sleep(2)
+        refused = [each.result() for each in waiting if each.done()]
+        answer = ask(client, ready["name"])
+        took_s = time.monotonic() - began
+        everybody = [each.result() for each in waiting]
+
+    assert took_s < 4, "the others still waited"
+    assert answer.status_code == 200
+    assert len(refused) == 6
+    for each in refused:
+        assert (each.status_code, each.headers["retry-after"]) == (503, "10")
+        assert "2 requests are waiting for it already." in each.json()["error"]["message"]
+    assert {(each.status_code, each.json()["error"]["code"]) for each in everybody} == {
+        (503, "endpoint_starting")
+    }
+    engines = client.app.state.engines  # type: ignore[attr-defined]
+    assert not engines._waiting
 
 
 @contextmanager

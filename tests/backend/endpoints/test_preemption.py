@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fastapi.testclient import TestClient
@@ -16,6 +16,7 @@ from trellis_api.jobs import admission
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.jobs.repository import find_job
 from trellis_api.models.models import Model
+from trellis_api.models.repository import find_model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import Life
 from trellis_testing.engine_server import EngineServer
@@ -160,7 +161,7 @@ def test_one_that_is_marked_to_be_kept_is_never_stopped(
     assert states(client, kept) == ["stopping"]
 
 
-def test_nobody_is_stopped_in_vain_or_for_a_job_that_is_no_training(
+def test_nobody_is_stopped_in_vain_or_for_an_evaluation(
     client: TestClient, serve: Serve, claim: Claim, make_job: Callable[..., str]
 ) -> None:
     idle = serve("idle", used_s=900)
@@ -172,10 +173,60 @@ def test_nobody_is_stopped_in_vain_or_for_a_job_that_is_no_training(
     for job_id in (running, large):
         client.post(f"/api/v1/jobs/{job_id}/stop")
     assert claim("any") is None
-    make_job(kind="serve", recipe="serve", gpus=4)
+    make_job(kind="evaluate", recipe="evaluate", gpus=4)
     claim("any")
 
-    assert states(client, idle) == ["ready"], "an endpoint waits for its turn"
+    assert states(client, idle) == ["ready"], "an evaluation waits for its turn"
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_an_idle_endpoint_makes_room_for_one_that_is_asked(
+    client: TestClient,
+    database: Database,
+    settings: Settings,
+    serve: Serve,
+    life: Life,
+    make_job: Callable[..., str],
+    platform: Literal["cpu", "cuda"],
+) -> None:
+    settings.platform, settings.slots, settings.max_endpoints = platform, 3, 3
+
+    def claim(mode: EndpointPreemption = "idle") -> str | None:
+        with database.write() as session:
+            found = admission.claim_next(
+                session, total_slots=3, max_exports=1, max_endpoints=3, endpoint_preemption=mode
+            )
+            return found.job.id if found else None
+
+    kept, used = serve("kept", used_s=900, preemptible=False), serve("used", used_s=5)
+    idle = serve("idle", used_s=61)
+    with database.write() as session:
+        source = find_model(session, model_id=idle["model"]["id"])
+        assert source is not None
+        for name in ("third", "fourth"):
+            session.add(Model(**{**source.model_dump(), "id": new_id("mdl"), "name": name}))
+    asked = client.post("/v1/completions", json={"model": "third", "prompt": "1"})
+    client.post("/v1/completions", json={"model": "fourth", "prompt": "1"})
+    third = next(each for each in client.get("/api/v1/endpoints").json()["items"] if each["name"] == "third")
+
+    room = "a slot is free" if platform == "cuda" else "fewer than 3 endpoints are running"
+    assert asked.status_code == 503
+    assert room in asked.json()["error"]["message"]
+    assert "60 s" in asked.json()["error"]["message"]
+    assert claim("off") is None
+    assert states(client, kept, used, idle) == ["ready", "ready", "ready"]
+    assert (claim("any"), claim("any")) == (None, None), "one that stops is waited for"
+    assert states(client, kept, used, idle) == ["ready", "ready", "stopping"]
+    life.end(idle, JobState.STOPPED)
+    stopped = read(client, idle)
+    assert stopped["preempted_by"] == {"id": third["id"], "name": "third"}
+    assert (stopped["stopped_by"], stopped["failure"]) == ("endpoint", None)
+    assert (claim("any"), claim("any")) == (third["run_id"], None)
+    assert states(client, kept, used) == ["ready", "ready"], "the fourth waits for one that is idle"
+    with database.read() as session:
+        run = find_job(session, job_id=idle["run_id"])
+    assert run is not None
+    assert run.reason == f"Stopped to make room for endpoint third ({third['id']})."
 
 
 def test_one_in_use_is_not_stopped_for_a_training_of_lower_priority(

@@ -18,7 +18,7 @@ CALL = {"id": "call_1", "name": "weather", "arguments": '{"city": "Oslo"}', "res
 CONVERSATION: dict[str, Any] = {
     "settings": {
         "system": "Be short.", "temperature": 0.7, "top_p": 1.0, "max_tokens": 256, "seed": 1,
-        "format": "schema", "response_schema": "{}", "tools": "[]",
+        "format": "schema", "response_schema": "{}", "tools": "[]", "thinking": "off",
     },
     "context": [{"role": "user", "content": "Hello"}],
     "prompts": ["Weather in Oslo?"],

@@ -4,7 +4,9 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -33,6 +35,7 @@ from trellis_api.endpoints.errors import (
 )
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai.names import find_target, require_kind
+from trellis_api.endpoints.preemption import IDLE_AFTER
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.jobs.models import Job
 
@@ -43,6 +46,8 @@ _POLL_S = 0.5
 #: don't start it again before so much time has passed.
 _BACKOFF_S = 60.0
 _RETRY_S = 10
+#: Of all requests that the platform takes at once, so many parts may wait for one model that is not loaded.
+_WAITING_SHARE = 4
 #: How often a request under way is noted, in seconds; far below the shortest idle time.
 _NOTE_S = 3.0
 #: For how long an engine counts as alive that was seen so; below the time between two looks of a stream.
@@ -74,6 +79,17 @@ class Engine:
     tool_problem: str | None = None
 
 
+@dataclass(frozen=True)
+class _Unready:
+    """What a look found in the place of an engine."""
+
+    #: The endpoint, or the name of what is asked where there is none.
+    waits_for: str
+    explanation: str
+    #: The attempt that is starting: a later look tells by it whether that has ended.
+    attempt: int | None
+
+
 class Engines:
     """The way to all engines, one for an API process."""
 
@@ -81,6 +97,7 @@ class Engines:
         self._settings, self._database, self._tasks = settings, database, tasks
         self._client: aiohttp.ClientSession | None = None
         self._open = 0
+        self._waiting: Counter[str] = Counter()
         self._noted_at: dict[str, float] = {}
         #: When the engine of a job's attempt was last seen alive.
         self._seen_at: dict[tuple[str, int], float] = {}
@@ -130,28 +147,50 @@ class Engines:
 
         Raises ``ModelUnknown``, ``WrongModelKind`` for an encoder that shall write or a writer that shall
         embed, what stands against serving it, ``EndpointFailed`` with the cause, ``EndpointStopped``, or,
-        after ``TRELLIS_ENDPOINT_WAIT_S``, ``EndpointNotReady``.
+        after ``TRELLIS_ENDPOINT_WAIT_S`` or where many wait for it already, ``EndpointNotReady``.
         """
         deadline = time.monotonic() + self._settings.endpoint_wait_s
-        asked_attempt: int | None = None
-        while True:
-            found: tuple[Endpoint, Job, Engine | None]
-            try:
-                found = await self._lookups.get(self._look, name, asked_attempt, is_embedding)
-            except EndpointStopping as error:  # the engine that an adapter is to share: it starts anew then
-                explanation = error.message
-            else:
-                row, job, engine = found
-                if engine is not None:
-                    return engine
-                state = service.state_of(row, job)
-                if state is EndpointState.STARTING:
-                    asked_attempt = job.attempt
-                explanation = _explain_waiting(row, job, state)
-            if time.monotonic() >= deadline:
-                raise EndpointNotReady(explanation, headers={"Retry-After": str(_RETRY_S)})
-            await still_wanted()
-            await asyncio.sleep(_POLL_S)
+        found = await self._try(name, None, is_embedding)
+        if isinstance(found, Engine):
+            return found
+        with self._waiting_for(found):
+            while time.monotonic() < deadline:
+                await still_wanted()
+                await asyncio.sleep(_POLL_S)
+                found = await self._try(name, found.attempt, is_embedding)
+                if isinstance(found, Engine):
+                    return found
+            raise EndpointNotReady(found.explanation, headers={"Retry-After": str(_RETRY_S)})
+
+    async def _try(self, name: str, attempt: int | None, is_embedding: bool) -> Engine | _Unready:
+        found: tuple[Endpoint, Job, Engine | None]
+        try:
+            found = await self._lookups.get(self._look, name, attempt, is_embedding)
+        except EndpointStopping as error:  # the engine that an adapter is to share: it starts anew then
+            return _Unready(name, error.message, attempt)
+        row, job, engine = found
+        if engine is not None:
+            return engine
+        state = service.state_of(row, job)
+        attempt = job.attempt if state is EndpointState.STARTING else attempt
+        return _Unready(row.id, _explain_waiting(self._settings, row, job, state), attempt)
+
+    @contextmanager
+    def _waiting_for(self, found: _Unready) -> Iterator[None]:
+        """Count a request that waits for a model; those for one leave room for all others."""
+        most = max(1, self._settings.endpoint_max_requests // _WAITING_SHARE)
+        if self._waiting[found.waits_for] >= most:
+            raise EndpointNotReady(
+                f"{found.explanation} {most} requests are waiting for it already.",
+                headers={"Retry-After": str(_RETRY_S)},
+            )
+        self._waiting[found.waits_for] += 1
+        try:
+            yield
+        finally:
+            self._waiting[found.waits_for] -= 1
+            if not self._waiting[found.waits_for]:
+                del self._waiting[found.waits_for]
 
     async def check(self, engine: Engine) -> bool:
         """Note that a request is under way; whether the engine is still the endpoint's.
@@ -298,10 +337,15 @@ def _describe_preemption(name: str, job: Job) -> EndpointPreempted:
     )
 
 
-def _explain_waiting(row: Endpoint, job: Job, state: EndpointState) -> str:
+def _explain_waiting(settings: Settings, row: Endpoint, job: Job, state: EndpointState) -> str:
     if state is EndpointState.STOPPING:
         why = f" {job.reason}" if job.cause == service.PREEMPTED and job.reason else ""
         return f"The endpoint for '{row.name}' is stopping.{why} Retry to restart it."
     if job.launched_at is None:
-        return f"Model '{row.name}' is queued: all slots are in use. Try again later."
+        room = "a slot is free"
+        if not job.gpus:
+            room = f"fewer than {settings.max_endpoints} endpoints are running (TRELLIS_MAX_ENDPOINTS)"
+        if settings.endpoint_preemption != "off":
+            room += f", or an endpoint had no request for {IDLE_AFTER.seconds} s"
+        return f"Model '{row.name}' is queued. It starts when {room}. Try again later."
     return f"Model '{row.name}' is loading. Try again shortly."

@@ -24,7 +24,7 @@ export default {
   start: 'Start',
   stop: 'Stop',
   keep: 'Keep running',
-  keepAbout: 'Never stop it to make room for training jobs.',
+  keepAbout: 'Never stop it to make room for training jobs or other endpoints.',
   log: 'Engine log',
   empty: 'Responses appear here.',
   waiting: 'Waiting for the model to load…',
@@ -52,6 +52,11 @@ export default {
     begun: 'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response continues at the end.',
     long: 'The prompt leaves no room in the context for a response.',
   },
+  reasoning: {
+    during: 'Thinking…',
+    after: 'Thoughts',
+    cut: 'It was still thinking. Raise max tokens, or turn thinking off.',
+  },
   cut: 'Truncated at max tokens.',
   prompt: 'Prompt for all columns',
   send: 'Send',
@@ -69,6 +74,7 @@ export default {
   },
   status: {
     never: 'Not loaded.',
+    byPrompt: 'Loaded with the first prompt.',
     queued: 'Queued for {time}.',
     loading: 'Loading model, {time}.',
     ready: 'Context: {n} tokens. Stops after {time} idle.',
@@ -76,6 +82,8 @@ export default {
     idle: 'Stopped after being idle.',
     makesRoom: 'Stopping to make room for job {name}.',
     madeRoom: 'Stopped to make room for job {name}. Starts again with the next request, once a slot is free.',
+    makesRoomEndpoint: 'Stopping to make room for endpoint {name}.',
+    madeRoomEndpoint: 'Stopped to make room for endpoint {name}. Starts again with the next request, once there is room.',
     refused: "Has its own engine because the base model's engine couldn't load it: {reason}",
   },
   vote: {
@@ -109,7 +117,12 @@ export default {
     rate: '{rate} ({low} to {high})',
     undecided: 'undecided',
   },
+  plainText: 'No chat template: the model continues your text, without tools.',
   askThis: 'Ask in the playground',
+  notAsked: {
+    template: 'The playground can’t ask this: its prompt has tokens of an unknown chat template ({token}).',
+    role: 'The playground can’t ask this: there are {role} turns before the last question.',
+  },
   context: 'After {n} earlier turns.',
   answer: {
     edit: 'Edit answer',
@@ -169,6 +182,9 @@ export default {
     toolTwice: 'Tool {n} has the same name as an earlier one: {name}.',
   },
   settings: {
+    thinking: 'Thinking',
+    thinkings: { default: 'Model’s default', on: 'On', off: 'Off' },
+    thinkingAbout: 'For models whose chat template has a switch, such as Qwen3. Others ignore it.',
     title: 'Settings for all columns',
     system: 'System prompt',
     systemNone: 'None',

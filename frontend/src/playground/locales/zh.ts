@@ -24,7 +24,7 @@ export default {
   start: '启动',
   stop: '停止',
   keep: '保持运行',
-  keepAbout: '绝不为训练任务让出槽位。',
+  keepAbout: '绝不为训练任务或其他端点让出位置。',
   log: '引擎日志',
   empty: '回答将显示在这里。',
   waiting: '正在等待模型加载……',
@@ -52,6 +52,11 @@ export default {
     begun: '由推理服务用模型的对话模板渲染，特殊 Token 已突出显示。回答从末尾继续。',
     long: '提示已占满上下文，没有留给回答的空间。',
   },
+  reasoning: {
+    during: '思考中……',
+    after: '思考过程',
+    cut: '思考尚未结束。请增大最大 Token 数，或关闭思考。',
+  },
   cut: '已达长度上限。',
   prompt: '发给所有列的提示',
   send: '发送',
@@ -69,6 +74,7 @@ export default {
   },
   status: {
     never: '未加载。',
+    byPrompt: '收到第一个提示时加载。',
     queued: '正在等待空位，已 {time}。',
     loading: '正在加载模型，已 {time}。',
     ready: '上下文 {n} 个 Token；闲置 {time} 后停止。',
@@ -76,6 +82,8 @@ export default {
     idle: '因闲置而停止。',
     makesRoom: '正在停止，为任务 {name} 让出槽位。',
     madeRoom: '已停止，为任务 {name} 让出了槽位。有空闲槽位后，下一个请求会重新启动它。',
+    makesRoomEndpoint: '正在停止，为端点 {name} 让出位置。',
+    madeRoomEndpoint: '已停止，为端点 {name} 让出了位置。有空位后，下一个请求会重新启动它。',
     refused: '使用独立引擎，因为基础模型的引擎无法加载它：{reason}',
   },
   vote: {
@@ -109,7 +117,12 @@ export default {
     rate: '{rate}（{low} 到 {high}）',
     undecided: '未分胜负',
   },
+  plainText: '没有对话模板：模型直接续写文本，不使用工具。',
   askThis: '在试用台中提问',
+  notAsked: {
+    template: '无法在试用台中提问：提示中有未知对话模板的 Token（{token}）。',
+    role: '无法在试用台中提问：最后一个问题之前有“{role}”消息。',
+  },
   context: '接在前面的 {n} 条消息之后。',
   answer: {
     edit: '编辑回答',
@@ -169,6 +182,9 @@ export default {
     toolTwice: '第 {n} 个工具与前面的工具同名：{name}。',
   },
   settings: {
+    thinking: '思考',
+    thinkings: { default: '模型默认', on: '开启', off: '关闭' },
+    thinkingAbout: '适用于对话模板带有开关的模型，例如 Qwen3。其他模型会忽略此设置。',
     title: '所有列的设置',
     system: '系统提示',
     systemNone: '无',

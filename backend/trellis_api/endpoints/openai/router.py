@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
+from trellis_contracts.endpoints import OPENAI_PREFIX
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import InvalidRequest
-from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
+from trellis_api.core.openai_errors import OPENAI_RESPONSES
 from trellis_api.endpoints.errors import EngineLost, EngineSilent
 from trellis_api.endpoints.openai.callers import require_model
 from trellis_api.endpoints.openai.embeddings import EmbeddingRequest

@@ -45,6 +45,23 @@ class EndpointStart(BaseModel):
     )
 
 
+class EndpointUpdate(BaseModel):
+    """Options of an endpoint that take effect at once, whether it is loaded or not."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    idle_timeout_s: float | None = Field(
+        default=None,
+        ge=10,
+        le=MAX_IDLE_S,
+        description="Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.",
+    )
+    preemptible: bool = Field(
+        default=True,
+        description="False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).",
+    )
+
+
 class SharingRefusal(BaseModel):
     """Why an adapter isn't served by its base model's engine."""
 

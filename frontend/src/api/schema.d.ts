@@ -777,7 +777,11 @@ export interface paths {
         delete: operations["stop_endpoint_api_v1_endpoints__endpoint_id__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Edit an endpoint
+         * @description Change the fields in the request, at once. Its state stays as it is: nothing is loaded or stopped.
+         */
+        patch: operations["update_endpoint_api_v1_endpoints__endpoint_id__patch"];
         trace?: never;
     };
     "/api/v1/environments": {
@@ -3288,7 +3292,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List shared conversations, newest first
+         * @description List the conversations that you shared and whose links still work.
+         */
+        get: operations["list_shared_conversations_api_v1_shared_conversations_get"];
         put?: never;
         /**
          * Share a conversation
@@ -6979,6 +6987,23 @@ export interface components {
          * @enum {string}
          */
         EndpointState: "starting" | "ready" | "stopping" | "stopped" | "failed";
+        /**
+         * EndpointUpdate
+         * @description Options of an endpoint that take effect at once, whether it is loaded or not.
+         */
+        EndpointUpdate: {
+            /**
+             * Idle Timeout S
+             * @description Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.
+             */
+            idle_timeout_s?: number | null;
+            /**
+             * Preemptible
+             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             * @default true
+             */
+            preemptible: boolean;
+        };
         /**
          * Engine
          * @description The trainer that runs a recipe.
@@ -11316,6 +11341,16 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[SharedConversationLink] */
+        Page_SharedConversationLink_: {
+            /** Items */
+            items: components["schemas"]["SharedConversationLink"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[SweepSummary] */
         Page_SweepSummary_: {
             /** Items */
@@ -14334,6 +14369,29 @@ export interface components {
              * @default []
              */
             turns: components["schemas"]["SharedAnswer"][][];
+        };
+        /**
+         * SharedConversationLink
+         * @description A shared conversation without its content.
+         */
+        SharedConversationLink: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Title
+             * @description Start of the first prompt.
+             */
+            title: string;
         };
         /**
          * SharedConversationRead
@@ -20100,6 +20158,69 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_endpoint_api_v1_endpoints__endpoint_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint ID. */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndpointUpdate"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
@@ -29836,6 +29957,74 @@ export interface operations {
             };
             /** @description A session cookie came without the header that proves where the request is from */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_shared_conversations_api_v1_shared_conversations_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SharedConversationLink_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

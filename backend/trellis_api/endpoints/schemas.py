@@ -89,6 +89,22 @@ class EndpointLoad(BaseModel):
     )
 
 
+RequestOutcome = Literal["answered", "refused", "not_ready", "stopped", "timed_out", "lost", "broken_off"]
+
+
+class EndpointRequests(BaseModel):
+    """How requests to an endpoint ended, also as `trellis_endpoint_requests` in `/metrics`."""
+
+    since: datetime = Field(description="When the API started.")
+    answered: int = 0
+    refused: int = Field(default=0, description="The request was wrong, or the engine couldn't take it.")
+    not_ready: int = Field(default=0, description="The model wasn't loaded in time, or couldn't be.")
+    stopped: int = Field(default=0, description="The endpoint was stopped before the response was finished.")
+    timed_out: int = Field(default=0, description="The engine sent nothing for too long.")
+    lost: int = Field(default=0, description="The engine exited or failed.")
+    broken_off: int = Field(default=0, description="The client left first.")
+
+
 class EndpointRead(BaseModel):
     """An endpoint and its state."""
 
@@ -120,6 +136,7 @@ class EndpointRead(BaseModel):
     load: EndpointLoad | None = Field(
         description="Null unless ready, until first measured, and for adapters in their base model's engine."
     )
+    requests: EndpointRequests
     preemptible: bool = Field(
         description="Whether it may be stopped to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION)."
     )

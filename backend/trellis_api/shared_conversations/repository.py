@@ -15,7 +15,7 @@ PREFIX = "shc"
 _MAX_TITLE = 200
 
 
-@dataclass(frozen=True)
+@dataclass
 class SharedLink:
     """A link without what is behind it."""
 

@@ -6926,6 +6926,7 @@ export interface components {
             preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
+            requests: components["schemas"]["EndpointRequests"];
             /**
              * Run Id
              * @description The job that runs the endpoint, with its log and events.
@@ -6959,6 +6960,59 @@ export interface components {
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
              */
             stops_at: string | null;
+        };
+        /**
+         * EndpointRequests
+         * @description How requests to an endpoint ended, also as `trellis_endpoint_requests` in `/metrics`.
+         */
+        EndpointRequests: {
+            /**
+             * Answered
+             * @default 0
+             */
+            answered: number;
+            /**
+             * Broken Off
+             * @description The client left first.
+             * @default 0
+             */
+            broken_off: number;
+            /**
+             * Lost
+             * @description The engine exited or failed.
+             * @default 0
+             */
+            lost: number;
+            /**
+             * Not Ready
+             * @description The model wasn't loaded in time, or couldn't be.
+             * @default 0
+             */
+            not_ready: number;
+            /**
+             * Refused
+             * @description The request was wrong, or the engine couldn't take it.
+             * @default 0
+             */
+            refused: number;
+            /**
+             * Since
+             * Format: date-time
+             * @description When the API started.
+             */
+            since: string;
+            /**
+             * Stopped
+             * @description The endpoint was stopped before the response was finished.
+             * @default 0
+             */
+            stopped: number;
+            /**
+             * Timed Out
+             * @description The engine sent nothing for too long.
+             * @default 0
+             */
+            timed_out: number;
         };
         /**
          * EndpointStart

@@ -134,6 +134,7 @@ class Engines:
         """
         deadline = time.monotonic() + self._settings.endpoint_wait_s
         asked_attempt: int | None = None
+        row: Endpoint | None = None
         while True:
             found: tuple[Endpoint, Job, Engine | None]
             try:
@@ -149,7 +150,8 @@ class Engines:
                     asked_attempt = job.attempt
                 explanation = _explain_waiting(row, job, state)
             if time.monotonic() >= deadline:
-                raise EndpointNotReady(explanation, headers={"Retry-After": str(_RETRY_S)})
+                where = {"endpoint": row.id} if row is not None else None
+                raise EndpointNotReady(explanation, where, headers={"Retry-After": str(_RETRY_S)})
             await still_wanted()
             await asyncio.sleep(_POLL_S)
 
@@ -174,7 +176,7 @@ class Engines:
             job = session.get(Job, engine.job_id, populate_existing=True)
             if job is not None and job.attempt == engine.attempt and job.state in _STOPPED:
                 if job.cause == service.PREEMPTED:
-                    return _describe_preemption(engine.served_name, job)
+                    return _describe_preemption(engine.served_name, job, endpoint_id=engine.endpoint_id)
                 return EndpointStopped(
                     f"The endpoint for '{engine.served_name}' was stopped before the response was finished."
                 )
@@ -202,8 +204,10 @@ class Engines:
             state = service.state_of(*pair)
             if state is EndpointState.STOPPED and pair[1].attempt == asked_attempt:
                 if pair[1].cause == service.PREEMPTED:
-                    raise _describe_preemption(name, pair[1])
-                raise EndpointStopped(f"The endpoint for '{name}' was stopped while it was loading.")
+                    raise _describe_preemption(name, pair[1], endpoint_id=pair[0].id)
+                raise EndpointStopped(
+                    f"The endpoint for '{name}' was stopped while it was loading.", {"endpoint": pair[0].id}
+                )
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
         with self._database.write() as session:
@@ -290,10 +294,11 @@ def _remaining_backoff_s(engine: Endpoint, job: Job) -> float:
     return _BACKOFF_S - ready_s - (utc_now() - job.finished_at).total_seconds()
 
 
-def _describe_preemption(name: str, job: Job) -> EndpointPreempted:
+def _describe_preemption(name: str, job: Job, *, endpoint_id: str) -> EndpointPreempted:
     return EndpointPreempted(
         f"The endpoint for '{name}' was stopped. {job.reason or ''} The next request starts it again when "
         "a slot is free.",
+        {"endpoint": endpoint_id},
         headers={"Retry-After": str(_RETRY_S)},
     )
 

@@ -79,6 +79,16 @@ export default {
     first: 'first token {mean} s (p95 {p95} s)',
     cache: 'KV cache {share}',
   },
+  requests: {
+    ended: 'Requests since {date}: {all}',
+    answered: '{n} answered',
+    refused: '{n} rejected',
+    not_ready: '{n} not loaded in time',
+    stopped: '{n} stopped',
+    timed_out: '{n} timed out',
+    lost: '{n} lost',
+    broken_off: '{n} canceled by the client',
+  },
   status: {
     never: 'Not loaded.',
     queued: 'Queued for {time}.',

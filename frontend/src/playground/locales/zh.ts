@@ -79,6 +79,16 @@ export default {
     first: '首个 token {mean} 秒（p95 {p95} 秒）',
     cache: 'KV 缓存 {share}',
   },
+  requests: {
+    ended: '自 {date} 以来的请求：{all}',
+    answered: '{n} 个已回答',
+    refused: '{n} 个被拒绝',
+    not_ready: '{n} 个未及时加载',
+    stopped: '{n} 个因停止而中断',
+    timed_out: '{n} 个超时',
+    lost: '{n} 个丢失',
+    broken_off: '{n} 个被客户端取消',
+  },
   status: {
     never: '未加载。',
     queued: '正在等待空位，已 {time}。',

@@ -17882,6 +17882,8 @@ export interface operations {
                      * @description JSONL, JSON array, CSV, Parquet or Arrow, packed or not.
                      */
                     file: string;
+                    /** @description SPDX identifiers or names, e.g. apache-2.0; one form field each. */
+                    licences?: string[];
                     /** @description Default: the file's name without its suffix. */
                     name?: string;
                 };

@@ -4837,6 +4837,8 @@ export interface components {
             repetition_penalty?: number | null;
             /** Response Format */
             response_format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["JsonSchemaFormat"]) | null;
+            /** Return Token Ids */
+            return_token_ids?: boolean | null;
             /** Safety Identifier */
             safety_identifier?: string | null;
             /** Seed */
@@ -5574,6 +5576,8 @@ export interface components {
             repetition_penalty?: number | null;
             /** Response Format */
             response_format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["JsonSchemaFormat"]) | null;
+            /** Return Token Ids */
+            return_token_ids?: boolean | null;
             /** Safety Identifier */
             safety_identifier?: string | null;
             /** Seed */

@@ -36,7 +36,13 @@ export interface Piece {
   calls: CallPiece[]
   /** Why the answer ended, in the last piece. */
   ending: string | null
+  /** Ids of tokens that show no text, or not yet. */
+  hidden: number[]
+  /** Of what the answer is written to, in the first piece. */
+  promptIds: number[] | null
 }
+
+const NOTHING: Piece = { tokens: [], calls: [], ending: null, hidden: [], promptIds: null }
 
 /** Of each token. */
 const ALTERNATIVES = 5
@@ -71,22 +77,46 @@ export function joinCalls(calls: readonly ToolCall[], pieces: readonly CallPiece
   return joined
 }
 
+/** Tokens as `/v1/completions` tells them: lists side by side. */
+function readLists({ tokens, token_logprobs: logprobs, top_logprobs: tops }: Record<string, unknown>): Token[] {
+  if (!Array.isArray(tokens)) return []
+  return tokens.map((text, at) => {
+    const logprob: unknown = Array.isArray(logprobs) ? logprobs[at] : null
+    const top: unknown = Array.isArray(tops) ? tops[at] : null
+    const others = Object.entries(isRecord(top) ? top : {}).flatMap(([other, each]) => (typeof each === 'number' ? [{ text: other, logprob: each }] : []))
+    return { text: String(text), logprob: typeof logprob === 'number' ? logprob : null, top: others.sort((a, b) => b.logprob - a.logprob) }
+  })
+}
+
+function readIds(value: unknown): number[] {
+  return Array.isArray(value) ? value.filter((id) => typeof id === 'number') : []
+}
+
 /** What one event brings; the text counts, and tokens describe it where they spell the same. */
 export function readEvent(data: string): Piece {
   const event: unknown = JSON.parse(data)
   if (isRecord(event) && event.error !== undefined) throw readError(503, event)
   const choices: unknown[] = isRecord(event) && Array.isArray(event.choices) ? event.choices : []
   const choice = choices[0]
-  if (!isRecord(choice)) return { tokens: [], calls: [], ending: null }
+  if (!isRecord(choice)) return NOTHING
+  const promptIds = isRecord(event) && Array.isArray(event.prompt_token_ids) ? readIds(event.prompt_token_ids) : null
+  const ids = readIds(choice.token_ids)
   const ending = typeof choice.finish_reason === 'string' ? choice.finish_reason : null
   const called: unknown[] = isRecord(choice.delta) && Array.isArray(choice.delta.tool_calls) ? choice.delta.tool_calls : []
   const calls = called.map(readCall).filter((call) => call !== null)
-  const text = isRecord(choice.delta) && typeof choice.delta.content === 'string' ? choice.delta.content : ''
+  const written = isRecord(choice.delta) ? choice.delta.content : choice.text
+  const text = typeof written === 'string' ? written : ''
   const told: unknown[] = isRecord(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : []
-  const tokens = told.map(readToken).filter((token) => token !== null)
-  if (tokens.map((token) => token.text).join('') === text) return { tokens, calls, ending }
+  const tokens = isRecord(choice.logprobs) && 'tokens' in choice.logprobs ? readLists(choice.logprobs) : told.map(readToken).filter((token) => token !== null)
+  const rest = { calls, ending, promptIds }
+  if (tokens.length > 0 && tokens.map((token) => token.text).join('') === text) {
+    const isTold = ids.length === tokens.length
+    return { ...rest, tokens: tokens.map((token, at) => (isTold ? { ...token, ids: ids.slice(at, at + 1) } : token)), hidden: [] }
+  }
   // Half of a character, or a special token that is not shown: one token stands for what was written.
-  return { tokens: text === '' ? [] : [{ text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }], calls, ending }
+  if (text === '') return { ...rest, tokens: [], hidden: ids }
+  const whole = { text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }
+  return { ...rest, tokens: [ids.length === 0 ? whole : { ...whole, ids }], hidden: [] }
 }
 
 /** The data of the events in a body, as they come. */
@@ -105,25 +135,39 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
   }
 }
 
+interface Beginning {
+  /** The last message is the beginning of an answer. */
+  isBegun: boolean
+  /** The prompt with that beginning, token by token: its text may be cut into other tokens. Null where not known. */
+  exact: readonly number[] | null
+  signal: AbortSignal
+}
+
 /** The answer to messages; or, where the last one is the beginning of an answer, how that goes on. */
-export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, signal }: { isBegun: boolean; signal: AbortSignal }): AsyncGenerator<Piece> {
+export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, exact, signal }: Beginning): AsyncGenerator<Piece> {
   const { temperature, topP, maxTokens, seed } = settings
-  const { body } = await post('/v1/chat/completions', {
+  const { body } = await post(exact === null ? '/v1/chat/completions' : '/v1/completions', {
     model,
-    messages,
     temperature,
     top_p: topP,
     max_tokens: maxTokens,
     ...(seed === null ? {} : { seed }),
     ...partsOf(settings),
-    ...(isBegun ? { continue_final_message: true } : {}),
+    ...(exact === null ? { messages, logprobs: true, top_logprobs: ALTERNATIVES, ...(isBegun ? { continue_final_message: true } : {}) } : { prompt: exact, logprobs: ALTERNATIVES }),
     stream: true,
-    logprobs: true,
-    top_logprobs: ALTERNATIVES,
+    return_token_ids: true,
   }, signal)
   if (body === null) return
+  let hidden: number[] = []
   for await (const data of readEvents(body)) {
     if (data === END) return
-    yield readEvent(data)
+    const piece = readEvent(data)
+    const [first, ...others] = piece.tokens
+    if (first?.ids !== undefined) {
+      piece.tokens = [{ ...first, ids: [...hidden, ...first.ids] }, ...others]
+      hidden = []
+    }
+    hidden.push(...piece.hidden)
+    yield piece
   }
 }

@@ -103,6 +103,18 @@ def test_a_completion_reaches_the_engine(
     assert (engine.paths, engine.bodies[0]["prompt"]) == (["/v1/completions"], "1+1=")
 
 
+def test_an_answer_goes_on_from_the_tokens_that_an_engine_told(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    body = {"model": ready["name"], "prompt": [1, 2, 3], "return_token_ids": True}
+
+    assert client.post("/v1/completions", json=body).status_code == 200
+    assert ask(client, ready["name"], return_token_ids=True).status_code == 200
+
+    assert engine.bodies[0]["prompt"] == [1, 2, 3]
+    assert [each["return_token_ids"] for each in engine.bodies] == [True, True]
+
+
 @pytest.mark.parametrize("shows_usage", [True, False])
 def test_a_stream_passes_event_by_event(
     client: TestClient, ready: dict[str, Any], engine: EngineServer, shows_usage: bool

@@ -13,6 +13,7 @@ from trellis_cli.waiting import WaitForEnd, wait_for_end
 
 app = typer.Typer(no_args_is_help=True)
 Served = Annotated[str, typer.Argument(help="Model name or ID, or a checkpoint as JOB:STEP.")]
+Called = Annotated[str, typer.Argument(help="ID (ep_...) or model name.")]
 _POLL_S = 1.0
 _STOPPED = frozenset({"stopped", "failed"})
 _OVER = _STOPPED | {"ready"}
@@ -76,8 +77,40 @@ def start(
 
 
 @app.command()
+def edit(
+    endpoint: Called,
+    idle: Annotated[
+        float | None,
+        typer.Option("--idle", min=10, help="Stop after this many seconds without a request."),
+    ] = None,
+    preemptible: Annotated[
+        bool | None,
+        typer.Option(
+            "--preemptible/--keep",
+            help="Whether training jobs that need its slot may stop it.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Change an endpoint's options at once, without loading or stopping it."""
+    wanted = {"idle_timeout_s": idle, "preemptible": preemptible}
+    body = {name: value for name, value in wanted.items() if value is not None}
+    if not body:
+        raise Problem("nothing to change", hint="--keep, --preemptible or --idle", exit_code=ExitCode.USAGE)
+    client = connect()
+    changed = client.request("PATCH", f"/endpoints/{find_endpoint(client, endpoint)}", json=body)
+    if as_json:
+        print_json(changed)
+        return
+    kept = "preemptible" if changed["preemptible"] else "kept from training jobs"
+    told = f"{changed['id']}  {changed['name']}  {kept}, stops after {changed['idle_timeout_s']:g} s idle"
+    out.print(told, highlight=False)
+
+
+@app.command()
 def stop(
-    endpoint: Annotated[str, typer.Argument(help="ID (ep_...) or model name.")],
+    endpoint: Called,
     wait: WaitForEnd = False,
     as_json: Json = False,
 ) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from trellis_contracts.recipe import DataFormat
 from trellis_recipes.workflows.package import BadPackage, read_package
 from trellis_recipes.workflows.source import NoWorkflow, find_function
 
@@ -210,13 +209,14 @@ def _name_rows(
     rows: dict[str, Any] = {
         "dataset": dataset or _send_rows(client, train["path"], "--dataset"),
         "columns": train["columns"],
-        "data_format": DataFormat.PROMPT_ANSWER.value,
+        "data_format": train["format"],
     }
     if validation is None and measured is not None:
         validation = _send_rows(client, measured["path"], "--validation-dataset")
     if validation is not None:
         rows["validation_dataset"] = validation
         rows["validation_columns"] = (measured or train)["columns"]
+        rows["validation_data_format"] = (measured or train)["format"]
     return rows
 
 

@@ -27,6 +27,8 @@ class AgentTask(Strict):
     #: Models that the workflow may call and that are not trained, by its names for them; their keys lie in
     #: the attempt's ``AUXILIARY_KEYS_FILE``.
     auxiliary_models: dict[str, ChatEndpoint] = Field(default_factory=dict)
+    #: Those of them that the platform serves itself: asked where its API is now, which may move.
+    platform_models: list[str] = Field(default_factory=list)
     #: Hosts that the workflow may ask, as ``name`` or ``name:port``; it has no network of its own.
     hosts: list[str] = Field(default_factory=list)
     #: Of the agent's own (mode, max_turns ...), as its recipe's parameters say.

@@ -1,6 +1,7 @@
 """The folder of an attempt: what lies where, for the workers that make it and the run that lives in it."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 #: The ``JobSpec`` that the run is started with.
 SPEC_FILE = "spec.json"
@@ -8,6 +9,7 @@ SPEC_FILE = "spec.json"
 TOKEN_FILE = "token"  # noqa: S105 - a file name
 #: Where the API is now; a run that cannot reach it at the ``ingest_url`` of its spec looks here.
 ADDRESS_FILE = "address"
+_MAX_ADDRESS_BYTES = 2_048
 #: Of an endpoint: the key that its engine wants to see from the API (mode 600).
 ENGINE_KEY_FILE = "engine-key"
 #: The ``RewardResources`` of a run whose rewards need files, models or judges.
@@ -53,6 +55,19 @@ VALIDATION_FILE = "validation.parquet"
 #: ... and where a recipe chooses its rows: ``{"rows", "dataset_rows", "left_out_rows", "replayed_rows",
 #: "task_types"}``, the last with the rows of each kind.
 MIX_FILE = "mix.json"
+
+
+def read_address(file: Path) -> str | None:
+    """Where an ``ADDRESS_FILE`` says that the API is; None where it isn't there or names no http address.
+
+    Raises ``OSError`` and ``ValueError`` where it cannot be read.
+    """
+    try:
+        with file.open("rb") as opened:
+            url = opened.read(_MAX_ADDRESS_BYTES).decode().strip()
+    except FileNotFoundError:
+        return None  # of a platform that does not move
+    return url if urlsplit(url).scheme in ("http", "https") else None
 
 
 def locate_job(data_root: Path, job_id: str) -> Path:

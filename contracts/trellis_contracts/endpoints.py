@@ -4,6 +4,9 @@ from pydantic import Field
 
 from trellis_contracts.recipe import Strict
 
+#: Before the paths of the platform's own API that speaks this protocol.
+OPENAI_PREFIX = "/v1"
+
 
 class ChatEndpoint(Strict):
     """A chat endpoint (OpenAI's protocol) and what it takes for a call. Holds no key."""

@@ -722,6 +722,7 @@ class EndpointRead(TypedDict):
     preempted_by: NamedReference | None
     preemptible: bool
     queue_position: int | None
+    requests: EndpointRequests
     run_id: str
     shares_engine_of: NamedReference | None
     sharing_refusal: SharingRefusal | None
@@ -731,6 +732,19 @@ class EndpointRead(TypedDict):
     step: int | None
     stopped_by: Literal["idle", "request", "training", "endpoint"] | None
     stops_at: str | None
+
+
+class EndpointRequests(TypedDict):
+    """How requests to an endpoint ended, also as `trellis_endpoint_requests` in `/metrics`."""
+
+    answered: int
+    broken_off: int
+    lost: int
+    not_ready: int
+    refused: int
+    since: str
+    stopped: int
+    timed_out: int
 
 
 class EngineSettings(TypedDict):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from trellis_cli import chat
+from trellis_cli import chat, endpoints
 from trellis_cli.client import ApiClient
 from trellis_cli.endpoints import path_of, wait_until_ready
 from trellis_cli.errors import Problem
@@ -48,6 +48,26 @@ def test_models_and_checkpoints_are_named_alike() -> None:
     assert path_of(Platform(), "night:200") == "/jobs/job_1/checkpoints/200"
     with pytest.raises(Problem, match="no model named 'other'"):
         path_of(Platform(), "other")
+
+
+def test_options_are_changed_without_a_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+
+    class Changing(Platform):
+        def request(self, method: str, path: str, **options: Any) -> Any:
+            asked.append((method, path, options["json"]))
+            return {**READY, "preemptible": False, "idle_timeout_s": 600.0}
+
+    monkeypatch.setattr(endpoints, "connect", Changing)
+
+    endpoints.edit("ep_1", preemptible=False)
+
+    assert asked == [("PATCH", "/endpoints/ep_1", {"preemptible": False})]
+    assert capsys.readouterr().out == "ep_1  tiny  kept from training jobs, stops after 600 s idle\n"
+    with pytest.raises(Problem, match="nothing to change"):
+        endpoints.edit("ep_1")
 
 
 def test_a_start_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ VERBS = {
     "start": "serves a model until `stop`",
     "compare": "puts runs side by side",
     "clone": "makes a copy that can be launched",
-    "edit": "changes name, notes and tags",
+    "edit": "changes name, notes, tags and options",
     "preview": "shows what would happen",
     "watch": "follows what was submitted before",
     "keep": "pins a checkpoint",

@@ -23,7 +23,6 @@ from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.migrations import upgrade
-from trellis_api.core.openai_errors import OPENAI_PREFIX
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.data_tasks.service import create
 from trellis_api.datasets.quarantine import locate
@@ -45,6 +44,7 @@ from trellis_api.reports.schemas import ReportProblem
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
+from trellis_contracts.endpoints import OPENAI_PREFIX
 from trellis_contracts.events import Rollout, RolloutsEvent
 from trellis_contracts.states import JobState
 from trellis_recipes.schemas import load_schemas

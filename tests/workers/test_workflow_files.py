@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlmodel import select
+from trellis_api.models.models import Model
 from trellis_api.workflows import service
 from trellis_api.workflows.errors import UnknownWorkflow, WorkflowNotReady
 from trellis_api.workflows.files import FILES
 from trellis_api.workflows.schemas import WorkflowCreate
+from trellis_contracts.attempt import AUXILIARY_KEYS_FILE
 from trellis_train.agents.tune.program import WorkflowSource
 from trellis_workers.jobs.launch import _prepare_training, _stage_agent
 from trellis_workers.jobs.workflow_files import StagedWorkflow, stage_workflow
@@ -60,6 +63,27 @@ def test_jobs_without_a_workflow_get_none(install: Any) -> None:
     job = platform.add_job()
     found = stage_workflow(platform.settings, job, platform.attempt_dir(job), token="")
     assert found == StagedWorkflow()
+
+
+def test_a_model_of_the_platform_is_told_from_one_elsewhere(install: Any) -> None:
+    """It is asked with the run's token, where the API is then: that may move while the job runs."""
+    judge = {"base_url": "http://127.0.0.1:9/v1", "model": "large"}
+    platform = install(TRELLIS_JUDGES=json.dumps({"large": judge}))
+    with platform.database.write() as session:
+        workflow_id = service.add_workflow(
+            session, platform.settings, request=WorkflowCreate(name="mine", code=CODE)
+        ).id
+        served = session.exec(select(Model.name)).first()
+    models = f"critic={served}, grader=judge:large"
+    job = platform.add_job(recipe="tune", params={"workflow": workflow_id, "auxiliary_models": models})
+    folder = platform.attempt_dir(job)
+    spec, _ = _prepare_training(platform.settings, job)
+
+    agent = _stage_agent(platform.settings, job, spec, folder, token="the token").agent
+
+    assert agent is not None
+    assert (list(agent.auxiliary_models), agent.platform_models) == (["critic", "grader"], ["critic"])
+    assert json.loads((folder / AUXILIARY_KEYS_FILE).read_text()) == {"critic": "the token"}
 
 
 def add_package(platform: Any, requirement: str) -> str:

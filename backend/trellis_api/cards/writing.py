@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from trellis_api.cards.licences import HUB_LICENCES
 from trellis_api.cards.schemas import CardFacts, ScoreFacts, TrainingFacts
 
 BEGIN, END = (
@@ -14,8 +15,8 @@ BEGIN, END = (
 #: Under this name the front matter states everything once more, for the check.
 STATEMENTS = "trellis"
 _NOT_KNOWN = "not known"
-#: Licences that hubs know by another name than SPDX's in small letters.
-_OTHER = "other"
+#: What hubs call a licence that they have no name for (it has a name of its own then), and one nobody knows.
+_OTHER, _UNKNOWN = "other", "unknown"
 
 
 class _WithoutAliases(yaml.SafeDumper):
@@ -55,9 +56,8 @@ def write_body(facts: CardFacts, *, base_url: str) -> str:
 
 
 def _describe(facts: CardFacts, base_url: str) -> dict[str, Any]:
-    licence = facts.licence.lower() if facts.licence else None
     recipes = [each.recipe for each in facts.trainings if each.recipe]
-    described: dict[str, Any] = {"license": licence or _OTHER}
+    described: dict[str, Any] = _name_licence(facts.licence)
     if facts.base:
         described["base_model"] = facts.base
     described |= {
@@ -74,6 +74,15 @@ def _describe(facts: CardFacts, base_url: str) -> dict[str, Any]:
         ]
     described[STATEMENTS] = facts.model_dump(mode="json")
     return described
+
+
+def _name_licence(licence: str | None) -> dict[str, Any]:
+    """The fields that hubs read: they refuse a card with a ``license`` that is none of theirs."""
+    if licence is None:
+        return {"license": _UNKNOWN}
+    if licence.lower() in HUB_LICENCES:
+        return {"license": licence.lower()}
+    return {"license": _OTHER, "license_name": licence}
 
 
 def _as_result(score: ScoreFacts, base_url: str) -> dict[str, Any]:
@@ -208,7 +217,9 @@ def _explain_licences(facts: CardFacts) -> str:
     for each in facts.trainings:
         if each.dataset_name:
             licences.setdefault(each.dataset_name, []).extend(each.dataset_licences)
-    lines = [f"- of the weights at the beginning: {facts.licence or _NOT_KNOWN}"]
+    where = f"the source of {_plain(facts.base or facts.name)}"
+    weights = facts.licence or f"{_NOT_KNOWN} to the platform; look at {where} before you pass them on"
+    lines = [f"- of the weights at the beginning: {weights}"]
     for name, found in licences.items():
         told = ", ".join(_plain(licence) for licence in dict.fromkeys(found))
         lines.append(

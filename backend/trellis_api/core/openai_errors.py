@@ -3,8 +3,8 @@
 from typing import Any
 
 from pydantic import BaseModel
+from trellis_contracts.endpoints import OPENAI_PREFIX
 
-OPENAI_PREFIX = "/v1"
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",

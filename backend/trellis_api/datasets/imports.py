@@ -31,7 +31,7 @@ from trellis_api.datasets import repository, service, versions
 from trellis_api.datasets.errors import DatasetNotReady, SourceUnfit, VersionNotFound
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.paths import local_source
-from trellis_api.datasets.schemas import DatasetOrigin, ImportCreate, ImportMore
+from trellis_api.datasets.schemas import DatasetOrigin, ImportCreate, ImportMore, Licence
 from trellis_api.datasets.states import DatasetState
 from trellis_api.datasets.upload import ReceivedForm
 from trellis_api.uploads import storage
@@ -39,6 +39,7 @@ from trellis_api.uploads.errors import UploadMalformed
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 _DESCRIPTION: TypeAdapter[str] = TypeAdapter(Description)
+_LICENCES: TypeAdapter[list[str]] = TypeAdapter(list[Licence])
 _UNNAMED = "dataset"
 
 
@@ -103,8 +104,12 @@ def _request_of(form: ReceivedForm) -> ImportCreate:
         description = _DESCRIPTION.validate_python(form.fields.get("description", ""))
     except ValidationError as error:
         raise UploadMalformed("description: at most 2000 characters, without NUL.") from error
+    try:
+        licences = _LICENCES.validate_python(form.lists.get("licences", []))
+    except ValidationError as error:
+        raise UploadMalformed("licences: each must be 1 to 120 characters, without NUL.") from error
     source = UploadSource(upload=form.upload.id)
-    return ImportCreate(name=name, description=description, source=source)
+    return ImportCreate(name=name, description=description, licences=licences, source=source)
 
 
 def find_origin(settings: Settings, source: ImportSource) -> DatasetOrigin:

@@ -21,7 +21,11 @@ from trellis_api.uploads import storage
 from trellis_api.uploads.errors import UploadMalformed, explain_disk_error, too_large
 from trellis_api.uploads.storage import StoredUpload, UploadRecord
 
-_FIELDS = frozenset({"name", "description"})
+_LICENCES = "licences"
+_FIELDS = frozenset({"name", "description", _LICENCES})
+#: Fields that a form may have several times, each of them kept.
+_REPEATED = frozenset({_LICENCES})
+_MAX_REPEATED = 20
 #: A dependency that receives a form.
 Receiver = Callable[..., AsyncIterator["ReceivedForm"]]
 _MAX_FIELD_BYTES = 16 * 1024
@@ -36,6 +40,8 @@ class ReceivedForm:
     upload: StoredUpload
     filename: str = ""
     fields: dict[str, str] = field(default_factory=dict)
+    #: The values of those that may be there several times.
+    lists: dict[str, list[str]] = field(default_factory=dict)
     size_bytes: int = 0
     #: Whether a dataset was asked for that needs the file; otherwise it goes with the request.
     is_kept: bool = False
@@ -111,11 +117,20 @@ class _FormReceiver:
     def _end_part(self) -> None:
         if self._part in self._fields:
             try:
-                self._form.fields[self._part] = self._data.decode()
+                self._keep(self._data.decode())
             except UnicodeDecodeError as error:
                 raise UploadMalformed(f"The field '{self._part}' is not UTF-8.") from error
         elif not self._part:
             raise UploadMalformed("A part of the form has no name.")
+
+    def _keep(self, value: str) -> None:
+        if self._part not in _REPEATED:
+            self._form.fields[self._part] = value
+            return
+        values = self._form.lists.setdefault(self._part, [])
+        if len(values) >= _MAX_REPEATED:
+            raise UploadMalformed(f"A form can have at most {_MAX_REPEATED} fields '{self._part}'.")
+        values.append(value)
 
     def _end(self) -> None:
         self.is_ended = True
@@ -205,6 +220,12 @@ UPLOAD_FORM: dict[str, Any] = {
                             "description": "Default: the file's name without its suffix.",
                         },
                         "description": {"type": "string", "maxLength": 2000},
+                        _LICENCES: {
+                            "type": "array",
+                            "maxItems": _MAX_REPEATED,
+                            "items": {"type": "string", "minLength": 1, "maxLength": 120},
+                            "description": "SPDX identifiers or names, e.g. apache-2.0; one form field each.",
+                        },
                     },
                 }
             }

@@ -12,6 +12,7 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository, service, sharing
 from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.openai.usage import read_requests
 from trellis_api.endpoints.schemas import EndpointRead, EndpointState, SharingRefusal
 from trellis_api.jobs import presentation
 from trellis_api.jobs.models import Job
@@ -94,6 +95,7 @@ def _present(
         stops_at=since + timedelta(seconds=idle_s) if since else None,
         last_used_at=row.last_used_at,
         load=service.read_load(row, job),
+        requests=read_requests(row.id),
         preemptible=row.is_preemptible,
         preempted_by=_preempted_by(row, job, state, names),
         stopped_by=_stopped_by(row, job, state),

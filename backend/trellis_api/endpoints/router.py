@@ -10,7 +10,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.endpoints import presentation, service
-from trellis_api.endpoints.schemas import EndpointRead, EndpointStart
+from trellis_api.endpoints.schemas import EndpointRead, EndpointStart, EndpointUpdate
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget
 from trellis_api.jobs.dependencies import JobId
 
@@ -77,6 +77,21 @@ def list_endpoints(
 def read_endpoint(endpoint_id: EndpointId, session: ReadSession, settings: SettingsDep) -> EndpointRead:
     """Read its state; if it failed, with the last lines of output."""
     pair = service.get_endpoint(session, endpoint_id=endpoint_id)
+    return presentation.present(session, settings, pair)
+
+
+@router.patch("/endpoints/{endpoint_id}", summary="Edit an endpoint", responses=FOUND)
+def update_endpoint(
+    endpoint_id: EndpointId,
+    body: EndpointUpdate,
+    background: BackgroundTasks,
+    session: WriteSession,
+    settings: SettingsDep,
+    tasks: TasksDep,
+) -> EndpointRead:
+    """Change the fields in the request, at once. Its state stays as it is: nothing is loaded or stopped."""
+    pair = service.update(session, endpoint_id=endpoint_id, request=body)
+    tasks.send_later(background, task_names.LAUNCH_QUEUED)  # a training may have waited for its slot
     return presentation.present(session, settings, pair)
 
 

@@ -45,6 +45,23 @@ class EndpointStart(BaseModel):
     )
 
 
+class EndpointUpdate(BaseModel):
+    """Options of an endpoint that take effect at once, whether it is loaded or not."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    idle_timeout_s: float | None = Field(
+        default=None,
+        ge=10,
+        le=MAX_IDLE_S,
+        description="Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.",
+    )
+    preemptible: bool = Field(
+        default=True,
+        description="False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).",
+    )
+
+
 class SharingRefusal(BaseModel):
     """Why an adapter isn't served by its base model's engine."""
 
@@ -70,6 +87,22 @@ class EndpointLoad(BaseModel):
     first_token_p95_s: float | None = Field(
         description="95th percentile of the time to first token, interpolated in the engine's histogram."
     )
+
+
+RequestOutcome = Literal["answered", "refused", "not_ready", "stopped", "timed_out", "lost", "broken_off"]
+
+
+class EndpointRequests(BaseModel):
+    """How requests to an endpoint ended, also as `trellis_endpoint_requests` in `/metrics`."""
+
+    since: datetime = Field(description="When the API started.")
+    answered: int = 0
+    refused: int = Field(default=0, description="The request was wrong, or the engine couldn't take it.")
+    not_ready: int = Field(default=0, description="The model wasn't loaded in time, or couldn't be.")
+    stopped: int = Field(default=0, description="The endpoint was stopped before the response was finished.")
+    timed_out: int = Field(default=0, description="The engine sent nothing for too long.")
+    lost: int = Field(default=0, description="The engine exited or failed.")
+    broken_off: int = Field(default=0, description="The client left first.")
 
 
 class EndpointRead(BaseModel):
@@ -103,6 +136,7 @@ class EndpointRead(BaseModel):
     load: EndpointLoad | None = Field(
         description="Null unless ready, until first measured, and for adapters in their base model's engine."
     )
+    requests: EndpointRequests
     preemptible: bool = Field(
         description="Whether it may be stopped to make room for training jobs, or if idle for other "
         "endpoints (TRELLIS_ENDPOINT_PREEMPTION)."

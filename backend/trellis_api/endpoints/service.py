@@ -25,7 +25,7 @@ from trellis_api.endpoints.adapters import Adapter, choose_max_rank, find_adapte
 from trellis_api.endpoints.errors import EndpointNotFound, EndpointStopping, EndpointWindowTooLong
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job, slots_for
-from trellis_api.endpoints.schemas import EndpointLoad, EndpointStart, EndpointState
+from trellis_api.endpoints.schemas import EndpointLoad, EndpointStart, EndpointState, EndpointUpdate
 from trellis_api.evaluations.schemas import ModelTarget, Target
 from trellis_api.evaluations.targets import FoundTarget, find_target, require_tried_template
 from trellis_api.jobs import service
@@ -102,6 +102,20 @@ def start(
     repository.add_endpoint(session, row)
     if existing is None:
         service.announce(session, job=job)
+    return row, job
+
+
+def update(session: Session, *, endpoint_id: str, request: EndpointUpdate) -> tuple[Endpoint, Job]:
+    """Change what the request names; whoever looks next (idle limit, admission) goes by it."""
+    row, _ = get_endpoint(session, endpoint_id=endpoint_id)
+    # Who makes room for a training holds the job's lock: it decides before or after this.
+    job = service.get_locked_job(session, job_id=row.job_id)
+    if "idle_timeout_s" in request.model_fields_set:
+        row.idle_timeout_s = request.idle_timeout_s
+    if "preemptible" in request.model_fields_set:
+        row.is_preemptible = request.preemptible
+    repository.add_endpoint(session, row)
+    service.announce(session, job=job)
     return row, job
 
 

@@ -7,10 +7,11 @@ from fastapi.responses import FileResponse
 from pydantic import ValidationError
 from starlette.responses import Response
 from trellis_contracts import tasks as task_names
+from trellis_contracts.endpoints import OPENAI_PREFIX
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import InvalidRequest
-from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
+from trellis_api.core.openai_errors import OPENAI_RESPONSES
 from trellis_api.core.query_parameters import DEEP_OBJECT, read_deep_object
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks.service import message_for

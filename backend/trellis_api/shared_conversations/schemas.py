@@ -75,6 +75,15 @@ class Conversation(_Strict):
     columns: Annotated[list[SharedColumn], Field(min_length=1, max_length=4)]
 
 
+class SharedConversationLink(BaseModel):
+    """A shared conversation without its content."""
+
+    id: str
+    title: str = Field(description="Start of the first prompt.")
+    created_at: datetime
+    expires_at: datetime
+
+
 class SharedConversationRead(BaseModel):
     """A shared conversation."""
 

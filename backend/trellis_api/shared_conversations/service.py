@@ -7,6 +7,7 @@ from sqlmodel import Session
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
+from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.texts import storable_tree
 from trellis_api.shared_conversations import repository
 from trellis_api.shared_conversations.errors import (
@@ -16,7 +17,11 @@ from trellis_api.shared_conversations.errors import (
     TooManySharedConversations,
 )
 from trellis_api.shared_conversations.models import SharedConversation
-from trellis_api.shared_conversations.schemas import Conversation, SharedConversationRead
+from trellis_api.shared_conversations.schemas import (
+    Conversation,
+    SharedConversationLink,
+    SharedConversationRead,
+)
 
 #: Links are sent around for a discussion; what is worth keeping becomes a row of a dataset.
 LIFETIME = timedelta(days=90)
@@ -64,6 +69,15 @@ def find(session: Session, *, shared_id: str) -> SharedConversation:
             f"Shared conversation '{shared_id}' not found. It may have expired or been deleted."
         )
     return row
+
+
+def list_page(session: Session, *, user: str, cursor: str | None, limit: int) -> Page[SharedConversationLink]:
+    """List a user's own links; those of others are only known to who was given them."""
+    before = decode_time_position(cursor) if cursor else None
+    rows = repository.list_links(session, owner=user, now=utc_now(), before=before, limit=limit + 1)
+    shown, next_cursor = cut_page(rows, limit=limit)
+    items = [SharedConversationLink.model_validate(row, from_attributes=True) for row in shown]
+    return Page(items=items, next_cursor=next_cursor)
 
 
 def delete(session: Session, *, shared_id: str, user: str) -> None:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
-from trellis_contracts.endpoints import ChatEndpoint
+from trellis_contracts.endpoints import OPENAI_PREFIX, ChatEndpoint
 from trellis_recipes.workflows.source import AUXILIARY
 
 from trellis_api.core.errors import DomainError
-from trellis_api.core.openai_errors import OPENAI_PREFIX
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints.openai.names import find_target
 from trellis_api.workflows.errors import UnknownAuxiliaryModel

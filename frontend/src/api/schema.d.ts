@@ -777,7 +777,11 @@ export interface paths {
         delete: operations["stop_endpoint_api_v1_endpoints__endpoint_id__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Edit an endpoint
+         * @description Change the fields in the request, at once. Its state stays as it is: nothing is loaded or stopped.
+         */
+        patch: operations["update_endpoint_api_v1_endpoints__endpoint_id__patch"];
         trace?: never;
     };
     "/api/v1/environments": {
@@ -3288,7 +3292,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List shared conversations, newest first
+         * @description List the conversations that you shared and whose links still work.
+         */
+        get: operations["list_shared_conversations_api_v1_shared_conversations_get"];
         put?: never;
         /**
          * Share a conversation
@@ -4829,6 +4837,8 @@ export interface components {
             repetition_penalty?: number | null;
             /** Response Format */
             response_format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["JsonSchemaFormat"]) | null;
+            /** Return Token Ids */
+            return_token_ids?: boolean | null;
             /** Safety Identifier */
             safety_identifier?: string | null;
             /** Seed */
@@ -5566,6 +5576,8 @@ export interface components {
             repetition_penalty?: number | null;
             /** Response Format */
             response_format?: (components["schemas"]["TextFormat"] | components["schemas"]["JsonFormat"] | components["schemas"]["JsonSchemaFormat"]) | null;
+            /** Return Token Ids */
+            return_token_ids?: boolean | null;
             /** Safety Identifier */
             safety_identifier?: string | null;
             /** Seed */
@@ -6918,6 +6930,7 @@ export interface components {
             preemptible: boolean;
             /** Queue Position */
             queue_position: number | null;
+            requests: components["schemas"]["EndpointRequests"];
             /**
              * Run Id
              * @description The job that runs the endpoint, with its log and events.
@@ -6953,6 +6966,59 @@ export interface components {
             stops_at: string | null;
         };
         /**
+         * EndpointRequests
+         * @description How requests to an endpoint ended, also as `trellis_endpoint_requests` in `/metrics`.
+         */
+        EndpointRequests: {
+            /**
+             * Answered
+             * @default 0
+             */
+            answered: number;
+            /**
+             * Broken Off
+             * @description The client left first.
+             * @default 0
+             */
+            broken_off: number;
+            /**
+             * Lost
+             * @description The engine exited or failed.
+             * @default 0
+             */
+            lost: number;
+            /**
+             * Not Ready
+             * @description The model wasn't loaded in time, or couldn't be.
+             * @default 0
+             */
+            not_ready: number;
+            /**
+             * Refused
+             * @description The request was wrong, or the engine couldn't take it.
+             * @default 0
+             */
+            refused: number;
+            /**
+             * Since
+             * Format: date-time
+             * @description When the API started.
+             */
+            since: string;
+            /**
+             * Stopped
+             * @description The endpoint was stopped before the response was finished.
+             * @default 0
+             */
+            stopped: number;
+            /**
+             * Timed Out
+             * @description The engine sent nothing for too long.
+             * @default 0
+             */
+            timed_out: number;
+        };
+        /**
          * EndpointStart
          * @description Options for serving a model or checkpoint.
          */
@@ -6979,6 +7045,23 @@ export interface components {
          * @enum {string}
          */
         EndpointState: "starting" | "ready" | "stopping" | "stopped" | "failed";
+        /**
+         * EndpointUpdate
+         * @description Options of an endpoint that take effect at once, whether it is loaded or not.
+         */
+        EndpointUpdate: {
+            /**
+             * Idle Timeout S
+             * @description Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.
+             */
+            idle_timeout_s?: number | null;
+            /**
+             * Preemptible
+             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             * @default true
+             */
+            preemptible: boolean;
+        };
         /**
          * Engine
          * @description The trainer that runs a recipe.
@@ -11342,6 +11425,16 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** Page[SharedConversationLink] */
+        Page_SharedConversationLink_: {
+            /** Items */
+            items: components["schemas"]["SharedConversationLink"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
+        };
         /** Page[SweepSummary] */
         Page_SweepSummary_: {
             /** Items */
@@ -14373,6 +14466,29 @@ export interface components {
              * @default []
              */
             turns: components["schemas"]["SharedAnswer"][][];
+        };
+        /**
+         * SharedConversationLink
+         * @description A shared conversation without its content.
+         */
+        SharedConversationLink: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Title
+             * @description Start of the first prompt.
+             */
+            title: string;
         };
         /**
          * SharedConversationRead
@@ -17817,6 +17933,8 @@ export interface operations {
                      * @description JSONL, JSON array, CSV, Parquet or Arrow, packed or not.
                      */
                     file: string;
+                    /** @description SPDX identifiers or names, e.g. apache-2.0; one form field each. */
+                    licences?: string[];
                     /** @description Default: the file's name without its suffix. */
                     name?: string;
                 };
@@ -20147,6 +20265,69 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointRead"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    update_endpoint_api_v1_endpoints__endpoint_id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint ID. */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndpointUpdate"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
@@ -29883,6 +30064,74 @@ export interface operations {
             };
             /** @description A session cookie came without the header that proves where the request is from */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_shared_conversations_api_v1_shared_conversations_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SharedConversationLink_"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -40,6 +40,12 @@ describe('the status of an endpoint', () => {
     expect(show({ slots: 0, preemptible: true })).toContain('Keep running')
   })
 
+  it('says how its requests ended, once there was one', () => {
+    const none = { since: '2026-01-01T00:00:00Z', answered: 0, refused: 0, not_ready: 0, stopped: 0, timed_out: 0, lost: 0, broken_off: 0 }
+    expect(show({ requests: { ...none, answered: 12, timed_out: 1, lost: 2 } })).toMatch(/Requests since .+: 12 answered, 1 timed out, 2 lost/)
+    expect(show({ requests: none })).not.toContain('Requests')
+  })
+
   it('says what its engine is at, and nothing before that was measured', () => {
     const load = { measured_at: '2026-01-01T00:00:00Z', running: 2, waiting: 1, kv_use: 0.25, window_s: 60, requests: 9, prompt_tokens_per_s: 80, generated_tokens_per_s: 41.5, first_token_mean_s: 0.31, first_token_p95_s: 0.48 }
     expect(show({ load })).toContain('2 running, 1 waiting · 41.5 tokens/s · first token 0.31 s (p95 0.48 s) · KV cache 25%')

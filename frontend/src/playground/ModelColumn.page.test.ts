@@ -245,7 +245,7 @@ describe('a column', () => {
     await until(() => find('answer')?.textContent.trim() === '2, surely')
 
     expect(asked.map(({ path, body }) => [path, body.prompt])).toEqual([['/v1/completions', '1+1='], ['/v1/completions', '1+1=2']])
-    expect(asked[0]?.body).toEqual({ model: 'sft', prompt: '1+1=', temperature: 0.7, top_p: 1, max_tokens: 256, stream: true, logprobs: 5 })
+    expect(asked[0]?.body).toEqual({ model: 'sft', prompt: '1+1=', temperature: 0.7, top_p: 1, max_tokens: 256, stream: true, return_token_ids: true, logprobs: 5 })
     end()
   })
 

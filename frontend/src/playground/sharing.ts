@@ -1,12 +1,16 @@
 /** Conversations behind links: what is kept of one, and what the playground makes of it again. */
 import { api, unwrap } from '@/api/client'
 import type { components } from '@/api/schema'
+import { readAllPages } from '@/api/useCursorList'
 
 import type { TextMessage } from './stream'
 import { type Answer, newAnswer, type Settings, textOf } from './types'
 
 export type Conversation = components['schemas']['Conversation']
 export type SharedConversation = components['schemas']['SharedConversationRead']
+export type SharedLink = components['schemas']['SharedConversationLink']
+
+const PAGE_SIZE = 200
 
 /** What columns show: to each prompt an answer, or several with calls of tools between them. */
 export interface Shown {
@@ -91,6 +95,16 @@ export function shareConversation(content: Conversation): Promise<SharedConversa
 
 export function readShared(id: string): Promise<SharedConversation> {
   return unwrap(api.GET('/api/v1/shared-conversations/{shared_id}', { params: { path: { shared_id: id } } }))
+}
+
+/** One's own links, newest first; a user has a few hundred at most. */
+export function listShared(signal: AbortSignal): Promise<SharedLink[]> {
+  return readAllPages((cursor) => unwrap(api.GET('/api/v1/shared-conversations', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })))
+}
+
+/** What opens a shared conversation, for the address of the page. */
+export function queryOf(id: string): { shared: string } {
+  return { shared: id }
 }
 
 export async function deleteShared(id: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { shadeOf, spell } from './logprob'
-import { type CallPiece, joinCalls, readEvent, readEvents, readTextEvent, spellMessages } from './stream'
+import { type CallPiece, joinCalls, readEvent, readEvents, spellMessages } from './stream'
 
 function chunk(content: string, tokens: { token: string; logprob: number }[], ending: string | null = null): string {
   const told = tokens.map((token) => ({ ...token, top_logprobs: [token, { token: 'other', logprob: -3 }] }))
@@ -54,13 +54,15 @@ describe('a streamed answer', () => {
     const logprobs = { tokens: ['4', '2'], token_logprobs: [-0.1, -2], top_logprobs: [{ 4: -0.1, other: -3 }, null], text_offset: [0, 1] }
     const event = (text: string, ending: string | null) => JSON.stringify({ choices: [{ text, logprobs, finish_reason: ending }] })
 
-    expect(readTextEvent(event('42', 'length'))).toEqual({
+    expect(readEvent(event('42', 'length'))).toEqual({
       tokens: [{ text: '4', logprob: -0.1, top: [{ text: '4', logprob: -0.1 }, { text: 'other', logprob: -3 }] }, { text: '2', logprob: -2, top: [] }],
       calls: [],
       ending: 'length',
+      hidden: [],
+      promptIds: null,
     })
-    expect(readTextEvent('{"choices": [], "usage": {}}').tokens).toEqual([])
-    expect(() => readTextEvent('{"error": {"message": "Gone.", "code": "engine_lost"}}')).toThrowError(expect.objectContaining({ code: 'engine_lost' }))
+    expect(readEvent('{"choices": [], "usage": {}}').tokens).toEqual([])
+    expect(() => readEvent('{"error": {"message": "Gone.", "code": "engine_lost"}}')).toThrowError(expect.objectContaining({ code: 'engine_lost' }))
     expect(spellMessages([{ role: 'system', content: 'Sums:' }, { role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: '2+2=' }])).toBe('Sums:\n\n1+1=2\n\n2+2=')
   })
 

@@ -36,7 +36,13 @@ export interface Piece {
   calls: CallPiece[]
   /** Why the answer ended, in the last piece. */
   ending: string | null
+  /** Ids of tokens that show no text, or not yet. */
+  hidden: number[]
+  /** Of what the answer is written to, in the first piece. */
+  promptIds: number[] | null
 }
+
+const NOTHING: Piece = { tokens: [], calls: [], ending: null, hidden: [], promptIds: null }
 
 /** Of each token. */
 const ALTERNATIVES = 5
@@ -71,37 +77,46 @@ export function joinCalls(calls: readonly ToolCall[], pieces: readonly CallPiece
   return joined
 }
 
+/** Tokens as `/v1/completions` tells them: lists side by side. */
+function readLists({ tokens, token_logprobs: logprobs, top_logprobs: tops }: Record<string, unknown>): Token[] {
+  if (!Array.isArray(tokens)) return []
+  return tokens.map((text, at) => {
+    const logprob: unknown = Array.isArray(logprobs) ? logprobs[at] : null
+    const top: unknown = Array.isArray(tops) ? tops[at] : null
+    const others = Object.entries(isRecord(top) ? top : {}).flatMap(([other, each]) => (typeof each === 'number' ? [{ text: other, logprob: each }] : []))
+    return { text: String(text), logprob: typeof logprob === 'number' ? logprob : null, top: others.sort((a, b) => b.logprob - a.logprob) }
+  })
+}
+
+function readIds(value: unknown): number[] {
+  return Array.isArray(value) ? value.filter((id) => typeof id === 'number') : []
+}
+
 /** What one event brings; the text counts, and tokens describe it where they spell the same. */
 export function readEvent(data: string): Piece {
   const event: unknown = JSON.parse(data)
   if (isRecord(event) && event.error !== undefined) throw readError(503, event)
   const choices: unknown[] = isRecord(event) && Array.isArray(event.choices) ? event.choices : []
   const choice = choices[0]
-  if (!isRecord(choice)) return { tokens: [], calls: [], ending: null }
+  if (!isRecord(choice)) return NOTHING
+  const promptIds = isRecord(event) && Array.isArray(event.prompt_token_ids) ? readIds(event.prompt_token_ids) : null
+  const ids = readIds(choice.token_ids)
   const ending = typeof choice.finish_reason === 'string' ? choice.finish_reason : null
   const called: unknown[] = isRecord(choice.delta) && Array.isArray(choice.delta.tool_calls) ? choice.delta.tool_calls : []
   const calls = called.map(readCall).filter((call) => call !== null)
-  const text = isRecord(choice.delta) && typeof choice.delta.content === 'string' ? choice.delta.content : ''
+  const written = isRecord(choice.delta) ? choice.delta.content : choice.text
+  const text = typeof written === 'string' ? written : ''
   const told: unknown[] = isRecord(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : []
-  const tokens = told.map(readToken).filter((token) => token !== null)
-  if (tokens.map((token) => token.text).join('') === text) return { tokens, calls, ending }
+  const tokens = isRecord(choice.logprobs) && 'tokens' in choice.logprobs ? readLists(choice.logprobs) : told.map(readToken).filter((token) => token !== null)
+  const rest = { calls, ending, promptIds }
+  if (tokens.length > 0 && tokens.map((token) => token.text).join('') === text) {
+    const isTold = ids.length === tokens.length
+    return { ...rest, tokens: tokens.map((token, at) => (isTold ? { ...token, ids: ids.slice(at, at + 1) } : token)), hidden: [] }
+  }
   // Half of a character, or a special token that is not shown: one token stands for what was written.
-  return { tokens: text === '' ? [] : [{ text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }], calls, ending }
-}
-
-/** The same of a completion, whose tokens stand in lists of their own. */
-export function readTextEvent(data: string): Piece {
-  const event: unknown = JSON.parse(data)
-  const choice: unknown = isRecord(event) && Array.isArray(event.choices) ? event.choices[0] : null
-  if (!isRecord(choice)) return readEvent(data)
-  const told = isRecord(choice.logprobs) ? choice.logprobs : {}
-  const [tokens, logprobs, tops] = [told.tokens, told.token_logprobs, told.top_logprobs].map((each): unknown[] => (Array.isArray(each) ? each : []))
-  const content = (tokens ?? []).map((token, at) => ({
-    token,
-    logprob: logprobs?.[at],
-    top_logprobs: isRecord(tops?.[at]) ? Object.entries(tops[at]).map(([other, logprob]) => ({ token: other, logprob })) : [],
-  }))
-  return readEvent(JSON.stringify({ choices: [{ delta: { content: choice.text }, logprobs: { content }, finish_reason: choice.finish_reason }] }))
+  if (text === '') return { ...rest, tokens: [], hidden: ids }
+  const whole = { text, logprob: tokens[0]?.logprob ?? null, top: tokens[0]?.top ?? [] }
+  return { ...rest, tokens: [ids.length === 0 ? whole : { ...whole, ids }], hidden: [] }
 }
 
 /** A conversation as a text that a model without a chat template goes on with: an answer begins where its question ends. */
@@ -129,25 +144,35 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
 }
 
 interface Way {
-  /** The last message is the beginning of the answer. */
+  /** The last message is the beginning of an answer. */
   isBegun: boolean
   /** The model has no chat template: it goes on with a text. */
   isText: boolean
+  /** The prompt with that beginning, token by token: its text may be cut into other tokens. Null where not known. */
+  exact: readonly number[] | null
   signal: AbortSignal
 }
 
 /** The answer to messages; or, where the last one is the beginning of an answer, how that goes on. */
-export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, isText, signal }: Way): AsyncGenerator<Piece> {
+export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, isText, exact, signal }: Way): AsyncGenerator<Piece> {
   const { temperature, topP, maxTokens, seed } = settings
-  const sampling = { temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), stream: true }
+  const sampling = { temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), stream: true, return_token_ids: true }
   const { response_format: format, ...ofChats } = partsOf(settings)
   const parts = format === undefined ? {} : { response_format: format }
-  const { body } = isText
-    ? await post('/v1/completions', { model, prompt: spellMessages(messages), ...sampling, ...parts, logprobs: ALTERNATIVES }, signal)
+  const { body } = isText || exact !== null
+    ? await post('/v1/completions', { model, prompt: exact ?? spellMessages(messages), ...sampling, ...parts, logprobs: ALTERNATIVES }, signal)
     : await post('/v1/chat/completions', { model, messages, ...sampling, ...parts, ...ofChats, ...(isBegun ? { continue_final_message: true } : {}), logprobs: true, top_logprobs: ALTERNATIVES }, signal)
   if (body === null) return
+  let hidden: number[] = []
   for await (const data of readEvents(body)) {
     if (data === END) return
-    yield isText ? readTextEvent(data) : readEvent(data)
+    const piece = readEvent(data)
+    const [first, ...others] = piece.tokens
+    if (first?.ids !== undefined) {
+      piece.tokens = [{ ...first, ids: [...hidden, ...first.ids] }, ...others]
+      hidden = []
+    }
+    hidden.push(...piece.hidden)
+    yield piece
   }
 }

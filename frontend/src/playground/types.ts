@@ -11,6 +11,14 @@ export interface Token {
   text: string
   logprob: number | null
   top: readonly { text: string; logprob: number }[]
+  /** In the model's vocabulary, with those before it that show no text; absent where the text was not the model's. */
+  ids?: readonly number[]
+}
+
+/** What an answer was written to, token by token, and the messages (as JSON) that this is the prompt of. */
+export interface ExactPrompt {
+  ids: readonly number[]
+  messages: string
 }
 
 export type AnswerState = 'loading' | 'writing' | 'done' | 'stopped' | 'failed'
@@ -28,6 +36,8 @@ export interface Answer {
   tokens: Token[]
   /** Of an answer that goes on from the beginning of another: the first of its tokens, which were there. */
   begun: readonly Token[]
+  /** Null where the engine told none. */
+  prompt: ExactPrompt | null
   /** What stands there instead since it was edited by hand; null: what the model wrote. */
   edited: string | null
   /** JSON was asked for: shown as it is. */
@@ -70,8 +80,8 @@ export interface Settings {
 
 export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1, format: 'text', schema: '', tools: '', thinking: 'default' }
 
-export function newAnswer(isJson: boolean, begun: readonly Token[] = []): Answer {
-  return { state: 'loading', tokens: [...begun], begun, edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }
+export function newAnswer(isJson: boolean, begun: readonly Token[] = [], prompt: ExactPrompt | null = null): Answer {
+  return { state: 'loading', tokens: [...begun], begun, prompt, edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }
 }
 
 export function textOf({ edited, tokens }: { edited: string | null; tokens: readonly Token[] }): string {

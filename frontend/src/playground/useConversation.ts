@@ -4,7 +4,7 @@ import { computed, nextTick, onScopeDispose, type Ref, reactive, watch } from 'v
 import { type ApiError, asApiError } from '@/api/errors'
 
 import { askModel, joinCalls, type Message, type TextMessage } from './stream'
-import { type Answer, type Endpoint, isWaiting, newAnswer, type Settings, textOf, type Token } from './types'
+import { type Answer, type Endpoint, type ExactPrompt, isWaiting, newAnswer, type Settings, textOf, type Token } from './types'
 
 /** The API's word for a model that is still being loaded: it is asked again. */
 const STARTING = 'endpoint_starting'
@@ -47,6 +47,14 @@ function withBeginning(messages: readonly Message[], begun: readonly Token[]): A
 
 function isMoving(endpoint: Endpoint | undefined): boolean {
   return endpoint?.state === 'starting' || endpoint?.state === 'stopping'
+}
+
+/** The prompt of an answer that goes on, token by token; null where one is not known, or it was another prompt's. */
+function exactOf({ begun, prompt }: Answer, messages: string, settings: Settings): number[] | null {
+  // Calls of tools are only read from chats.
+  if (begun.length === 0 || prompt?.messages !== messages || settings.tools.trim() !== '') return null
+  const ids = begun.flatMap((token) => (token.ids === undefined ? [null] : [...token.ids]))
+  return ids.every((id) => id !== null) ? [...prompt.ids, ...ids] : null
 }
 
 function isTextMessage(message: Message): message is TextMessage {
@@ -102,10 +110,13 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
   async function write(answer: Answer, before: readonly Message[], signal: AbortSignal): Promise<void> {
     await untilReady(signal)
     const { messages, isBegun } = withBeginning(before, answer.begun)
+    const spelled = JSON.stringify(before)
+    const exact = exactOf(answer, spelled, settings.value)
     for (;;) {
       try {
-        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, isText: isText.value, signal })) {
+        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, isText: isText.value, exact, signal })) {
           answer.state = 'writing'
+          if (piece.promptIds !== null && !isBegun) answer.prompt = { ids: piece.promptIds, messages: spelled }
           answer.tokens.push(...piece.tokens)
           if (piece.calls.length > 0) answer.calls = joinCalls(answer.calls, piece.calls)
           answer.ending = piece.ending ?? answer.ending
@@ -119,10 +130,10 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
   }
 
   /** Ask for one answer more to a prompt, or for the rest of one; whether it is whole and waits for nothing. */
-  async function step(index: number, mine: AbortController, begun: readonly Token[]): Promise<boolean> {
+  async function step(index: number, mine: AbortController, begun: readonly Token[], prompt: ExactPrompt | null): Promise<boolean> {
     const steps = turns[index] ?? []
     const messages = messagesBefore(index, steps.length)
-    steps.push(newAnswer(settings.value.format !== 'text', begun))
+    steps.push(newAnswer(settings.value.format !== 'text', begun, prompt))
     const answer = steps.at(-1)
     if (answer === undefined) return false
     const began = performance.now()
@@ -147,6 +158,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
   /** Ask on from the `at`th answer to a prompt; what was said from there on before is forgotten. */
   async function askFrom(index: number, at: number, begun: readonly Token[] = []): Promise<void> {
     running?.abort()
+    const prompt = turns[index]?.[at]?.prompt ?? null
     const mine = new AbortController()
     running = mine
     turns.splice(index + 1)
@@ -154,7 +166,7 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     turns[index]?.splice(at)
     for (let now = index; now < prompts.value.length; now += 1) {
       if (turns[now] === undefined) turns.push([])
-      if (!(await step(now, mine, now === index ? begun : [])) || mine.signal.aborted) break
+      if (!(await step(now, mine, now === index ? begun : [], now === index ? prompt : null)) || mine.signal.aborted) break
     }
     if (running === mine) running = null
   }

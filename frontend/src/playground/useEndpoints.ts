@@ -2,7 +2,6 @@
 import { computed } from 'vue'
 
 import { api, unwrap } from '@/api/client'
-import type { components } from '@/api/schema'
 import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
 import { writesText } from '@/models/types'
@@ -82,21 +81,21 @@ export function useEndpoints() {
     return [...named, ...aliases, ...served.map(({ name, job, step }) => ({ value: name, label: job?.name == null ? name : `${job.name} @ ${String(step)}` }))]
   })
 
-  /** Start an endpoint; one that is up takes over the options that are given. */
-  async function start(name: string, body?: components['schemas']['EndpointStart']): Promise<void> {
+  async function start(name: string): Promise<void> {
     const checkpoint = CHECKPOINT.exec(name)
     const [, jobId, step] = checkpoint ?? []
     if (jobId !== undefined && step !== undefined) {
-      await unwrap(api.POST('/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint', { params: { path: { job_id: jobId, step: Number(step) } }, body }))
+      await unwrap(api.POST('/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint', { params: { path: { job_id: jobId, step: Number(step) } } }))
     } else {
-      await unwrap(api.POST('/api/v1/models/{model_id}/endpoint', { params: { path: { model_id: modelIdOf(name) ?? name } }, body }))
+      await unwrap(api.POST('/api/v1/models/{model_id}/endpoint', { params: { path: { model_id: modelIdOf(name) ?? name } } }))
     }
     await resource.refresh()
   }
 
   /** Whether training jobs that wait for a slot may stop it. */
   async function setPreemptible(endpoint: Endpoint, isPreemptible: boolean): Promise<void> {
-    await start(endpoint.name, { preemptible: isPreemptible })
+    await unwrap(api.PATCH('/api/v1/endpoints/{endpoint_id}', { params: { path: { endpoint_id: endpoint.id } }, body: { preemptible: isPreemptible } }))
+    await resource.refresh()
   }
 
   async function stop(endpoint: Endpoint): Promise<void> {

@@ -39,6 +39,11 @@ export function useOpenedConversation({ show, state }: { show: (shown: Shown) =>
     })
   }
 
+  /** The link was deleted elsewhere on the page. */
+  function forget(deleted: string): void {
+    if (read.value?.id === deleted) read.value = null
+  }
+
   onMounted(open)
-  return { opened, error, isBusy, open, remove }
+  return { opened, error, isBusy, open, remove, forget }
 }

@@ -3,7 +3,7 @@ import { vi } from 'vitest'
 
 import { api } from '@/api/client'
 
-type Method = 'GET' | 'POST'
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 export interface Asked {
   path: string

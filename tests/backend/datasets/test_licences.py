@@ -42,6 +42,19 @@ def test_licences_are_set_replaced_and_removed(client: TestClient, dataset: Data
     assert client.patch(path, json={"licences": []}).json()["licences"] == []
 
 
+def test_a_form_has_a_field_for_each_licence(client: TestClient) -> None:
+    def send(*licences: str) -> Any:
+        rows = {"file": ("x.jsonl", b'{"text": "1 + 1 = 2"}\n')}
+        return client.post("/api/v1/datasets", files=rows, data={"name": "mine", "licences": list(licences)})
+
+    made = send("mit", " cc-by-4.0 ", "mit")
+
+    assert made.status_code == 201, made.text
+    assert made.json()["licences"] == ["mit", "cc-by-4.0"]
+    for wrong in (["x" * 121], [" "], ["mit"] * 21):
+        assert send(*wrong).json()["error"] == "upload_malformed"
+
+
 def test_a_dataset_is_created_with_its_licences(client: TestClient, settings: Settings) -> None:
     (settings.data_root / "rows.jsonl").write_text('{"text": "a"}\n')
     source = {"kind": "path", "path": "rows.jsonl"}

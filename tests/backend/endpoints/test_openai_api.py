@@ -105,6 +105,18 @@ def test_a_completion_reaches_the_engine(
     assert (engine.paths, engine.bodies[0]["prompt"]) == (["/v1/completions"], "1+1=")
 
 
+def test_an_answer_goes_on_from_the_tokens_that_an_engine_told(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    body = {"model": ready["name"], "prompt": [1, 2, 3], "return_token_ids": True}
+
+    assert client.post("/v1/completions", json=body).status_code == 200
+    assert ask(client, ready["name"], return_token_ids=True).status_code == 200
+
+    assert engine.bodies[0]["prompt"] == [1, 2, 3]
+    assert [each["return_token_ids"] for each in engine.bodies] == [True, True]
+
+
 @pytest.mark.parametrize("shows_usage", [True, False])
 def test_a_stream_passes_event_by_event(
     client: TestClient, ready: dict[str, Any], engine: EngineServer, shows_usage: bool
@@ -264,6 +276,20 @@ def test_what_a_response_cannot_have_is_refused_by_name(
     assert engine.bodies == []
 
 
+def read_outcomes(client: TestClient) -> dict[str, int]:
+    """How the requests of the one endpoint ended, as its page has it."""
+    (endpoint,) = client.get("/api/v1/endpoints").json()["items"]
+    return {name: count for name, count in endpoint["requests"].items() if name != "since" and count}
+
+
+def read_figure(client: TestClient, endpoint_id: str, outcome: str) -> float:
+    """The same in the figures for Prometheus; 0 where there is none."""
+    label = f'{{endpoint="{endpoint_id}",outcome="{outcome}",route="{CHAT}"}}'
+    name = f"trellis_endpoint_requests_total{label}"
+    lines = client.get("/metrics").text.splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
 def test_tokens_and_requests_are_counted(client: TestClient, ready: dict[str, Any]) -> None:
     def read() -> dict[str, float]:
         lines = client.get("/metrics").text.splitlines()
@@ -277,7 +303,9 @@ def test_tokens_and_requests_are_counted(client: TestClient, ready: dict[str, An
 
     grown = {name: value - before.get(name, 0) for name, value in after.items() if "_created" not in name}
     assert grown['trellis_endpoint_tokens_total{direction="completion"}'] == 2 * USAGE["completion_tokens"]
-    assert grown['trellis_endpoint_requests_total{outcome="answered",route="/v1/chat/completions"}'] == 2
+    label = f'{{endpoint="{ready["id"]}",outcome="answered",route="/v1/chat/completions"}}'
+    assert grown[f"trellis_endpoint_requests_total{label}"] == 2
+    assert read_outcomes(client) == {"answered": 2}
 
 
 @pytest.mark.parametrize(
@@ -449,6 +477,7 @@ def test_a_model_that_is_not_loaded_is_started_and_the_client_told_to_come_back(
     assert int(answer.headers["retry-after"]) > 0
     (endpoint,) = client.get("/api/v1/endpoints").json()["items"]
     assert (endpoint["name"], endpoint["state"]) == (model.name, "starting")
+    assert read_outcomes(client) == {"not_ready": 1}
 
 
 def test_a_model_that_failed_lately_is_not_tried_again_by_each_request(
@@ -528,6 +557,9 @@ def test_an_engines_refusal_is_told_in_its_words(
         "messages",
         "engine_refused",
     )
+    assert ask(client, ready["name"], max_tokens=10**6).status_code == 400
+    assert read_outcomes(client) == {"refused": 1}  # the other one was refused before it had an endpoint
+    assert read_figure(client, ready["id"], "refused") == 1
 
 
 def test_an_engine_that_nobody_answers_for_is_a_clear_error(
@@ -552,6 +584,21 @@ def test_a_stream_that_breaks_ends_with_an_error(
     *_, last = events(ask(client, ready["name"], stream=True).text)
 
     assert last["error"]["code"] == "engine_lost"
+    assert read_outcomes(client) == {"lost": 1}
+    assert read_figure(client, ready["id"], "lost") == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_requests_that_get_no_answer_in_time_are_told_from_lost_ones(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, settings: Settings, stream: bool
+) -> None:
+    settings.endpoint_answer_s = 0.2
+    engine.may_go_on.clear()
+
+    answer = ask(client, ready["name"], stream=stream)
+
+    assert "engine_silent" in answer.text
+    assert read_outcomes(client) == {"timed_out": 1}
 
 
 def test_what_an_engine_says_as_it_dies_ends_the_stream(
@@ -597,6 +644,7 @@ def test_a_request_that_outlasts_a_stop_is_told_of_the_stop(
     assert "endpoint_stopped" in answer.text
     assert "before the response was finished" in answer.text
     assert answer.status_code == (200 if stream else 503)
+    assert read_outcomes(client) == {"stopped": 1}
 
 
 def test_requests_beyond_the_limit_are_429(client: TestClient, ready: dict[str, Any]) -> None:
@@ -672,6 +720,7 @@ def test_a_client_that_leaves_ends_its_request_on_the_engine(
         assert "Hel" in next(answer.iter_lines())
         answer.close()
         assert engine.was_left.wait(10)
+        wait_until(lambda: read_outcomes(client) == {"broken_off": 1}, 10, "the request is counted")
 
 
 def test_no_answer_shows_the_engines_key(client: TestClient, ready: dict[str, Any]) -> None:

@@ -161,6 +161,37 @@ def test_one_that_is_marked_to_be_kept_is_never_stopped(
     assert states(client, kept) == ["stopping"]
 
 
+def test_a_mark_is_changed_at_once_without_loading_or_stopping_anything(
+    client: TestClient, serve: Serve, claim: Claim, make_job: Callable[..., str]
+) -> None:
+    endpoint = serve("one", used_s=900)
+    path = f"/api/v1/endpoints/{endpoint['id']}"
+    make_job(gpus=4)
+
+    kept = client.patch(path, json={"preemptible": False}).json()
+    claim("any")
+    assert (kept["preemptible"], kept["state"], states(client, endpoint)) == (False, "ready", ["ready"])
+    assert blocking(client) == {"one": "kept"}
+
+    limited = client.patch(path, json={"idle_timeout_s": 77}).json()
+    assert (limited["preemptible"], limited["idle_timeout_s"]) == (False, 77)
+
+    client.patch(path, json={"preemptible": True}).raise_for_status()
+    claim("any")
+    assert states(client, endpoint) == ["stopping"]
+    # ... and while it stops or has stopped.
+    assert client.patch(path, json={"preemptible": False}).json()["state"] == "stopping"
+    assert read(client, endpoint)["preemptible"] is False
+
+
+@pytest.mark.parametrize("body", [{"preemptible": None}, {"max_model_len": 64}, {"idle_timeout_s": 1}])
+def test_what_cannot_be_changed_is_refused(client: TestClient, serve: Serve, body: dict[str, Any]) -> None:
+    path = f"/api/v1/endpoints/{serve('one', used_s=900)['id']}"
+
+    assert client.patch(path, json=body).json()["error"] == "invalid_request"
+    assert client.patch("/api/v1/endpoints/ep_aaaaaaaaaaaa", json={}).json()["error"] == "endpoint_not_found"
+
+
 def test_nobody_is_stopped_in_vain_or_for_an_evaluation(
     client: TestClient, serve: Serve, claim: Claim, make_job: Callable[..., str]
 ) -> None:

@@ -67,7 +67,37 @@ def test_nobody_reads_or_lists_without_a_login(client: TestClient) -> None:
 
     assert stranger.get(f"{LINKS}/{made['id']}").status_code == 401
     assert stranger.post(LINKS, json=CONVERSATION).status_code == 401
-    assert client.get(LINKS).status_code == 405
+    assert stranger.get(LINKS).status_code == 401
+
+
+def test_a_user_lists_the_own_links_newest_first(
+    client: TestClient, other: TestClient, database: Database
+) -> None:
+    """With the start of the first prompt; neither those of others nor those that open nothing any more."""
+    expired, *made = (
+        share(client, {**CONVERSATION, "prompts": [f"Prompt {each} " + "é" * 300, "later"]})
+        for each in range(4)
+    )
+    share(other)
+    with database.write() as session:
+        session.get_one(SharedConversation, expired["id"]).expires_at = utc_now() - timedelta(seconds=1)
+
+    first = client.get(LINKS, params={"limit": 2}).json()
+    second = client.get(LINKS, params={"limit": 2, "cursor": first["next_cursor"]}).json()
+
+    listed = [*first["items"], *second["items"]]
+    assert [each["id"] for each in listed] == [each["id"] for each in reversed(made)]
+    assert listed[0]["title"] == ("Prompt 3 " + "é" * 300)[:200]
+    newest = made[-1]
+    assert listed[0] == {
+        "id": newest["id"],
+        "title": listed[0]["title"],
+        "created_at": newest["created_at"],
+        "expires_at": newest["expires_at"],
+    }
+    assert second["next_cursor"] is None
+    client.delete(f"{LINKS}/{newest['id']}").raise_for_status()
+    assert newest["id"] not in [each["id"] for each in client.get(LINKS).json()["items"]]
 
 
 def test_only_who_shared_it_deletes_it(client: TestClient, other: TestClient) -> None:

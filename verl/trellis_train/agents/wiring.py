@@ -15,7 +15,7 @@ LOOPS = {
 }
 LOOP_FILE = "agent_loop.yaml"
 #: Of a workflow's task, what it may use beside the policy.
-SERVICES = ("tool_environments", "auxiliary_models", "hosts")
+SERVICES = ("tool_environments", "auxiliary_models", "platform_models", "hosts")
 #: Beside the folder of checkpoints, so that the attempts of a job share it.
 LOG_FOLDER = "rollout_logs"
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from trellis_contracts.attempt import read_address
+
 logger = logging.getLogger(__name__)
 #: Bodies below this are not worth compressing.
 _MIN_GZIP_BYTES = 1_000
 _TIMEOUT_S = 15.0
-_MAX_ADDRESS_BYTES = 2_048
 #: A 409 that says: a newer attempt has taken over.
 _STALE_ATTEMPT = "stale_attempt"
 
@@ -70,14 +71,11 @@ class PlatformClient:
         if self._address_file is None:
             return
         try:
-            with self._address_file.open("rb") as file:
-                url = file.read(_MAX_ADDRESS_BYTES).decode().strip()
-            if url == self._url or urlsplit(url).scheme not in ("http", "https"):
+            url = read_address(self._address_file)
+            if url is None or url == self._url:
                 return
             self._connection.close()
             self._go_to(url)
-        except FileNotFoundError:
-            return  # of a platform that does not move
         except (OSError, ValueError) as error:
             logger.warning("the API's address could not be read: %s", error)
             return

@@ -284,6 +284,7 @@ def _stage_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path,
                 "workflow_packages": workflow.packages,
                 "tool_environments": tools,
                 "auxiliary_models": workflow.auxiliary_models,
+                "platform_models": workflow.platform_models,
                 "hosts": settings.workflow_hosts,
             }
         )

@@ -28,6 +28,8 @@ class StagedWorkflow:
     packages: str | None = None
     environment_name: str | None = None
     auxiliary_models: dict[str, ChatEndpoint] = field(default_factory=dict)
+    #: Those of them that the platform serves itself.
+    platform_models: list[str] = field(default_factory=list)
 
 
 def stage_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token: str) -> StagedWorkflow:
@@ -55,6 +57,7 @@ def stage_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token: st
         packages=str(packages) if packages is not None and file.requirements else None,
         environment_name=environment.name if environment else None,
         auxiliary_models={name: each.endpoint for name, each in auxiliary.items()},
+        platform_models=[name for name, each in auxiliary.items() if each.is_ours],
     )
 
 

@@ -88,6 +88,12 @@ class _Unready:
     explanation: str
     #: The attempt that is starting: a later look tells by it whether that has ended.
     attempt: int | None
+    endpoint: str | None = None
+
+    @property
+    def where(self) -> dict[str, str] | None:
+        """Details of an error: the endpoint that is not ready."""
+        return {"endpoint": self.endpoint} if self.endpoint else None
 
 
 class Engines:
@@ -160,7 +166,7 @@ class Engines:
                 found = await self._try(name, found.attempt, is_embedding)
                 if isinstance(found, Engine):
                     return found
-            raise EndpointNotReady(found.explanation, headers={"Retry-After": str(_RETRY_S)})
+            raise EndpointNotReady(found.explanation, found.where, headers={"Retry-After": str(_RETRY_S)})
 
     async def _try(self, name: str, attempt: int | None, is_embedding: bool) -> Engine | _Unready:
         found: tuple[Endpoint, Job, Engine | None]
@@ -173,7 +179,7 @@ class Engines:
             return engine
         state = service.state_of(row, job)
         attempt = job.attempt if state is EndpointState.STARTING else attempt
-        return _Unready(row.id, _explain_waiting(self._settings, row, job, state), attempt)
+        return _Unready(row.id, _explain_waiting(self._settings, row, job, state), attempt, row.id)
 
     @contextmanager
     def _waiting_for(self, found: _Unready) -> Iterator[None]:
@@ -182,6 +188,7 @@ class Engines:
         if self._waiting[found.waits_for] >= most:
             raise EndpointNotReady(
                 f"{found.explanation} {most} requests are waiting for it already.",
+                found.where,
                 headers={"Retry-After": str(_RETRY_S)},
             )
         self._waiting[found.waits_for] += 1
@@ -213,7 +220,7 @@ class Engines:
             job = session.get(Job, engine.job_id, populate_existing=True)
             if job is not None and job.attempt == engine.attempt and job.state in _STOPPED:
                 if job.cause == service.PREEMPTED:
-                    return _describe_preemption(engine.served_name, job)
+                    return _describe_preemption(engine.served_name, job, endpoint_id=engine.endpoint_id)
                 return EndpointStopped(
                     f"The endpoint for '{engine.served_name}' was stopped before the response was finished."
                 )
@@ -241,8 +248,10 @@ class Engines:
             state = service.state_of(*pair)
             if state is EndpointState.STOPPED and pair[1].attempt == asked_attempt:
                 if pair[1].cause == service.PREEMPTED:
-                    raise _describe_preemption(name, pair[1])
-                raise EndpointStopped(f"The endpoint for '{name}' was stopped while it was loading.")
+                    raise _describe_preemption(name, pair[1], endpoint_id=pair[0].id)
+                raise EndpointStopped(
+                    f"The endpoint for '{name}' was stopped while it was loading.", {"endpoint": pair[0].id}
+                )
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
         with self._database.write() as session:
@@ -329,10 +338,11 @@ def _remaining_backoff_s(engine: Endpoint, job: Job) -> float:
     return _BACKOFF_S - ready_s - (utc_now() - job.finished_at).total_seconds()
 
 
-def _describe_preemption(name: str, job: Job) -> EndpointPreempted:
+def _describe_preemption(name: str, job: Job, *, endpoint_id: str) -> EndpointPreempted:
     return EndpointPreempted(
         f"The endpoint for '{name}' was stopped. {job.reason or ''} The next request starts it again when "
         "a slot is free.",
+        {"endpoint": endpoint_id},
         headers={"Retry-After": str(_RETRY_S)},
     )
 

@@ -19,7 +19,8 @@ from trellis_api.core.errors import DomainError
 from trellis_api.core.openai_errors import describe_openai
 from trellis_api.endpoints.errors import EngineError, EngineLost, EngineRefused, EngineSilent
 from trellis_api.endpoints.openai.engines import Engine, Engines
-from trellis_api.endpoints.openai.usage import count_request, count_usage
+from trellis_api.endpoints.openai.usage import count_request, count_usage, outcome_of
+from trellis_api.endpoints.schemas import RequestOutcome
 
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
@@ -77,11 +78,9 @@ async def forward(
         async with answer:
             content = await _until_done(answer.read(), look)
     if answer.status != HTTPStatus.OK:
-        count_request(path, "refused")
         error = _translate(answer.status, content)
         # One that is stopped answers what it could not finish in time as its own failure.
         raise await engines.explain_loss(engine, error) if isinstance(error, EngineError) else error
-    count_request(path, "answered")
     count_usage((await run_in_threadpool(orjson.loads, content)).get("usage"))  # vectors take megabytes
     return Response(content, media_type="application/json")
 
@@ -136,7 +135,7 @@ async def _pass_events(
     engines: Engines, engine: Engine, answer: aiohttp.ClientResponse, *, path: str, shows_usage: bool
 ) -> AsyncGenerator[bytes]:
     """Events as they come. What breaks in the middle becomes a last event that says so."""
-    outcome = "broken_off"
+    outcome: RequestOutcome = "broken_off"
     watcher = asyncio.create_task(_break_when_lost(engines, engine, answer))
     events = _Events(shows_usage=shows_usage)
     try:
@@ -150,11 +149,11 @@ async def _pass_events(
                     raise await engines.explain_loss(engine, lost)
         outcome = "answered"
     except DomainError as error:
-        outcome = "lost"
+        outcome = outcome_of(error)
         yield f"data: {json.dumps(describe_openai(error.status, error.code, error.message))}\n\n".encode()
     finally:
         watcher.cancel()
-        count_request(path, outcome)
+        count_request(path, engine.endpoint_id, outcome)
 
 
 async def _break_when_lost(engines: Engines, engine: Engine, answer: aiohttp.ClientResponse) -> None:

@@ -102,6 +102,7 @@ class Generation(Strict):
     stop_token_ids: list[TokenId] | None = Field(default=None, max_length=64)
     skip_special_tokens: bool | None = None
     include_stop_str_in_output: bool | None = None
+    return_token_ids: bool | None = None
     # Meant for OpenAI's own service: taken, and without effect.
     user: str | None = Field(default=None, exclude=True)
     metadata: dict[str, str] | None = Field(default=None, exclude=True)

@@ -4,14 +4,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
+from trellis_contracts.endpoints import OPENAI_PREFIX
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import InvalidRequest
-from trellis_api.core.openai_errors import OPENAI_PREFIX, OPENAI_RESPONSES
-from trellis_api.endpoints.errors import EngineLost, EngineSilent
+from trellis_api.core.openai_errors import OPENAI_RESPONSES
 from trellis_api.endpoints.openai.callers import require_model
 from trellis_api.endpoints.openai.embeddings import EmbeddingRequest
-from trellis_api.endpoints.openai.engines import Engine, Engines
+from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
 from trellis_api.endpoints.openai.names import find_target, list_cards
 from trellis_api.endpoints.openai.rendering import RenderRequest, render
@@ -19,7 +19,7 @@ from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest
 from trellis_api.endpoints.openai.responses import ResponseRequest
 from trellis_api.endpoints.openai.schemas import ModelCard, ModelList, RenderedPrompt
 from trellis_api.endpoints.openai.tools import require_tools
-from trellis_api.endpoints.openai.usage import count_request
+from trellis_api.endpoints.openai.usage import RequestCount
 
 router = APIRouter(prefix=OPENAI_PREFIX, tags=["openai"], responses=OPENAI_RESPONSES)
 #: What a client that has left would get: a status that proxies know.
@@ -115,19 +115,30 @@ async def _answer(
     *,
     limit: int,
 ) -> Response:
-    require_model(request, body.model)
-    if (body.limit() or 0) > limit:
-        param = "max_output_tokens" if isinstance(body, ResponseRequest) else "max_tokens"
-        raise InvalidRequest(
-            f"Responses are limited to {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": param}
-        )
+    with RequestCount(request.scope["route"].path) as count:
+        require_model(request, body.model)
+        if (body.limit() or 0) > limit:
+            param = "max_output_tokens" if isinstance(body, ResponseRequest) else "max_tokens"
+            raise InvalidRequest(
+                f"Responses are limited to {limit} tokens (TRELLIS_ENDPOINT_MAX_TOKENS).", {"param": param}
+            )
+        engines.enter()
+        return await _ask(request, engines, body, count)
+
+
+async def _ask(
+    request: Request,
+    engines: Engines,
+    body: Generation | ResponseRequest | EmbeddingRequest,
+    count: RequestCount,
+) -> Response:
+    """The engine's answer; the request was entered, and is left with it."""
     path = request.scope["route"].path
-    engines.enter()
-    engine: Engine | None = None
     is_handed_on = False
     try:
         is_embedding = isinstance(body, EmbeddingRequest)
         engine = await engines.find(body.model, lambda: refuse_gone(request), is_embedding=is_embedding)
+        count.endpoint_id = engine.endpoint_id
         require_tools(engine, body)
         passed_on = body.for_engine(model=engine.served_name)
         if engine.cache_salt is not None:
@@ -135,14 +146,12 @@ async def _answer(
         response = await forward(
             request, engines, engine, path=path, body=passed_on, shows_usage=body.shows_usage
         )
-        is_handed_on = isinstance(response, EventStream)  # counted until its last event
+        is_handed_on = isinstance(response, EventStream)  # it goes on until its last event
+        if is_handed_on:
+            count.outcome = None
         return response
-    except (EngineLost, EngineSilent):
-        count_request(path, "lost")
-        raise
     except ClientGone:
-        if engine is not None:
-            count_request(path, "broken_off")
+        count.outcome = "broken_off"
         return Response(status_code=_CLIENT_CLOSED)
     finally:
         if not is_handed_on:

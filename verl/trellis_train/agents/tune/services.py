@@ -5,6 +5,7 @@ The sandbox has no network: a workflow says what it wants, and this side does it
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,13 +15,14 @@ from urllib.parse import urlsplit
 
 import httpx
 from trellis_contracts.agents import AgentTask, ToolSchema
-from trellis_contracts.attempt import AUXILIARY_KEYS_FILE
-from trellis_contracts.endpoints import ChatEndpoint
+from trellis_contracts.attempt import ADDRESS_FILE, AUXILIARY_KEYS_FILE, read_address
+from trellis_contracts.endpoints import OPENAI_PREFIX, ChatEndpoint
 from trellis_contracts.workflows import SAMPLING_OPTIONS, ModelError
 
 from trellis_train.agents import environments
 from trellis_train.agents.tune.mapping import MappedJob
 
+log = logging.getLogger(__name__)
 #: Hosts that workflows may ask, as JSON; the same setting as the platform's.
 HOSTS_VARIABLE = "TRELLIS_WORKFLOW_HOSTS"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -32,6 +34,10 @@ _MAX_TIMEOUT_S = 120.0
 _OWN_HEADERS = frozenset({"host", "accept-encoding", "content-length", "transfer-encoding", "connection"})
 #: An endpoint that is being loaded says when to come back.
 _STARTING, _RETRY_S = 503, 5.0
+#: Of the platform's own models: how long its API may be away, which is restarted or moves.
+_AWAY_S, _AWAY_RETRY_S = 120.0, 1.0
+#: The connection was refused or broke: nobody is there any more.
+_AWAY = (httpx.NetworkError, httpx.RemoteProtocolError)
 _PASSED_ON = (
     "max_tokens", "max_completion_tokens", "stop", "tool_choice", "parallel_tool_calls", "response_format",
     *SAMPLING_OPTIONS,
@@ -52,6 +58,9 @@ class Services:
     keys: Mapping[str, str] = field(default_factory=dict)
     #: ``name`` or ``name:port``.
     hosts: frozenset[str] = frozenset()
+    #: Models that the platform serves itself, and the file that says where its API is now.
+    platform_models: frozenset[str] = frozenset()
+    address_file: Path | None = None
 
     @classmethod
     def of_task(cls, task: AgentTask, attempt: Path | None) -> "Services":
@@ -59,7 +68,14 @@ class Services:
         path = None if attempt is None else attempt / AUXILIARY_KEYS_FILE
         keys = json.loads(path.read_text()) if path is not None and path.is_file() else {}
         places = {name: Path(folder) for name, folder in task.tool_environments.items()}
-        return cls(places, task.auxiliary_models, keys, frozenset(task.hosts))
+        return cls(
+            places,
+            task.auxiliary_models,
+            keys,
+            frozenset(task.hosts),
+            frozenset(task.platform_models),
+            None if attempt is None else attempt / ADDRESS_FILE,
+        )
 
     @classmethod
     def of_job(cls, job: MappedJob) -> "Services":
@@ -121,18 +137,37 @@ class Services:
         body |= {key: options[key] for key in _PASSED_ON if options.get(key) is not None}
         key = self.keys.get(name)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        address = f"{endpoint.base_url.rstrip('/')}/chat/completions"
-        deadline = asyncio.get_running_loop().time() + endpoint.timeout_s
+        clock = asyncio.get_running_loop().time
+        deadline, patient_until = clock() + endpoint.timeout_s, None
         async with httpx.AsyncClient(timeout=endpoint.timeout_s) as client:
             while True:
+                address = self._find_address(name, endpoint)
                 try:
-                    answer = await client.post(address, json=body, headers=headers)
+                    answer = await client.post(f"{address}/chat/completions", json=body, headers=headers)
                 except httpx.HTTPError as error:
+                    patient_until = patient_until or min(deadline, clock() + _AWAY_S)
+                    is_moving = name in self.platform_models and isinstance(error, _AWAY)
+                    if is_moving and clock() < patient_until:
+                        await asyncio.sleep(_AWAY_RETRY_S)
+                        continue
                     raise ModelError(f"the model {name} is not responding: {type(error).__name__}") from None
-                is_over = asyncio.get_running_loop().time() > deadline
-                if answer.status_code != _STARTING or is_over:
+                patient_until = None
+                if answer.status_code == _STARTING and clock() <= deadline:
+                    await asyncio.sleep(_RETRY_S)
+                elif answer.is_success or self._find_address(name, endpoint) == address:
                     return read_completion(name, answer)
-                await asyncio.sleep(_RETRY_S)
+
+    def _find_address(self, name: str, endpoint: ChatEndpoint) -> str:
+        """Where a model is asked; one of the platform's where the API is now: it may have been restarted."""
+        if name in self.platform_models and self.address_file is not None:
+            try:
+                address = read_address(self.address_file)
+            except (OSError, ValueError) as error:
+                log.warning("the API's address could not be read: %s", error)
+                address = None
+            if address is not None:
+                return f"{address.rstrip('/')}{OPENAI_PREFIX}"
+        return endpoint.base_url.rstrip("/")
 
     async def _fetch(self, request: Mapping[str, Any]) -> dict[str, Any]:
         address, method = str(request["url"]), str(request["method"]).upper()

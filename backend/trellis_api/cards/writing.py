@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from trellis_api.cards.licences import describe_for_hubs
 from trellis_api.cards.schemas import CardFacts, ScoreFacts, TrainingFacts
 
 BEGIN, END = (
@@ -14,8 +15,6 @@ BEGIN, END = (
 #: Under this name the front matter states everything once more, for the check.
 STATEMENTS = "trellis"
 _NOT_KNOWN = "not known"
-#: Licences that hubs know by another name than SPDX's in small letters.
-_OTHER = "other"
 
 
 class _WithoutAliases(yaml.SafeDumper):
@@ -55,17 +54,16 @@ def write_body(facts: CardFacts, *, base_url: str) -> str:
 
 
 def _describe(facts: CardFacts, base_url: str) -> dict[str, Any]:
-    licence = facts.licence.lower() if facts.licence else None
     recipes = [each.recipe for each in facts.trainings if each.recipe]
-    described: dict[str, Any] = {"license": licence or _OTHER}
-    if facts.base:
-        described["base_model"] = facts.base
+    described: dict[str, Any] = dict(describe_for_hubs(facts.licence))
+    if facts.base_repository:
+        described["base_model"] = facts.base_repository
     described |= {
         "library_name": "peft" if facts.form == "adapter" else "transformers",
         "pipeline_tag": "text-generation",
         "tags": ["trellis", *dict.fromkeys(recipes)],
     }
-    datasets = [each.dataset_name for each in facts.trainings if each.dataset_name]
+    datasets = [each.dataset_repository for each in facts.trainings if each.dataset_repository]
     if datasets:
         described["datasets"] = list(dict.fromkeys(datasets))
     if facts.scores:

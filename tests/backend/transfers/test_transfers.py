@@ -87,6 +87,29 @@ def test_a_model_is_pushed_with_its_card_as_one_commit(
     assert hub.created[0]["visibility"] == "private"
 
 
+def test_a_card_that_the_hub_refuses_is_told_in_its_words_before_anything_is_sent(
+    client: TestClient,
+    settings: Settings,
+    database: Database,
+    hub: StandInHub,
+    model: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arrived: list[int] = []
+    hub.before_upload = arrived.append
+    card = "---\nlicense: mine\nbase_model: ft:starter:sums\n---\n"
+    monkeypatch.setattr(run, "read_card", lambda *_arguments, **_named: card)
+    transfer = push(client, model)
+
+    run.run_waiting(settings, database)
+
+    found = read(client, transfer)
+    assert found["state"] == "failed"
+    assert '"license" must be one of [apache-2.0, ' in found["reason"]
+    assert '"base_model" with value "ft:starter:sums" is not valid. Use a model id' in found["reason"]
+    assert (arrived, hub.created, hub.committed) == ([], [], [])
+
+
 def test_the_token_is_stored_nowhere(
     client: TestClient, settings: Settings, database: Database, hub: StandInHub, model: dict[str, Any]
 ) -> None:

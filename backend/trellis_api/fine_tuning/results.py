@@ -8,7 +8,7 @@ from sqlmodel import Session
 from trellis_api.fine_tuning import figures, repository
 from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.schemas import FileObject
-from trellis_api.jobs.metric_query import read_curves
+from trellis_api.jobs.metric_query import find_series, read_curves
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job
 
@@ -35,9 +35,9 @@ def find(session: Session, *, file_id: str) -> tuple[FineTuningJob, Job] | None:
 
 def write(session: Session, job: Job) -> bytes:
     """One line a step, with the figures that were measured there."""
-    names = figures.names_by_key()
+    keys = figures.choose_keys(find_series(session.connection(), job_id=job.id))
     steps: dict[int, dict[str, float | None]] = {}
-    for curve in read_curves(session, job=job, keys=list(names), max_points=_MAX_POINTS):
+    for curve in read_curves(session, job=job, keys=keys, max_points=_MAX_POINTS):
         for step, value in curve.points:
             steps.setdefault(step, {})[curve.key] = value
     rows = {step: figures.rename(values) for step, values in sorted(steps.items())}

@@ -171,6 +171,52 @@ def test_a_card_names_models_and_datasets_as_the_hub_does(
     assert {"base_model", "datasets"}.isdisjoint(matter_of(read(client, trained)))
 
 
+@pytest.mark.parametrize(
+    ("architecture", "form", "task", "library", "loading"),
+    [
+        ("LlamaForCausalLM", "merged", "text-generation", "transformers", "AutoModelForCausalLM."),
+        ("LlamaForCausalLM", "adapter", "text-generation", "peft", "AutoPeftModelForCausalLM."),
+        ("BertModel", None, "feature-extraction", "sentence-transformers", "SentenceTransformer("),
+        (
+            "Qwen2ForSequenceClassification",
+            None,
+            "text-classification",
+            "transformers",
+            "AutoModelForSequenceClassification.",
+        ),
+        (
+            "Qwen2ForSequenceClassification",
+            "adapter",
+            "text-classification",
+            "peft",
+            "AutoPeftModelForSequenceClassification.",
+        ),
+    ],
+)
+def test_a_card_says_what_the_model_is_for(
+    client: TestClient,
+    trained: Model,
+    database: Database,
+    architecture: str,
+    form: str | None,
+    task: str,
+    library: str,
+    loading: str,
+) -> None:
+    with database.write() as session:
+        row = session.get(Model, trained.id)
+        assert row is not None
+        row.architecture, row.lineage = architecture, {**row.lineage, "form": form}
+        session.add(row)
+
+    card = read(client, trained)
+
+    matter = matter_of(card)
+    assert (matter["pipeline_tag"], matter["library_name"]) == (task, library)
+    assert matter["model-index"][0]["results"][0]["task"] == {"type": task}
+    assert loading in card
+
+
 def test_a_card_states_what_is_known_and_links_numbers_to_runs(
     client: TestClient, trained: Model, dataset: Dataset, settings: Settings
 ) -> None:

@@ -75,6 +75,20 @@ def test_auto_is_settled_by_the_number_of_examples(job: FineTuningJob, client: T
     assert [choose_epochs(count) for count in (1, 10, 100, 20_000, 100_000)] == [25, 10, 3, 1, 1]
 
 
+def test_a_registered_model_is_named_as_in_requests(
+    official: openai.OpenAI, upload: Upload, model: Model, client: TestClient
+) -> None:
+    client.post("/api/v1/registry", json={"name": "bot", "model": model.id})
+    moved = client.put("/api/v1/registry/bot/aliases/production", json={"version": 1, "note": "first"})
+    assert moved.status_code == 200, moved.text
+    training = upload(chats()).id
+
+    for name in ("bot:production", "bot:1"):
+        made = official.fine_tuning.jobs.create(model=name, training_file=training)
+
+        assert platform_job(client, made)["model"]["id"] == model.id
+
+
 def test_the_older_place_of_hyperparameters_is_understood(
     official: openai.OpenAI, upload: Upload, model: Model, client: TestClient
 ) -> None:

@@ -12225,6 +12225,11 @@ export interface components {
          */
         PushCreate: {
             /**
+             * Card
+             * @description Your edited card, the README.md; 409 if its numbers are outdated. Default: a new one.
+             */
+            card?: string | null;
+            /**
              * Hub
              * @description Which hub: Hugging Face or ModelScope.
              * @default huggingface
@@ -16092,6 +16097,12 @@ export interface components {
              * @default false
              */
             has_file: boolean;
+            /**
+             * Has Own Card
+             * @description For pushes: whether the request has a card.
+             * @default false
+             */
+            has_own_card: boolean;
             /** Id */
             id: string;
             kind: components["schemas"]["TransferKind"];
@@ -16107,7 +16118,7 @@ export interface components {
             reason: string | null;
             /**
              * Request
-             * @description Requested settings.
+             * @description Requested settings, without the card of a push: see has_own_card.
              */
             request: {
                 [key: string]: unknown;

@@ -3894,7 +3894,7 @@ export interface paths {
         };
         /**
          * List files
-         * @description List fine-tuning files; other purposes aren't supported.
+         * @description List uploaded files, or with the purpose `fine-tune-results` those that jobs have written.
          */
         get: operations["list_files_v1_files_get"];
         put?: never;

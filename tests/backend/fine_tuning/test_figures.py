@@ -5,7 +5,9 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.fine_tuning import figures
+from trellis_api.jobs import service as jobs
 from trellis_api.models.models import Model
+from trellis_contracts.states import JobState
 
 from .conftest import CHECK, Upload, platform_job, prompts, report
 
@@ -53,3 +55,32 @@ def test_an_engine_that_names_no_score_has_a_reward() -> None:
 
     assert figures.rename(values) == {"valid_mean_reward": 0.5}
     assert figures.choose_keys(values) == ["val-core/dataset/reward/mean@2"]
+
+
+def test_the_result_files_of_jobs_are_listed_page_by_page(
+    official: openai.OpenAI, upload: Upload, model: Model, client: TestClient, database: Database
+) -> None:
+    training = upload(prompts()).id
+    expected = []
+    for _ in range(3):
+        job = official.fine_tuning.jobs.create(
+            model=model.name,
+            training_file=training,
+            method={"type": "reinforcement", "reinforcement": {"grader": CHECK}},
+        )
+        expected.append(f"file-{job.id.removeprefix('ftjob-')}-results")
+        job_id = str(platform_job(client, job)["id"])
+        report(client, database, job_id, [{"critic/score/mean": 0.5}])
+        if len(expected) < 3:  # the last one is still training
+            with database.write() as session:
+                assert jobs.settle(session, job_id=job_id, attempt=1, state=JobState.FAILED)
+
+    newest = list(official.files.list(purpose="fine-tune-results", limit=1))
+    oldest = list(official.files.list(purpose="fine-tune-results", order="asc"))
+
+    assert [file.id for file in newest] == expected[1::-1]
+    assert [file.id for file in oldest] == expected[:2]
+    assert newest[0] == official.files.retrieve(newest[0].id)
+    assert [file.id for file in official.files.list()] == [training]
+    with pytest.raises(openai.NotFoundError):
+        official.files.list(purpose="fine-tune-results", after=training)

@@ -61,11 +61,7 @@ def card(
     if verify is None:
         sys.stdout.write(read_card(client, address))
         return
-    try:
-        text = sys.stdin.read() if str(verify) == "-" else verify.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Problem(f"{verify} cannot be read: {error}") from error
-    found = client.post(f"{address}/card/check", {"card": text})
+    found = client.post(f"{address}/card/check", {"card": read_card_file(verify)})
     out.print(f"up to date: {found['statements']} statements match the platform", highlight=False)
 
 
@@ -75,6 +71,14 @@ def find_address(client: ApiClient, name: str) -> str:
     if match is not None and not any(each["name"] == name for each in client.pages("/models", text=name)):
         return f"/jobs/{find_job(client, match.group(1))}/checkpoints/{match.group(2)}"
     return f"/models/{find_model(client, name)}"
+
+
+def read_card_file(path: Path) -> str:
+    """The text of a card of one's own; - is the standard input."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} cannot be read: {error}") from error
 
 
 def read_card(client: ApiClient, address: str) -> str:

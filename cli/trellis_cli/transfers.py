@@ -10,7 +10,7 @@ import typer
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.downloading import write_answer
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.model_files import Model
+from trellis_cli.model_files import Model, read_card_file
 from trellis_cli.old_names import also_known_as
 from trellis_cli.output import Json, age, out, print_json, print_table, size, styled
 from trellis_cli.resolve_by_name import find_model, find_transfer
@@ -37,6 +37,9 @@ def push(
         bool, typer.Option("--public", help="Create the repository as public; default: private.")
     ] = False,
     message: Annotated[str, typer.Option(help="Commit message; default: the model's name.")] = "",
+    card: Annotated[
+        Path | None, typer.Option(help="Your edited card, - for stdin; default: a new one.")
+    ] = None,
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:
@@ -49,6 +52,7 @@ def push(
     body: dict[str, Any] = {"repo_id": repo, "private": not public, "message": message}
     body |= {"hub": "modelscope"} if modelscope else {}
     body |= {"revision": revision} if revision else {}
+    body |= {"card": read_card_file(card)} if card else {}
     transfer = client.post(f"/models/{find_model(client, model)}/push", body)
     _follow(client, transfer, wait=wait, as_json=as_json)
 

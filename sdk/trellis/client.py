@@ -204,11 +204,17 @@ class Transfers(Resource[TransferRead, TransferRead]):
         private: bool = True,
         message: str = "",
         hub: str = "huggingface",
+        card: str | None = None,
     ) -> TransferRead:
-        """Push a model, by its id, with its card; the token is that of the platform's workers."""
+        """Push a model, by its id, with its card; the token is that of the platform's workers.
+
+        ``card`` is the text of one that you have edited; without it, a new one is written.
+        """
         body: dict[str, Any] = {"repo_id": repo_id, "private": private, "message": message, "hub": hub}
         if revision is not None:
             body["revision"] = revision
+        if card is not None:
+            body["card"] = card
         return cast(TransferRead, self._api.request("POST", f"/models/{model}/push", json=body))
 
     def export_gguf(self, model: str, *, type: Literal["f16", "q8_0"] = "q8_0") -> TransferRead:

@@ -2616,6 +2616,7 @@ class TransferRead(TypedDict):
     created_at: str
     finished_at: str | None
     has_file: bool
+    has_own_card: bool
     id: str
     kind: TransferKind
     model_id: str

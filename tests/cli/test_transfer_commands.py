@@ -69,6 +69,17 @@ def test_a_push_names_no_token_and_is_followed(
     assert capsys.readouterr().out == "trf_1  succeeded  https://hub/team/bot\n"
 
 
+def test_a_card_of_ones_own_is_sent_with_the_push(platform: Platform, tmp_path: Path) -> None:
+    platform.end = {"state": "succeeded", "result": {"url": "https://hub/team/bot", "commit": "c"}}
+    (tmp_path / "README.md").write_text("# Mine")
+
+    transfers.push("bot", "team/bot", card=tmp_path / "README.md")
+
+    assert platform.asked[0][2]["card"] == "# Mine"
+    with pytest.raises(Problem, match="cannot be read"):
+        transfers.push("bot", "team/bot", card=tmp_path / "none.md")
+
+
 def test_a_push_that_failed_says_why_and_how_to_go_on(platform: Platform) -> None:
     platform.end = {"state": "failed", "reason": "The hub cannot be reached."}
 

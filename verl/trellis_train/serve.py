@@ -31,8 +31,15 @@ _SERVER = "vllm.entrypoints.openai.api_server"
 #: Refuses what comes without the key; vLLM itself guards only some of its paths.
 _GUARD = "trellis_train.serve_guard.RequireKey"
 _HOST = "127.0.0.1"
-#: How a chat template writes a tool call, and vLLM's parser of that.
-_TOOL_PARSERS = (("<tool_call>", "hermes"), ("[TOOL_CALLS]", "mistral"), ("<|python_tag|>", "llama3_json"))
+#: How a chat template writes a tool call, and vLLM's parser of that; the first whose marks are all there.
+#: Between the same tags, Hermes has JSON, Qwen3-Coder parameters, and GLM keys and values.
+_TOOL_PARSERS = (
+    (("<tool_call>", "<function="), "qwen3_coder"),
+    (("<tool_call>", "<arg_key>"), "glm45"),
+    (("<tool_call>",), "hermes"),
+    (("[TOOL_CALLS]",), "mistral"),
+    (("<|python_tag|>",), "llama3_json"),
+)
 _TOOLS_IN_TAG = re.compile(r"\{[%{][^%}]*\btools\b")
 
 
@@ -108,7 +115,7 @@ def build_command(options: argparse.Namespace) -> list[str]:
 def find_tool_parser(folder: Path) -> str | None:
     """vLLM's parser for the form in which the model's chat template writes tool calls; None for others."""
     template = read_template(folder)
-    return next((parser for mark, parser in _TOOL_PARSERS if mark in template), None)
+    return next((name for marks, name in _TOOL_PARSERS if all(mark in template for mark in marks)), None)
 
 
 def find_tool_problem(folder: Path) -> ToolProblem | None:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlmodel import Session, col, or_, select
 
 from trellis_api.cards.licences import find_licence
+from trellis_api.cards.repositories import find_dataset_repository, find_repository
 from trellis_api.cards.schemas import CardFacts, Figure, ScoreFacts, TrainingFacts
 from trellis_api.core.redaction import redact_tree
 from trellis_api.datasets.repository import find_dataset
@@ -43,6 +44,7 @@ def gather(session: Session, *, model: Model, data_root: Path) -> CardFacts:
         context_length=model.context_length,
         form=lineage.form,
         base=_find_base(model, trainings),
+        base_repository=_find_base_repository(session, model, trainings),
         licence=_find_licence(session, model, trainings, data_root=data_root),
         trainings=[_describe(session, each) for each in trainings],
         scores=list(_list_scores(session, model, lineage)),
@@ -54,6 +56,14 @@ def _find_base(model: Model, trainings: list[Training]) -> str | None:
     if trainings:
         return trainings[0].model_name
     return str(model.source["repo_id"]) if model.source.get("kind") == "hub" else None
+
+
+def _find_base_repository(session: Session, model: Model, trainings: list[Training]) -> str | None:
+    """That of the nearest model behind it; hubs refuse the names that models have on this platform."""
+    if not trainings:
+        return find_repository(model)
+    bases = (find_model(session, model_id=each.model_id or "") for each in trainings)
+    return next((found for base in bases if base and (found := find_repository(base))), None)
 
 
 def _find_licence(
@@ -83,6 +93,7 @@ def _describe(session: Session, training: Training) -> TrainingFacts:
     dataset = find_dataset(session, dataset_id=training.dataset_id or "")
     if dataset is not None:
         facts.dataset_licences = dataset.licences
+        facts.dataset_repository = find_dataset_repository(dataset)
     job = find_job(session, job_id=training.job_id or "")
     if job is not None:
         _add_run(session, facts, job)

@@ -13,21 +13,31 @@ _FRONT_MATTER = re.compile(r"\A---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
 _LINE = re.compile(
     r"""^(license|license_name):[ \t]*["']?([A-Za-z0-9][\w.+-]{0,79})["']?[ \t]*$""", re.MULTILINE
 )
-_OTHER = "other"
-#: Those that hubs have a name for; others are ``other``, with a name of their own.
-HUB_LICENCES = frozenset({
-    "apache-2.0", "mit", "openrail", "bigscience-openrail-m", "creativeml-openrail-m",
-    "bigscience-bloom-rail-1.0", "bigcode-openrail-m", "afl-3.0", "artistic-2.0", "bsl-1.0", "bsd",
-    "bsd-2-clause", "bsd-3-clause", "bsd-3-clause-clear", "c-uda", "cc", "cc0-1.0", "cc-by-2.0", "cc-by-2.5",
-    "cc-by-3.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-2.0", "cc-by-nc-3.0", "cc-by-nc-4.0",
-    "cc-by-nd-4.0", "cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0", "cc-by-nc-sa-2.0", "cc-by-nc-sa-3.0",
-    "cc-by-nc-sa-4.0", "cdla-sharing-1.0", "cdla-permissive-1.0", "cdla-permissive-2.0", "wtfpl", "ecl-2.0",
-    "epl-1.0", "epl-2.0", "etalab-2.0", "eupl-1.1", "eupl-1.2", "agpl-3.0", "gfdl", "gpl", "gpl-2.0",
-    "gpl-3.0", "lgpl", "lgpl-2.1", "lgpl-3.0", "isc", "lppl-1.3c", "ms-pl", "apple-ascl", "mpl-2.0", "odc-by",
-    "odbl", "openrail++", "osl-3.0", "postgresql", "ofl-1.1", "ncsa", "unlicense", "zlib", "pddl", "lgpl-lr",
-    "deepfloyd-if-license", "llama2", "llama3", "llama3.1", "llama3.2", "llama3.3", "llama4", "gemma",
-    "other", "unknown",
-})  # fmt: skip
+_OTHER, _UNKNOWN = "other", "unknown"
+#: What Hugging Face takes as ``license``; it refuses cards with any other word there.
+_OF_HUGGING_FACE = """
+    afl-3.0 agpl-3.0 apache-2.0 apple-amlr apple-ascl artistic-2.0 bigcode-openrail-m
+    bigscience-bloom-rail-1.0 bigscience-openrail-m bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear
+    bsl-1.0 c-uda cc cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0
+    cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0
+    cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0
+    creativeml-openrail-m deepfloyd-if-license ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2
+    fair-noncommercial-research-license gemma gfdl gpl gpl-2.0 gpl-3.0 grok2-community h-research
+    intel-research isc lgpl lgpl-2.1 lgpl-3.0 lgpl-lr llama2 llama3 llama3.1 llama3.2 llama3.3 llama4
+    lppl-1.3c mit mpl-2.0 ms-pl ncsa odbl odc-by ofl-1.1 openmdw-1.0 openrail openrail++ osl-3.0 other
+    pddl postgresql unknown unlicense wtfpl zlib
+"""
+_NOT_OF_A_NAME = re.compile(r"[^a-z0-9.]+")
+
+
+def describe_for_hubs(licence: str | None) -> dict[str, str]:
+    """Return a licence as the front matter of a card says it: by Hugging Face's name, or as another one's."""
+    if licence is None:
+        return {"license": _UNKNOWN}
+    name = licence.lower()
+    if name in _OF_HUGGING_FACE.split():
+        return {"license": name}
+    return {"license": _OTHER, "license_name": _NOT_OF_A_NAME.sub("-", name)}
 
 
 def find_licence(model: Model, *, data_root: Path) -> str | None:

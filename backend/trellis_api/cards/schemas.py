@@ -47,6 +47,8 @@ class TrainingFacts(BaseModel):
     dataset_version: str | None
     dataset_split: str | None
     dataset_sha256: str | None
+    #: Its name on Hugging Face, where it is from there.
+    dataset_repository: str | None = None
     #: Empty where none is known.
     dataset_licences: list[str] = Field(default_factory=list)
     environment: str | None
@@ -89,6 +91,8 @@ class CardFacts(BaseModel):
     context_length: int | None
     form: str | None
     base: str | None
+    #: The nearest of the models that it was made of, the one it is included, that Hugging Face has.
+    base_repository: str | None = None
     licence: str | None
     trainings: list[TrainingFacts]
     scores: list[ScoreFacts]

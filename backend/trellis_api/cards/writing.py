@@ -5,8 +5,9 @@ from typing import Any
 
 import yaml
 
-from trellis_api.cards.licences import HUB_LICENCES
+from trellis_api.cards.licences import describe_for_hubs
 from trellis_api.cards.schemas import CardFacts, ScoreFacts, TrainingFacts
+from trellis_api.cards.uses import find_use, name_library, write_loading
 
 BEGIN, END = (
     "<!-- trellis: written from runs, checked by `trellis models card --verify` -->",
@@ -15,8 +16,6 @@ BEGIN, END = (
 #: Under this name the front matter states everything once more, for the check.
 STATEMENTS = "trellis"
 _NOT_KNOWN = "not known"
-#: What hubs call a licence that they have no name for (it has a name of its own then), and one nobody knows.
-_OTHER, _UNKNOWN = "other", "unknown"
 
 
 class _WithoutAliases(yaml.SafeDumper):
@@ -46,7 +45,7 @@ def write_body(facts: CardFacts, *, base_url: str) -> str:
         *_write_trainings(facts, base_url),
         *_write_scores(facts, base_url),
         "## How to use it",
-        _explain_use(facts),
+        f"```python\n{write_loading(facts)}\n```",
         *_explain_reproduction(facts),
         "## Licences",
         _explain_licences(facts),
@@ -57,37 +56,31 @@ def write_body(facts: CardFacts, *, base_url: str) -> str:
 
 def _describe(facts: CardFacts, base_url: str) -> dict[str, Any]:
     recipes = [each.recipe for each in facts.trainings if each.recipe]
-    described: dict[str, Any] = _name_licence(facts.licence)
-    if facts.base:
-        described["base_model"] = facts.base
+    described: dict[str, Any] = dict(describe_for_hubs(facts.licence))
+    if facts.base_repository:
+        described["base_model"] = facts.base_repository
     described |= {
-        "library_name": "peft" if facts.form == "adapter" else "transformers",
-        "pipeline_tag": "text-generation",
+        "library_name": name_library(facts),
+        "pipeline_tag": find_use(facts).task,
         "tags": ["trellis", *dict.fromkeys(recipes)],
     }
-    datasets = [each.dataset_name for each in facts.trainings if each.dataset_name]
+    datasets = [each.dataset_repository for each in facts.trainings if each.dataset_repository]
     if datasets:
         described["datasets"] = list(dict.fromkeys(datasets))
     if facts.scores:
         described["model-index"] = [
-            {"name": facts.name, "results": [_as_result(score, base_url) for score in facts.scores]}
+            {
+                "name": facts.name,
+                "results": [_as_result(score, find_use(facts).task, base_url) for score in facts.scores],
+            }
         ]
     described[STATEMENTS] = facts.model_dump(mode="json")
     return described
 
 
-def _name_licence(licence: str | None) -> dict[str, Any]:
-    """The fields that hubs read: they refuse a card with a ``license`` that is none of theirs."""
-    if licence is None:
-        return {"license": _UNKNOWN}
-    if licence.lower() in HUB_LICENCES:
-        return {"license": licence.lower()}
-    return {"license": _OTHER, "license_name": licence}
-
-
-def _as_result(score: ScoreFacts, base_url: str) -> dict[str, Any]:
+def _as_result(score: ScoreFacts, task: str, base_url: str) -> dict[str, Any]:
     return {
-        "task": {"type": "text-generation"},
+        "task": {"type": task},
         "dataset": {"name": score.dataset or score.label, "type": score.benchmark},
         "metrics": [{"type": score.metric, "value": score.value, "name": score.metric, "verified": False}],
         "source": {"name": score.evaluation, "url": f"{base_url}/evaluations/{score.evaluation}"},
@@ -186,16 +179,6 @@ def _write_scores(facts: CardFacts, base_url: str) -> Iterable[str]:
             )
         )
     yield _table(("benchmark", "metric", "score", "95 % interval", "problems", "measured of"), rows)
-
-
-def _explain_use(facts: CardFacts) -> str:
-    load = (
-        'from peft import AutoPeftModelForCausalLM\n\nmodel = AutoPeftModelForCausalLM.from_pretrained(".")'
-        if facts.form == "adapter"
-        else "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
-        'model, tokenizer = AutoModelForCausalLM.from_pretrained("."), AutoTokenizer.from_pretrained(".")'
-    )
-    return f"```python\n{load}\n```"
 
 
 def _explain_reproduction(facts: CardFacts) -> Iterable[str]:

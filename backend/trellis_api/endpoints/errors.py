@@ -24,6 +24,12 @@ class EndpointWindowTooLong(Conflict):
     code = "endpoint_window_too_long"
 
 
+class EndpointWindowFixed(Conflict):
+    """It starts or is ready with another context length than was asked for."""
+
+    code = "endpoint_window_fixed"
+
+
 class ModelUnknown(NotFound):
     """A request names a model that the platform does not have."""
 

@@ -22,7 +22,12 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository, sharing
 from trellis_api.endpoints.adapters import Adapter, choose_max_rank, find_adapter
-from trellis_api.endpoints.errors import EndpointNotFound, EndpointStopping, EndpointWindowTooLong
+from trellis_api.endpoints.errors import (
+    EndpointNotFound,
+    EndpointStopping,
+    EndpointWindowFixed,
+    EndpointWindowTooLong,
+)
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job, slots_for
 from trellis_api.endpoints.schemas import EndpointLoad, EndpointStart, EndpointState, EndpointUpdate
@@ -82,6 +87,7 @@ def start(
         if state == EndpointState.STOPPING:
             raise EndpointStopping("The endpoint is stopping. Restart it once it has stopped.")
         if state in {EndpointState.STARTING, EndpointState.READY}:
+            _require_same_window(row, state, request)
             if request.idle_timeout_s is not None:
                 row.idle_timeout_s = request.idle_timeout_s
             if request.preemptible is not None:
@@ -321,6 +327,17 @@ def _apply(row: Endpoint, request: EndpointStart) -> None:
     row.idle_timeout_s, row.max_model_len = request.idle_timeout_s, request.max_model_len
     if request.preemptible is not None:
         row.is_preemptible = request.preemptible
+
+
+def _require_same_window(row: Endpoint, state: EndpointState, request: EndpointStart) -> None:
+    """``EndpointWindowFixed`` for another context length: an engine keeps the one that it began with."""
+    given = row.context_length if state == EndpointState.READY else row.max_model_len
+    if request.max_model_len not in {None, given, row.max_model_len}:
+        has = f"{given} tokens" if given else "as many tokens as fit"
+        raise EndpointWindowFixed(
+            f"The endpoint is {state} with {has}. Stop it first to start it with {request.max_model_len}.",
+            {"max_model_len": given},
+        )
 
 
 def _check_window(found: FoundTarget, request: EndpointStart) -> None:

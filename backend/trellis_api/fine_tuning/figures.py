@@ -1,33 +1,41 @@
 """Metrics of the platform's engines under the names that clients of OpenAI's know."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
-#: The first of the engine's keys that was reported counts.
-_KEYS = {
-    "train_loss": ("train/loss", "loss", "actor/pg_loss"),
-    "valid_loss": ("val/loss", "eval_loss"),
-    "train_mean_reward": ("critic/score/mean",),
-    "valid_mean_reward": ("val-core/dataset/score/mean@1", "val-core/dataset/acc/mean@1"),
-    "train_accuracy": ("rewards/accuracies",),
-    "valid_accuracy": ("eval_rewards/accuracies",),
+#: Patterns of the engine's keys. Of several that were reported, the first counts. A validation says the mean
+#: of the scores by the number of answers to each prompt; the share of right ones, ``acc``, is another figure.
+_PATTERNS = {
+    "train_loss": (r"train/loss", r"loss", r"actor/pg_loss"),
+    "valid_loss": (r"val/loss", r"eval_loss"),
+    "train_mean_reward": (r"critic/score/mean",),
+    "valid_mean_reward": (
+        r"val-(core|aux)/dataset/score/mean@\d+",
+        r"val-(core|aux)/dataset/reward/mean@\d+",
+    ),
+    "train_accuracy": (r"rewards/accuracies",),
+    "valid_accuracy": (r"eval_rewards/accuracies",),
 }
+_KEYS = {name: tuple(map(re.compile, patterns)) for name, patterns in _PATTERNS.items()}
 NAMES = tuple(_KEYS)
 #: Tokens of one step.
 TOKENS = "train/global_tokens"
 
 
-def names_by_key() -> dict[str, str]:
-    """The engine's keys, and what each is called."""
-    return {key: name for name, keys in _KEYS.items() for key in keys}
+def choose_keys(reported: Iterable[str]) -> list[str]:
+    """The engine's keys that are figures."""
+    return [key for key in reported if any(_matches(key, patterns) for patterns in _KEYS.values())]
 
 
 def rename(values: Mapping[str, float | None]) -> dict[str, float]:
     """The figures that there are."""
     found = {}
-    for name, keys in _KEYS.items():
-        value = next((values[key] for key in keys if values.get(key) is not None), None)
-        if value is not None:
-            found[name] = value
+    for name, patterns in _KEYS.items():
+        for pattern in patterns:
+            value = next((value for key, value in values.items() if pattern.fullmatch(key)), None)
+            if value is not None:
+                found[name] = value
+                break
     return found
 
 
@@ -39,3 +47,7 @@ def describe(figures: Mapping[str, float]) -> str:
         side, _, what = name.partition("_")
         told.append(f"{names[side + '_']}{what.replace('_', ' ')}={value:.4g}")
     return ", ".join(told)
+
+
+def _matches(key: str, patterns: Iterable[re.Pattern[str]]) -> bool:
+    return any(pattern.fullmatch(key) for pattern in patterns)

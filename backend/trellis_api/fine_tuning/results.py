@@ -3,12 +3,13 @@
 import csv
 import io
 
-from sqlmodel import Session
+from sqlmodel import Session, col, select
 
 from trellis_api.fine_tuning import figures, repository
+from trellis_api.fine_tuning.errors import FileNotFound
 from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.schemas import FileObject
-from trellis_api.jobs.metric_query import read_curves
+from trellis_api.jobs.metric_query import find_series, read_curves
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job
 
@@ -17,6 +18,8 @@ FILENAME = "step_metrics.csv"
 _BEGIN, _END = "file-", "-results"
 #: Steps of a curve; longer ones are thinned to their extremes, as on the page.
 _MAX_POINTS = 5_000
+#: Files of one page: each is written to tell its size.
+_MAX_LISTED = 100
 
 
 def name_file(row: FineTuningJob) -> str:
@@ -33,11 +36,33 @@ def find(session: Session, *, file_id: str) -> tuple[FineTuningJob, Job] | None:
     return (row, job) if row is not None and job is not None else None
 
 
+def list_page(
+    session: Session, *, after: str | None, limit: int, is_ascending: bool
+) -> tuple[list[FileObject], bool]:
+    """The files of jobs whose training is over, in the order of the jobs; whether there are more."""
+    behind = find(session, file_id=after) if after else None
+    if after and behind is None:
+        raise FileNotFound(after)
+    limit = min(limit, _MAX_LISTED)
+    ended = select(Job.id).where(col(Job.finished_at).is_not(None))
+    rows = repository.list_rows(
+        session,
+        FineTuningJob,
+        after=behind[0] if behind else None,
+        limit=limit + 1,
+        is_ascending=is_ascending,
+        conditions=[col(FineTuningJob.job_id).in_(ended)],
+    )
+    jobs = repository.map_platform_jobs(session, rows)
+    shown = [present(session, row, jobs[row.job_id]) for row in rows[:limit] if row.job_id in jobs]
+    return shown, len(rows) > limit
+
+
 def write(session: Session, job: Job) -> bytes:
     """One line a step, with the figures that were measured there."""
-    names = figures.names_by_key()
+    keys = figures.choose_keys(find_series(session.connection(), job_id=job.id))
     steps: dict[int, dict[str, float | None]] = {}
-    for curve in read_curves(session, job=job, keys=list(names), max_points=_MAX_POINTS):
+    for curve in read_curves(session, job=job, keys=keys, max_points=_MAX_POINTS):
         for step, value in curve.points:
             steps.setdefault(step, {})[curve.key] = value
     rows = {step: figures.rename(values) for step, values in sorted(steps.items())}

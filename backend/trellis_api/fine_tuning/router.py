@@ -83,17 +83,19 @@ def list_files(
     order: Literal["asc", "desc"] = "desc",
     purpose: Annotated[str | None, Query(max_length=64)] = None,
 ) -> FileList:
-    """List fine-tuning files; other purposes aren't supported."""
-    if purpose not in (None, files.PURPOSE):
-        return FileList(data=[], has_more=False, first_id=None, last_id=None)
-    behind = files.get_file(session, file_id=after) if after else None
-    rows = repository.list_rows(
-        session, OpenAiFile, after=behind, limit=limit + 1, is_ascending=order == "asc"
-    )
-    data = files.present_many(session, rows[:limit])
+    """List uploaded files, or with the purpose `fine-tune-results` those that jobs have written."""
+    data, has_more = list[FileObject](), False
+    if purpose in (None, files.PURPOSE):
+        behind = files.get_file(session, file_id=after) if after else None
+        rows = repository.list_rows(
+            session, OpenAiFile, after=behind, limit=limit + 1, is_ascending=order == "asc"
+        )
+        data, has_more = files.present_many(session, rows[:limit]), len(rows) > limit
+    elif purpose == results.PURPOSE:
+        data, has_more = results.list_page(session, after=after, limit=limit, is_ascending=order == "asc")
     return FileList(
         data=data,
-        has_more=len(rows) > limit,
+        has_more=has_more,
         first_id=data[0].id if data else None,
         last_id=data[-1].id if data else None,
     )

@@ -18,6 +18,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.states import DatasetState
 from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.endpoints.openai.names import find_called
 from trellis_api.fine_tuning import files, integrations, repository, translation
 from trellis_api.fine_tuning.errors import (
     FineTuningJobNotFound,
@@ -35,7 +36,7 @@ from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job
 from trellis_api.jobs.submit import submit
 from trellis_api.models.models import Model
-from trellis_api.models.repository import find_model, find_model_named
+from trellis_api.models.repository import find_model
 from trellis_api.rewards.schemas import RewardFileCreate
 from trellis_api.rewards.service import add_file
 
@@ -162,10 +163,11 @@ def _stop(session: Session, job: Job | None) -> str | None:
 
 
 def _require_model(session: Session, name: str) -> Model:
-    model = find_model(session, model_id=name) or find_model_named(session, name=name)
+    model = find_called(session, name)
     if model is None:
         raise ModelUnknown(
-            f"Model '{name}' not found. Use a model name or ID; to continue from a checkpoint, export it.",
+            f"Model '{name}' not found. Use a model name or ID, or a registered model as NAME:ALIAS; to "
+            "continue from a checkpoint, export it.",
             {"param": "model"},
         )
     return model

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, or_, select
+from trellis_evaluation.catalogue import list_benchmarks
 
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations.comparing import compare_label
@@ -32,6 +33,7 @@ def find_evaluations(
     session: Session, *, gate: Gate, name: str, current: int | None, wanted: int
 ) -> Look | None:
     """What to compare; None where nothing stands there yet, or the same. Raises ``GateClosed``."""
+    _require_known(session, gate.benchmark)
     if current is None or current == wanted:
         return None
     old, new = (
@@ -83,6 +85,18 @@ def judge(settings: Settings, look: Look) -> GateResult:
             result.model_dump(mode="json"),
         )
     return result
+
+
+def _require_known(session: Session, label: str) -> None:
+    """``GateClosed`` for a label that nothing has: a wrong one must not pass where nothing stands yet."""
+    measured = select(EvaluationScore.id).where(EvaluationScore.label == label).limit(1)
+    if label in {benchmark.name for benchmark in list_benchmarks()} or session.exec(measured).first():
+        return
+    raise GateClosed(
+        f"'{label}' is no benchmark, and nothing was evaluated under this label. Correct it, or evaluate "
+        "first.",
+        {"benchmark": label},
+    )
 
 
 def _list_scores(session: Session, *, name: str, number: int, label: str) -> list[EvaluationScore]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from trellis_api.cards.schemas import MAX_CARD_CHARACTERS
 from trellis_api.core.texts import NO_NUL
 from trellis_api.models.schemas import HubName
 
@@ -64,6 +65,12 @@ class PushCreate(BaseModel):
     message: Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)] = Field(
         default="", description="Commit message; default: the model's name."
     )
+    card: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_CARD_CHARACTERS,
+        description="Your edited card, the README.md; 409 if its numbers are outdated. Default: a new one.",
+    )
 
     @model_validator(mode="after")
     def _check_branch(self) -> Self:
@@ -110,7 +117,9 @@ class TransferRead(BaseModel):
     state: TransferState
     model_id: str
     model_name: str
-    request: dict[str, Any] = Field(description="Requested settings.")
+    request: dict[str, Any] = Field(
+        description="Requested settings, without the card of a push: see has_own_card."
+    )
     progress: TransferProgress | None
     result: TransferResult | None
     reason: str | None = Field(description="Why it failed.")
@@ -120,4 +129,5 @@ class TransferRead(BaseModel):
     finished_at: datetime | None
     can_cancel: bool = False
     can_resume: bool = False
+    has_own_card: bool = Field(default=False, description="For pushes: whether the request has a card.")
     has_file: bool = Field(default=False, description="Whether GET /transfers/{id}/file is available.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlmodel import Session
 
+from trellis_api.cards.service import check_card
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
@@ -52,7 +53,9 @@ def transfer_folder(settings: Settings, transfer_id: str) -> Path:
 
 
 def begin_push(session: Session, settings: Settings, *, model_id: str, request: PushCreate) -> Transfer:
-    """Queue a push of the model's files and its card."""
+    """Queue a push of the model's files and its card. Raises ``CardOutdated`` for one with old numbers."""
+    if request.card is not None:
+        check_card(session, settings, model_id=model_id, text=request.card)
     return _begin(session, settings, TransferKind.PUSH, model_id, request)
 
 
@@ -111,6 +114,8 @@ def list_page(
 def present(settings: Settings, transfer: Transfer) -> TransferRead:
     """A transfer as clients see it."""
     read = TransferRead.model_validate(transfer)
+    read.has_own_card = read.request.get("card") is not None
+    read.request = {name: value for name, value in read.request.items() if name != "card"}
     read.can_cancel = read.state not in TRANSFER_FINISHED
     read.can_resume = read.state in (TransferState.FAILED, TransferState.CANCELLED)
     read.has_file = _find_file(settings, transfer) is not None

@@ -94,6 +94,7 @@ def _chat(row: Mapping[str, Any]) -> dict[str, Any]:
     learned = [each for each in messages if each["role"] == "assistant" and each.get("weight") != 0]
     if not learned:
         raise BadLine("no message of the assistant is learned: each has the weight 0")
+    _check_parallel_calls(row, messages)
     return {"messages": messages, **_tools(row)}
 
 
@@ -103,6 +104,7 @@ def _prompt(row: Mapping[str, Any]) -> dict[str, Any]:
     item = {name: value for name, value in row.items() if name != "messages"}
     if item.pop("tools", None):
         raise BadLine("'tools' are not supported in prompts for reinforcement")
+    _check_parallel_calls(item, messages)
     item.pop("parallel_tool_calls", None)
     answer = item.get(ANSWER, "")
     return {
@@ -125,7 +127,9 @@ def _pair(row: Mapping[str, Any]) -> dict[str, Any]:
         sides[name] = _messages(row.get(field), field)
         if sides[name][0]["role"] != "assistant":
             raise BadLine(f"'{field}' must begin with the assistant")
-    return {"prompt": _messages(given.get("messages"), "input.messages"), **sides}
+    prompt = _messages(given.get("messages"), "input.messages")
+    _check_parallel_calls(given, [*prompt, *sides["chosen"]])
+    return {"prompt": prompt, **sides}
 
 
 def _completion(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,6 +200,16 @@ def _tools(row: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(tools, list):
         raise BadLine("'tools' must be a list")
     return {"tools": json.dumps(tools, ensure_ascii=False)}
+
+
+def _check_parallel_calls(row: Mapping[str, Any], messages: list[dict[str, Any]]) -> None:
+    """Refuse what contradicts the field. Nothing else of it is kept: no chat template shows it to a model."""
+    is_parallel = row.get("parallel_tool_calls")
+    if not isinstance(is_parallel, bool | None):
+        raise BadLine("'parallel_tool_calls' must be true or false")
+    calls = [each.get("tool_calls") for each in messages]
+    if is_parallel is False and any(isinstance(each, list) and len(each) > 1 for each in calls):
+        raise BadLine("'parallel_tool_calls' is false, and a message has several calls")
 
 
 def _as_text(value: Any) -> str:

@@ -3902,7 +3902,7 @@ export interface paths {
         };
         /**
          * List files
-         * @description List fine-tuning files; other purposes aren't supported.
+         * @description List uploaded files, or with the purpose `fine-tune-results` those that jobs have written.
          */
         get: operations["list_files_v1_files_get"];
         put?: never;
@@ -12318,6 +12318,11 @@ export interface components {
          */
         PushCreate: {
             /**
+             * Card
+             * @description Your edited card, the README.md; 409 if its numbers are outdated. Default: a new one.
+             */
+            card?: string | null;
+            /**
              * Hub
              * @description Which hub: Hugging Face or ModelScope.
              * @default huggingface
@@ -16208,6 +16213,12 @@ export interface components {
              * @default false
              */
             has_file: boolean;
+            /**
+             * Has Own Card
+             * @description For pushes: whether the request has a card.
+             * @default false
+             */
+            has_own_card: boolean;
             /** Id */
             id: string;
             kind: components["schemas"]["TransferKind"];
@@ -16223,7 +16234,7 @@ export interface components {
             reason: string | null;
             /**
              * Request
-             * @description Requested settings.
+             * @description Requested settings, without the card of a push: see has_own_card.
              */
             request: {
                 [key: string]: unknown;

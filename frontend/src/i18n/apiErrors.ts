@@ -54,6 +54,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   endpoint_not_found: '没有这个端点，可能已被删除。',
   endpoint_starting: '模型正在加载，或在等待空位，请稍后再试。',
   endpoint_stopping: '端点正在停止，停止后可重新启动。',
+  endpoint_window_fixed: '该端点已按另一上下文长度启动，无法更改，请先停止它。',
   endpoint_window_too_long: '该模型最多读取 {limit} 个 Token。',
   engine_error: '引擎在处理请求时出错。',
   engine_lost: '引擎在处理请求时退出，请重新提问。',

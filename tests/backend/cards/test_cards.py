@@ -17,6 +17,7 @@ from trellis_api.jobs.models import Attempt, Checkpoint
 from trellis_api.models.lineage import continue_lineage, describe_training
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
+from trellis_testing.card_rules import find_card_problems
 
 SECRET = "hf_" + "a" * 34
 
@@ -129,7 +130,10 @@ def test_a_card_has_the_front_matter_of_the_hub(
 ) -> None:
     matter = matter_of(read(client, trained))
 
-    assert (matter["license"], matter["base_model"]) == ("apache-2.0", "base | [model]")
+    # Names of the platform are none of the hub's, which refuses them; the statements keep them.
+    assert (matter["license"], matter["trellis"]["base"]) == ("apache-2.0", "base | [model]")
+    assert {"base_model", "datasets"}.isdisjoint(matter)
+    assert list(find_card_problems(read(client, trained))) == []
     assert (matter["library_name"], matter["pipeline_tag"]) == ("transformers", "text-generation")
     assert matter["tags"] == ["trellis", "sft"]
     (result,) = matter["model-index"][0]["results"]
@@ -141,6 +145,76 @@ def test_a_card_has_the_front_matter_of_the_hub(
         "verified": False,
     }
     assert result["source"]["url"] == f"{settings.base_url}/evaluations/ev_aaaaaaaaaaaa"
+
+
+def test_a_card_names_models_and_datasets_as_the_hub_does(
+    client: TestClient, trained: Model, model: Model, dataset: Dataset, database: Database
+) -> None:
+    with database.write() as session:
+        base, rows = session.get(Model, model.id), session.get(Dataset, dataset.id)
+        assert base is not None
+        assert rows is not None
+        base.source = {"kind": "catalogue", "name": "qwen3-0.6b"}
+        rows.source = {"kind": "hub", "name": "openai/gsm8k"}
+        session.add_all([base, rows])
+
+    matter = matter_of(read(client, trained))
+
+    assert (matter["base_model"], matter["datasets"]) == ("Qwen/Qwen3-0.6B", ["openai/gsm8k"])
+    with database.write() as session:
+        base, rows = session.get(Model, model.id), session.get(Dataset, dataset.id)
+        assert base is not None
+        assert rows is not None
+        base.source = {"kind": "hub", "hub": "modelscope", "repo_id": "Qwen/Qwen3-0.6B"}
+        rows.source = {"kind": "hub", "name": "modelscope:openai/gsm8k"}
+        session.add_all([base, rows])
+    assert {"base_model", "datasets"}.isdisjoint(matter_of(read(client, trained)))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "form", "task", "library", "loading"),
+    [
+        ("LlamaForCausalLM", "merged", "text-generation", "transformers", "AutoModelForCausalLM."),
+        ("LlamaForCausalLM", "adapter", "text-generation", "peft", "AutoPeftModelForCausalLM."),
+        ("BertModel", None, "feature-extraction", "sentence-transformers", "SentenceTransformer("),
+        (
+            "Qwen2ForSequenceClassification",
+            None,
+            "text-classification",
+            "transformers",
+            "AutoModelForSequenceClassification.",
+        ),
+        (
+            "Qwen2ForSequenceClassification",
+            "adapter",
+            "text-classification",
+            "peft",
+            "AutoPeftModelForSequenceClassification.",
+        ),
+    ],
+)
+def test_a_card_says_what_the_model_is_for(
+    client: TestClient,
+    trained: Model,
+    database: Database,
+    architecture: str,
+    form: str | None,
+    task: str,
+    library: str,
+    loading: str,
+) -> None:
+    with database.write() as session:
+        row = session.get(Model, trained.id)
+        assert row is not None
+        row.architecture, row.lineage = architecture, {**row.lineage, "form": form}
+        session.add(row)
+
+    card = read(client, trained)
+
+    matter = matter_of(card)
+    assert (matter["pipeline_tag"], matter["library_name"]) == (task, library)
+    assert matter["model-index"][0]["results"][0]["task"] == {"type": task}
+    assert loading in card
 
 
 def test_a_card_states_what_is_known_and_links_numbers_to_runs(
@@ -263,13 +337,14 @@ def test_a_model_that_came_from_elsewhere_has_a_card_too(client: TestClient, mod
 
 
 @pytest.mark.parametrize(
-    ("card", "stated"),
+    ("card", "licence", "name"),
     [
-        ("---\nlicense: mit\nbase_model: x\n---\n# It\nlicense: gpl-3.0\n", ("mit", None)),
-        ("---\r\nlicense: 'apache-2.0'\r\n---\r\n", ("apache-2.0", None)),
-        ("---\nlicense: other\nlicense_name: qwen-research\n---\n", ("other", "qwen-research")),
-        ("---\nlicense: [mit, x]\n---\n", ("unknown", None)),
-        ("# It\nlicense: mit\n", ("unknown", None)),
+        ("---\nlicense: mit\nbase_model: x\n---\n# It\nlicense: gpl-3.0\n", "mit", None),
+        ("---\r\nlicense: 'apache-2.0'\r\n---\r\n", "apache-2.0", None),
+        ("---\nlicense: other\nlicense_name: qwen-research\n---\n", "other", "qwen-research"),
+        ("---\nlicense: other\nlicense_name: My_Own+1.0\n---\n", "other", "my-own-1.0"),
+        ("---\nlicense: [mit, x]\n---\n", "unknown", None),
+        ("# It\nlicense: mit\n", "unknown", None),
     ],
 )
 def test_the_licence_of_weights_is_that_of_their_own_card(
@@ -279,7 +354,8 @@ def test_the_licence_of_weights_is_that_of_their_own_card(
     model: Model,
     database: Database,
     card: str,
-    stated: tuple[str, str | None],
+    licence: str,
+    name: str | None,
 ) -> None:
     with database.write() as session:
         base = session.get(Model, model.id)
@@ -291,7 +367,8 @@ def test_the_licence_of_weights_is_that_of_their_own_card(
     (folder / "README.md").write_bytes(card.encode())
 
     matter = matter_of(read(client, trained))
-    assert (matter["license"], matter.get("license_name")) == stated
+    assert (matter["license"], matter.get("license_name")) == (licence, name)
+    assert list(find_card_problems(read(client, trained))) == []
 
 
 def test_what_was_deleted_keeps_its_name(

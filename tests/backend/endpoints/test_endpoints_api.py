@@ -109,6 +109,22 @@ def test_a_window_beyond_the_models_is_refused(client: TestClient, database: Dat
     assert (answer.status_code, answer.json()["error"]) == (409, "endpoint_window_too_long")
 
 
+def test_another_window_than_that_of_a_running_engine_is_refused(
+    client: TestClient, model: Model, life: Life, engine: EngineServer
+) -> None:
+    path = f"/api/v1/models/{model.id}/endpoint"
+    started = client.post(path).json()
+    while_starting = client.post(path, json={"max_model_len": 128})
+    life.report_ready(client, started, life.launch(started), engine.port)  # with 512
+
+    answers = [client.post(path, json={"max_model_len": length}) for length in (128, 512, None)]
+
+    codes = [(answer.status_code, answer.json().get("error")) for answer in (while_starting, *answers)]
+    fixed = (409, "endpoint_window_fixed")
+    assert codes == [fixed, fixed, (202, None), (202, None)]
+    assert "Stop it first" in answers[0].json()["message"]
+
+
 def test_unknown_endpoints_and_models_are_404(client: TestClient) -> None:
     assert client.get("/api/v1/endpoints/ep_aaaaaaaaaaaa").status_code == 404
     assert client.post("/api/v1/models/mdl_aaaaaaaaaaaa/endpoint").status_code == 404

@@ -365,6 +365,8 @@ def test_what_is_not_passed_on_is_refused_by_name(
     [
         {"type": "string", "pattern": "(a+)+$"},
         {"type": "array", "maxItems": 100_000},
+        {"type": "string", "format": "binary"},
+        {"type": "string", "format": ["date"]},
         {"$ref": "http://elsewhere/schema.json"},
         {"properties": {"a": {"properties": {"b": {"type": "string", "pattern": "x"}}}}},
         {"description": "x" * 70_000},

@@ -137,6 +137,11 @@ def test_tools_and_weights_of_a_chat_are_kept(client: TestClient, upload: Upload
     assert '"add"' in row["tools"]
 
 
+CALL = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+QUESTION = {"role": "user", "content": "1+1?"}
+TWO_CALLS = {"role": "assistant", "content": None, "tool_calls": [CALL, {**CALL, "id": "d"}]}
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
@@ -151,6 +156,23 @@ def test_tools_and_weights_of_a_chat_are_kept(client: TestClient, upload: Upload
         (
             as_lines([{"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]}]),
             "the weight must be 0 or 1",
+        ),
+        (as_lines([{**chats()[0], "parallel_tool_calls": "no"}]), "must be true or false"),
+        (
+            as_lines([{"messages": [QUESTION, TWO_CALLS], "parallel_tool_calls": False}]),
+            "'parallel_tool_calls' is false, and a message has several calls",
+        ),
+        (
+            as_lines(
+                [
+                    {
+                        "input": {"messages": [QUESTION], "parallel_tool_calls": False},
+                        "preferred_output": [TWO_CALLS],
+                        "non_preferred_output": [{"role": "assistant", "content": "?"}],
+                    }
+                ]
+            ),
+            "'parallel_tool_calls' is false, and a message has several calls",
         ),
         (
             as_lines([{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}]),

@@ -22,27 +22,7 @@ from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
 
-from .conftest import Upload, chats, pairs, prompts
-
-CHECK = {
-    "type": "string_check",
-    "name": "right",
-    "input": "{{sample.output_text}}",
-    "reference": "{{item.reference_answer}}",
-    "operation": "eq",
-}
-
-
-def platform_job(client: TestClient, job: FineTuningJob) -> dict[str, Any]:
-    """The job of the platform that carries it out."""
-    job_id = client.get(f"/v1/fine_tuning/jobs/{job.id}").json()["trellis_job_id"]
-    return dict(client.get(f"/api/v1/jobs/{job_id}").json())
-
-
-@pytest.fixture
-def job(official: openai.OpenAI, upload: Upload, model: Model) -> FineTuningJob:
-    """A supervised job that waits for room."""
-    return official.fine_tuning.jobs.create(model=model.name, training_file=upload(chats()).id)
+from .conftest import CHECK, Upload, chats, pairs, platform_job, prompts
 
 
 def test_a_supervised_job_is_a_job_with_a_recipe(
@@ -93,6 +73,20 @@ def test_auto_is_settled_by_the_number_of_examples(job: FineTuningJob, client: T
     assert job.hyperparameters.batch_size == found["params"]["batch_size"] == 32
     assert found["params"]["validation_rows"] == 0
     assert [choose_epochs(count) for count in (1, 10, 100, 20_000, 100_000)] == [25, 10, 3, 1, 1]
+
+
+def test_a_registered_model_is_named_as_in_requests(
+    official: openai.OpenAI, upload: Upload, model: Model, client: TestClient
+) -> None:
+    client.post("/api/v1/registry", json={"name": "bot", "model": model.id})
+    moved = client.put("/api/v1/registry/bot/aliases/production", json={"version": 1, "note": "first"})
+    assert moved.status_code == 200, moved.text
+    training = upload(chats()).id
+
+    for name in ("bot:production", "bot:1"):
+        made = official.fine_tuning.jobs.create(model=name, training_file=training)
+
+        assert platform_job(client, made)["model"]["id"] == model.id
 
 
 def test_the_older_place_of_hyperparameters_is_understood(
@@ -337,40 +331,6 @@ def test_a_paused_job_goes_on_where_it_stopped(
 
     assert official.fine_tuning.jobs.resume(job.id).status == "queued"
     assert platform_job(client, job)["attempt"] == 2
-
-
-@pytest.fixture
-def trained(job: FineTuningJob, client: TestClient, database: Database) -> str:
-    """The platform's id of the job, which has trained for two steps, as its run reported it."""
-    job_id = str(platform_job(client, job)["id"])
-    with database.write() as session:
-        claim = jobs.claim_for_launch(session, job_id=job_id)
-        assert claim is not None
-    now = "2026-01-01T00:00:00+00:00"
-    figures = [
-        {
-            "kind": "metrics",
-            "time": now,
-            "step": step,
-            "values": {"train/loss": 1 / step, "train/global_tokens": 50},
-        }
-        for step in (1, 2)
-    ]
-    progress = {"kind": "progress", "time": now, "phase": "training", "step": 2, "total_steps": 4}
-    saved = {
-        "kind": "checkpoint",
-        "time": now,
-        "step": 2,
-        "path": f"jobs/{job_id}/checkpoints/global_step_2",
-        "size_bytes": 9,
-    }
-    answer = client.post(
-        f"/api/v1/ingest/jobs/{job_id}/batches",
-        json={"attempt": 1, "sequence": 1, "events": [progress, *figures, saved]},
-        headers={"Authorization": f"Bearer {claim.token}"},
-    )
-    assert answer.status_code == 200, answer.text
-    return job_id
 
 
 def test_events_tell_what_happened_newest_first(

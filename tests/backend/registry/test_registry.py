@@ -207,6 +207,18 @@ def test_a_gate_without_scores_stays_closed(client: TestClient, add: Any, measur
     assert (answer.status_code, answer.json()["details"]) == (409, {"version": 2, "benchmark": "gsm8k"})
 
 
+def test_a_gate_with_a_label_that_nothing_has_is_closed_from_the_first_promotion_on(
+    client: TestClient, add: Any, measure: Any
+) -> None:
+    measure(add(), GOOD)
+
+    answer = promote(client, 1, gate={"benchmark": "gsmk8"})
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "gate_closed")
+    assert answer.json()["details"] == {"benchmark": "gsmk8"}
+    assert read(client)["aliases"] == {}
+
+
 def test_an_alias_that_moved_while_the_gate_was_looked_at_stays(
     client: TestClient, add: Any, measure: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.models.models import Model
 from trellis_api.transfers import service
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
@@ -85,6 +86,70 @@ def test_a_model_is_pushed_with_its_card_as_one_commit(
     assert hub.files["README.md"].decode() == card
     assert hub.messages == ["bot 1 from Trellis"]
     assert hub.created[0]["visibility"] == "private"
+
+
+def test_a_card_that_the_hub_refuses_is_told_in_its_words_before_anything_is_sent(
+    client: TestClient,
+    settings: Settings,
+    database: Database,
+    hub: StandInHub,
+    model: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arrived: list[int] = []
+    hub.before_upload = arrived.append
+    card = "---\nlicense: mine\nbase_model: ft:starter:sums\n---\n"
+    monkeypatch.setattr(run, "read_card", lambda *_arguments, **_named: card)
+    transfer = push(client, model)
+
+    run.run_waiting(settings, database)
+
+    found = read(client, transfer)
+    assert found["state"] == "failed"
+    assert '"license" must be one of [apache-2.0, ' in found["reason"]
+    assert '"base_model" with value "ft:starter:sums" is not valid. Use a model id' in found["reason"]
+    assert (arrived, hub.created, hub.committed) == ([], [], [])
+
+
+def test_a_card_that_was_edited_is_pushed_as_long_as_its_numbers_are_right(
+    client: TestClient, settings: Settings, database: Database, hub: StandInHub, model: dict[str, Any]
+) -> None:
+    path = f"/api/v1/models/{model['id']}"
+    card = client.get(f"{path}/card").text
+    edited = f"{card}\n## Intended use\n\nNone.\n"
+    transfer = push(client, model, card=edited)
+
+    run.run_waiting(settings, database)
+
+    found = read(client, transfer)
+    assert (found["state"], found["reason"], found["has_own_card"]) == ("succeeded", None, True)
+    assert "card" not in found["request"]
+    assert hub.files["README.md"].decode() == edited
+    wrong = client.post(
+        f"{path}/push",
+        json={"repo_id": "team/tiny", "card": edited.replace(f"name: {model['name']}", "name: other")},
+    )
+    nothing = client.post(f"{path}/push", json={"repo_id": "team/tiny", "card": "# mine"})
+    assert (wrong.status_code, wrong.json()["error"]) == (409, "card_outdated")
+    assert (nothing.status_code, nothing.json()["error"]) == (422, "card_unreadable")
+
+
+def test_a_card_whose_numbers_change_while_the_push_waits_is_not_pushed(
+    client: TestClient, settings: Settings, database: Database, hub: StandInHub, model: dict[str, Any]
+) -> None:
+    card = client.get(f"/api/v1/models/{model['id']}/card").text
+    transfer = push(client, model, card=card)
+    with database.write() as session:
+        row = session.get(Model, model["id"])
+        assert row is not None
+        row.parameter_count = 7
+        session.add(row)
+
+    run.run_waiting(settings, database)
+
+    found = read(client, transfer)
+    assert (found["state"], hub.committed) == ("failed", [])
+    assert "The card is no longer right" in found["reason"]
 
 
 def test_the_token_is_stored_nowhere(

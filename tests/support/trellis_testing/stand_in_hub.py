@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from trellis_testing.card_rules import find_card_problems
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -102,8 +104,11 @@ class StandInHub:
             return self._send(request, 500, b"", {}, has_body=True)
         if self.required_token and token != self.required_token:
             return self._refuse(request, 401, "Unauthorized", has_body=True)
+        if path == "/api/validate-yaml":
+            errors = [{"message": said} for said in find_card_problems(json.loads(body)["content"])]
+            answer = {"errors": errors, "warnings": []}
+            return self._send(request, 400 if errors else 200, json.dumps(answer).encode(), {}, has_body=True)
         steps = {
-            "/api/validate-yaml": lambda: {"errors": [], "warnings": []},
             "/api/repos/create": lambda: self._create(json.loads(body)),
             f"/{self._repository}.git/info/lfs/objects/batch": lambda: self._announce(json.loads(body)),
         }
@@ -115,10 +120,10 @@ class StandInHub:
             if path.startswith(f"{self._api}/{prefix}/"):
                 name = path.removeprefix(f"{self._api}/{prefix}/")
                 steps[path] = lambda step=step, name=name: step(name)  # type: ignore[misc]
-        answer = steps[path]() if path in steps else None
-        if answer is None:
+        done = steps[path]() if path in steps else None
+        if done is None:
             return self._refuse(request, 404, "RepoNotFound", has_body=True)
-        return self._send(request, 200, json.dumps(answer).encode(), {}, has_body=True)
+        return self._send(request, 200, json.dumps(done).encode(), {}, has_body=True)
 
     def store(self, request: BaseHTTPRequestHandler) -> None:
         """A large file arrives."""

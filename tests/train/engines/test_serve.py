@@ -66,7 +66,14 @@ def test_what_is_asked_of_the_output_suits_the_model(is_encoder: bool, expected:
 
 @pytest.mark.parametrize(
     ("template", "parser"),
-    [("{{ '<tool_call>' }}", "hermes"), ("[TOOL_CALLS]", "mistral"), ("{{ messages }}", None)],
+    [
+        ("{{ '<tool_call>' }}", "hermes"),
+        ("{{ '<tool_call>\\n<function=' + call.name + '>' }}", "qwen3_coder"),
+        ("<tool_call>{{ call.name }}\n<arg_key>{{ key }}</arg_key>", "glm45"),
+        ("<seed:tool_call><function={{ call.name }}>", None),
+        ("[TOOL_CALLS]", "mistral"),
+        ("{{ messages }}", None),
+    ],
 )
 def test_the_parser_of_tool_calls_suits_the_template(
     tmp_path: Path, template: str, parser: str | None

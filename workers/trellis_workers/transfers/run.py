@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from sqlalchemy.exc import OperationalError
-from trellis_api.cards.service import read_card
+from trellis_api.cards.service import check_card, read_card
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError, means_no_room
 from trellis_api.core.settings import Settings
@@ -130,10 +130,14 @@ def _prepare(settings: Settings, database: Database, transfer: Transfer, folder:
 
 
 def _prepare_push(settings: Settings, database: Database, transfer: Transfer, folder: Path) -> _Work:
-    """Write what is to be pushed; the card is written anew, and stands beside the files."""
+    """Write what is to be pushed; the card stands beside the files: the request's, else one written anew."""
     with database.read() as session:
         model, listed = list_model(session, settings, model_id=transfer.model_id)
-        card = read_card(session, settings, model_id=model.id)
+        card = transfer.request.get("card")
+        if card is None:
+            card = read_card(session, settings, model_id=model.id)
+        else:  # its numbers may have changed while the push waited
+            check_card(session, settings, model_id=model.id, text=card)
     files = [PushedFile(name=file.name, path=str(file.path)) for file in listed.files if file.name != _CARD]
     request = transfer.request
     order = PushOrder(

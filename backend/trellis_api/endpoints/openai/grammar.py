@@ -20,7 +20,26 @@ _COUNTS = frozenset(
     }
 )
 #: Regular expressions may take exponential time and space to compile.
-_REFUSED = frozenset({"pattern", "patternProperties", "format"})
+_REFUSED = frozenset({"pattern", "patternProperties"})
+#: Formats of strings that the engine's grammars know, as vLLM's ``STRING_SUPPORTED_FORMATS`` lists them.
+FORMATS = frozenset(
+    {
+        "date",
+        "date-time",
+        "duration",
+        "email",
+        "hostname",
+        "ipv4",
+        "ipv6",
+        "json-pointer",
+        "relative-json-pointer",
+        "time",
+        "uri",
+        "uri-reference",
+        "uri-template",
+        "uuid",
+    }
+)
 #: Keywords whose value maps names of a person's own to schemas.
 _BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 #: Keywords whose value is data and no schema.
@@ -49,6 +68,8 @@ def _check(value: Any, *, depth: int) -> None:
 def _check_keyword(keyword: str, value: Any, *, depth: int) -> None:
     if keyword in _REFUSED:
         raise ValueError(f"the schema has '{keyword}', which is not supported")
+    if keyword == "format" and not (isinstance(value, str) and value in FORMATS):
+        raise ValueError(f"'format' must be one of {', '.join(sorted(FORMATS))}")
     if keyword == "$ref" and not (isinstance(value, str) and value.startswith("#")):
         raise ValueError("'$ref' points outside the schema")
     if keyword in _COUNTS and not (isinstance(value, int) and 0 <= value <= MAX_COUNT):

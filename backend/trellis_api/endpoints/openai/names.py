@@ -33,9 +33,7 @@ def find_target(session: Session, name: str) -> Target:
     match = _CHECKPOINT.fullmatch(name)
     if match is not None:
         return _find_step(session, match.group(1), match.group(2))
-    # An id goes before a name: nobody takes a model's place by calling theirs as its id.
-    model = find_model(session, model_id=name) or find_model_named(session, name=name)
-    model = model or _find_registered(session, name)
+    model = find_called(session, name)
     if model is None:
         raise ModelUnknown(
             f"Model '{name}' not found. Use a model name or ID, a checkpoint as "
@@ -43,6 +41,13 @@ def find_target(session: Session, name: str) -> Target:
             {"param": "model"},
         )
     return ModelTarget(model=model.id)
+
+
+def find_called(session: Session, name: str) -> Model | None:
+    """Return the model of this id or name, or the one that is registered under it."""
+    # An id goes before a name: nobody takes a model's place by calling theirs as its id.
+    model = find_model(session, model_id=name) or find_model_named(session, name=name)
+    return model or _find_registered(session, name)
 
 
 def _find_step(session: Session, job_id: str, word: str) -> CheckpointTarget:

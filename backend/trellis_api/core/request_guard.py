@@ -3,9 +3,11 @@
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,6 +20,8 @@ _SLOWEST_BYTES_PER_S = 1024
 #: Half of a surrogate pair, as JSON writes it; pairs have one too, so a hit only means to look closer.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN_FIELD = 200
+#: Bodies below it are checked at once: a thread would take longer.
+_QUICK_BYTES = 64 * 1024
 
 
 class RequestGuard:
@@ -40,7 +44,10 @@ class RequestGuard:
                 body = await _read(paced, self._limit_bytes)
                 if body is None:
                     return  # the client has gone
-                _check_json(body)
+                if len(body) < _QUICK_BYTES:
+                    _check_json(body)
+                else:  # off the event loop: other requests are not to wait for it
+                    await run_in_threadpool(_check_json, body)
                 paced.put_back(body)
         except DomainError as error:
             await render_error(error, path=scope["path"])(scope, receive, send)
@@ -155,19 +162,25 @@ def _check_json(body: bytes) -> None:
 
 def _find_lone_surrogate(parsed: Any) -> str | None:
     """The place of a text that UTF-8 cannot write; a key counts as its object."""
-    todo: list[tuple[str, Any]] = [("", parsed)]
-    while todo:
-        place, value = todo.pop()
-        if isinstance(value, str):
-            if not _is_encodable(value):
-                return place or "body"
-        elif isinstance(value, list):
-            todo += [(f"{place}.{at}" if place else str(at), each) for at, each in enumerate(value)]
-        elif isinstance(value, dict):
-            if not all(map(_is_encodable, value)):
-                return place or "body"
-            todo += [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+    # One entry per level and the place only of a hit: a long key over many items must not cost their product.
+    levels = [("", iter([("", parsed)]))]
+    while levels:
+        for key, value in levels[-1][1]:
+            texts = value if isinstance(value, dict) else [value] if isinstance(value, str) else []
+            if not all(map(_is_encodable, texts)):
+                return ".".join([*(level for level, _ in levels[2:]), key]) or "body"
+            if isinstance(value, dict | list):
+                levels.append((key, _list_entries(value)))
+                break
+        else:
+            levels.pop()
     return None
+
+
+def _list_entries(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return iter(value.items())
+    return ((str(at), each) for at, each in enumerate(value))
 
 
 def _is_encodable(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -98,7 +99,23 @@ def test_pairs_of_surrogates_are_ordinary_characters(client: TestClient) -> None
     assert response.json()["name"] == "🌱"
 
 
-def make_app(*, patience_s: float = 9.0) -> RequestGuard:
+def test_a_long_key_over_many_items_costs_no_more_than_its_body() -> None:
+    body = b'{"' + b"k" * 100_000 + b'": [' + b"0," * 1000 + rb'0], "x": "\ud83c\udf31"}'
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    app = make_app(limit_bytes=10**6)
+    tracemalloc.start()
+    status, _ = asyncio.run(call(app, "json", receive))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert status == 422, "an emoji is no number"
+    assert peak_bytes < 20 * len(body), "places were written out for every item"
+
+
+def make_app(*, patience_s: float = 9.0, limit_bytes: int = 10_000) -> RequestGuard:
     """Two routes, one that reads JSON and one that reads a stream."""
     app = FastAPI()
     install_error_handlers(app)
@@ -112,7 +129,9 @@ def make_app(*, patience_s: float = 9.0) -> RequestGuard:
         return sum([len(chunk) async for chunk in request.stream()])
 
     return RequestGuard(
-        app, Settings(max_request_bytes=10_000, max_batch_bytes=10_000), patience_s=patience_s
+        app,
+        Settings(max_request_bytes=limit_bytes, max_batch_bytes=limit_bytes),
+        patience_s=patience_s,
     )
 
 

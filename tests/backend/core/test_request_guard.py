@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from trellis_api.core.errors import install_error_handlers
-from trellis_api.core.request_guard import RequestGuard
+from trellis_api.core.request_guard import RequestGuard, stream_body
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.main import API_PREFIX
 
@@ -126,7 +126,7 @@ def make_app(*, patience_s: float = 9.0, limit_bytes: int = 10_000) -> RequestGu
 
     @app.post("/stream")
     async def read_stream(request: Request) -> int:
-        return sum([len(chunk) async for chunk in request.stream()])
+        return sum([len(chunk) async for chunk in stream_body(request)])
 
     return RequestGuard(
         app,
@@ -135,13 +135,37 @@ def make_app(*, patience_s: float = 9.0, limit_bytes: int = 10_000) -> RequestGu
     )
 
 
-def test_a_body_without_end_is_refused() -> None:
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "multipart/form-data; boundary=x"])
+def test_a_body_without_end_is_refused(kind: str, encoding: str) -> None:
+    pieces = iter(range(100))
+
     async def receive() -> dict[str, Any]:
+        next(pieces)
         return {"type": "http.request", "body": b" " * 1000, "more_body": True}
 
-    status, answer = asyncio.run(call(make_app(), "json", receive))
+    status, answer = asyncio.run(call(make_app(), "json", receive, kind=kind, encoding=encoding))
 
     assert (status, answer["error"]) == (413, "too_large")
+    assert next(pieces) == 11, "the limit is ten pieces"
+
+
+def test_a_route_that_reads_the_stream_has_a_limit_of_its_own() -> None:
+    pieces = iter([True] * 99 + [False])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b" " * 1000, "more_body": next(pieces)}
+
+    assert asyncio.run(call(make_app(), "stream", receive)) == (200, 100_000)
+
+
+def test_a_body_that_only_says_that_it_is_packed_is_looked_at() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b'{"' + HALF.encode() + b'": 1}', "more_body": False}
+
+    status, answer = asyncio.run(call(make_app(), "json", receive, encoding="gzip"))
+
+    assert (status, answer["details"][0]["code"]) == (422, "string_unicode")
 
 
 @pytest.mark.parametrize("path", ["json", "stream"])
@@ -163,15 +187,18 @@ def test_a_body_that_does_not_come_is_not_waited_for(path: str, pause_s: float) 
     assert (status, answer["error"]) == (408, "body_too_slow")
 
 
-async def call(app: RequestGuard, path: str, receive: Any) -> Any:
+async def call(
+    app: RequestGuard, path: str, receive: Any, *, kind: str | None = None, encoding: str = "identity"
+) -> Any:
     """Status and body of an answer, through plain ASGI."""
+    kind = kind or ("application/json" if path == "json" else "application/octet-stream")
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    kind = b"application/json" if path == "json" else b"application/octet-stream"
-    headers = [(b"content-type", kind), (b"transfer-encoding", b"chunked")]
+    said = {"content-type": kind, "content-encoding": encoding, "transfer-encoding": "chunked"}
+    headers = [(name.encode(), value.encode()) for name, value in said.items()]
     scope = {
         "type": "http", "method": "POST", "path": f"/{path}", "raw_path": f"/{path}".encode(),
         "query_string": b"", "headers": headers, "http_version": "1.1",

@@ -38,6 +38,9 @@ ExecStart={run} supervise
 ExecStop={run} down
 Restart=on-failure
 RestartSec=10
+# It tells after each round that it is alive; to start all services may take minutes.
+NotifyAccess=main
+WatchdogSec=900
 # The services have sessions of their own and outlive a supervisor that dies: the next one watches them.
 KillMode=process
 TimeoutStopSec=180

@@ -2,9 +2,8 @@
 
 import json
 import math
-import re
 
-_FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+_FENCE = "```"
 
 
 class BadReply(ValueError):
@@ -19,6 +18,18 @@ def ask_for_grade(question: str, *, lowest: float, highest: float) -> str:
     )
 
 
+def strip_fence(text: str) -> str:
+    """The text without the fence of a code block around it; no pattern, which many spaces would keep long.
+
+    >>> strip_fence('```json {"score": 7} ```')
+    '{"score": 7}'
+    """
+    text = text.strip()
+    if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
+        return text
+    return text[len(_FENCE) : -len(_FENCE)].removeprefix("json").strip()
+
+
 def parse_grade(text: str, *, lowest: float, highest: float) -> float:
     """The grade in a reply: one JSON object with a ``score`` within the range; ``BadReply`` otherwise.
 
@@ -26,9 +37,8 @@ def parse_grade(text: str, *, lowest: float, highest: float) -> float:
     7.0
     """
     stripped = text.strip()
-    fenced = _FENCED.fullmatch(stripped)
     try:
-        reply = json.loads(fenced.group(1) if fenced else stripped)
+        reply = json.loads(strip_fence(stripped))
     except (ValueError, RecursionError):
         raise BadReply(f"the judge replied without a grade: {stripped[:200]!r}") from None
     score = reply.get("score") if isinstance(reply, dict) else None

@@ -25,6 +25,9 @@ _METADATA = ipaddress.ip_address("fd00:ec2::254")
 #: The owner's setting, and what stands for yes there.
 _ALLOWS, _YES = "TRELLIS_ALLOW_LOCAL_ADDRESSES", ("1", "true", "yes", "on", "t", "y")
 
+#: Where a caller would wait for ever, as the hub's client does: the server says nothing for so long.
+_LONGEST_S = {"connect": 15.0, "read": 120.0, "write": 120.0, "pool": 60.0}
+
 
 def open_client(*, allows_local: bool, timeout_s: float, headers: dict[str, str]) -> httpx.Client:
     """A client for such addresses; ``allows_local``: also those of this machine and of private networks."""
@@ -109,6 +112,8 @@ class _CheckedTransport(httpx.BaseTransport):
         host = request.url.host
         if request.url.scheme not in ("http", "https"):
             raise httpx.UnsupportedProtocol(f"'{request.url.scheme}' is not opened", request=request)
+        asked = {name: s for name, s in request.extensions.get("timeout", {}).items() if s is not None}
+        request.extensions = {**request.extensions, "timeout": {**_LONGEST_S, **asked}}
         if self._uses_proxies and (proxy := _find_proxy(request.url)):
             self._check_literal(host)
             return self._open(proxy, proxy=proxy).handle_request(request)

@@ -140,10 +140,9 @@ def _find_missing(kind: RewardKind, options: dict[str, Any], field: str) -> Iter
 def _check_meaning(name: str, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What types and ranges do not say: (option, what is wrong)."""
     if name == "regex":
-        try:
-            re.compile(options["pattern"])
-        except re.error as error:
-            yield "pattern", f"Invalid pattern: {error}."
+        problem = find_pattern_problem(options["pattern"])
+        if problem:
+            yield "pattern", f"Invalid pattern: {problem}."
     elif name == "json_schema":
         problem = find_schema_problem(options["schema"])
         if problem:
@@ -154,6 +153,15 @@ def _check_meaning(name: str, options: dict[str, Any]) -> Iterator[tuple[str, st
             yield "template", problem
         if options["lowest"] >= options["highest"]:
             yield "highest", "The highest grade must be above the lowest."
+
+
+def find_pattern_problem(pattern: str) -> str | None:
+    """What is wrong with a regular expression; brackets may be too deep and numbers too large, too."""
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return None
 
 
 def find_schema_problem(text: str) -> str | None:
@@ -168,6 +176,8 @@ def find_schema_problem(text: str) -> str | None:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
         return f"Invalid schema: {error.message}."
+    except (RecursionError, OverflowError) as error:  # of its patterns, too
+        return f"Invalid schema: {error}."
     return None
 
 

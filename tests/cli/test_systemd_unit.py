@@ -25,6 +25,7 @@ def test_a_look_writes_nothing(data_root: Path, tmp_path: Path, capsys: pytest.C
 
     shown = capsys.readouterr().out
     assert "-m trellis_cli supervise" in shown
+    assert "NotifyAccess=main\nWatchdogSec=" in shown, "one that hangs is started again, too"
     assert 'TRELLIS_PORT="8765"' in shown
     assert not data_root.exists()
     assert not (tmp_path / "config").exists()

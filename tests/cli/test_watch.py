@@ -2,10 +2,13 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -235,3 +238,21 @@ def test_the_process_restarts_what_dies_and_down_ends_it_first(
     assert not restarted.is_alive
     assert supervisor.status()[0].state == "stopped"
     assert not (tmp_path / SUPERVISION_FILE).exists()
+
+
+def test_systemd_is_told_after_each_round_that_the_watch_is_alive(
+    make_supervisor: MakeSupervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(make_supervisor(tmp_path))
+    monkeypatch.setattr(watching.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(watch, "_alone", nullcontext)  # it would take this process for the supervisor
+    monkeypatch.setattr(watch, "look", watch._stop.set)
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        address = f"{folder}/notify"  # short: addresses of sockets have 108 characters at most
+        systemd.bind(address)
+        systemd.settimeout(5)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+
+        watch.run()
+
+        assert systemd.recv(100) == b"WATCHDOG=1"

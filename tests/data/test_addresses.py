@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from trellis_data import addresses
 from trellis_data.addresses import explain_refusal, open_client, open_endpoint_client
 from trellis_data.dedup import embeddings
 from trellis_data.operator import OperatorProblem
@@ -172,3 +173,17 @@ def test_an_unknown_host_is_an_error_of_the_connection() -> None:
 
     with client, pytest.raises(httpx.ConnectError, match="not known"):
         client.get("http://no-such-host.invalid/")
+
+
+@pytest.mark.timeout(20)
+def test_a_server_that_accepts_and_says_nothing_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without_proxies(monkeypatch)
+    monkeypatch.setitem(addresses._LONGEST_S, "read", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        client = open_endpoint_client(url, timeout=None, follow_redirects=True)
+
+        with client, pytest.raises(httpx.ReadTimeout):
+            client.get(url, timeout=None)

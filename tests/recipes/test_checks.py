@@ -26,6 +26,8 @@ Build = Callable[..., ComposeRequest]
         ({"params": {"tensor_parallel": 2}}, "tensor_parallel_not_divisor"),
         ({"params": {"reward": "regex"}}, "pattern_missing"),
         ({"params": {"reward": "regex", "reward_pattern": "("}}, "bad_pattern"),
+        ({"params": {"reward": "regex", "reward_pattern": "a{99999999999999}"}}, "bad_pattern"),
+        ({"params": {"reward": "regex", "reward_pattern": "(" * 3000 + ")" * 3000}}, "bad_pattern"),
         ({"overrides": {"actor_rollout_ref.rollout.max_model_len": 527}}, "too_long_for_rollout"),
         *[
             ({"recipe": recipe, "params": {"group_size": 1, "micro_batch_size": 16}}, "group_of_one")

@@ -131,6 +131,17 @@ def test_what_the_engine_does_anyway_may_be_said(recipe: str, overrides: dict, r
     assert composition.config == engines_own_view(composition)
 
 
+def test_only_the_first_unknown_keys_get_a_hint() -> None:
+    """To look for one takes long: with another engine's settings, the request would take seconds."""
+    misspelled = {f"actor_rollout_ref.actor.clip_ratio{number}": 1 for number in range(30)}
+
+    _, issues = check_overrides(load_schema(Engine.VERL_PPO), misspelled)
+
+    assert codes(issues) == ["unknown_engine_key"] * 30
+    assert all(issue.suggestion for issue in issues[:10])
+    assert not any(issue.suggestion for issue in issues[10:])
+
+
 @pytest.mark.parametrize("engine", [Engine.VERL_PPO, Engine.VERL_SFT])
 def test_a_hint_names_a_key_that_can_be_set(engine: Engine) -> None:
     schema = load_schema(engine)

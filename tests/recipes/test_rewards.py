@@ -9,6 +9,9 @@ from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.recipe_parameters import check_value
 from trellis_recipes.rewards import check_mixture, reward_kinds
 
+#: Regular expressions that Python's own module refuses by errors other than its own.
+HUGE, DEEP = "a{99999999999999}", "(" * 3000 + ")" * 3000
+
 
 def codes_of(rewards: object) -> set[tuple[str, str]]:
     return {(issue.code, issue.field) for issue in check_mixture(rewards)[1]}
@@ -43,9 +46,19 @@ def test_every_default_is_a_value_that_its_option_accepts(kind: Any) -> None:
         ([{"name": "exact", "weight": 0}], ("weightless_rewards", "params.rewards")),
         ([{"name": "exact", "options": {"x": 1}}], ("unknown_option", "params.rewards.0.options.x")),
         ([{"name": "regex"}], ("option_missing", "params.rewards.0.options.pattern")),
-        (
-            [{"name": "regex", "options": {"pattern": "("}}],
-            ("invalid_value", "params.rewards.0.options.pattern"),
+        *(
+            (
+                [{"name": "regex", "options": {"pattern": pattern}}],
+                ("invalid_value", "params.rewards.0.options.pattern"),
+            )
+            for pattern in ("(", HUGE, DEEP)
+        ),
+        *(
+            (
+                [{"name": "json_schema", "options": {"schema": schema}}],
+                ("invalid_value", "params.rewards.0.options.schema"),
+            )
+            for schema in (json.dumps({"pattern": HUGE}), '{"not": ' * 400 + "{}" + "}" * 400)
         ),
         (
             [{"name": "length", "options": {"free_length": 0}}],

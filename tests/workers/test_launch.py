@@ -6,7 +6,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy.exc import OperationalError
 from trellis_api.jobs import admission, service
+from trellis_api.jobs import models as job_models
 from trellis_api.jobs.errors import UnknownVersion
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
@@ -14,6 +16,7 @@ from trellis_recipes.placement import ResourceDemand
 from trellis_testing.datasets import add_version
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import OVER, get_ray
+from trellis_workers.jobs import launch
 from trellis_workers.jobs.launch import _prepare_training, launch_queued
 from trellis_workers.jobs.reconcile import reconcile
 
@@ -236,6 +239,67 @@ def test_jobs_that_cannot_run_any_more_fail_with_their_reasons_and_the_next_one_
     assert platform.get_job(healthy.id).state == JobState.LAUNCHING
     platform.end_run(healthy, 0)
     wait_for_exit(healthy)
+
+
+class ReadyRay:
+    """A cluster that takes every submission."""
+
+    def __init__(self) -> None:
+        self.submitted: list[str] = []
+
+    def ping(self) -> None:
+        """Answers."""
+
+    def find(self, submission_id: str) -> None:
+        del submission_id
+
+    def submit(self, submission_id: str, **_told: Any) -> bool:
+        self.submitted.append(submission_id)
+        return True
+
+
+def damage_preparation(monkeypatch: pytest.MonkeyPatch, name: str, error: Exception) -> ReadyRay:
+    """Make the job of that name fail to be prepared, on a cluster that takes all others."""
+    ray, prepare = ReadyRay(), launch._prepare_training
+
+    def fail(settings: Any, job: Any) -> Any:
+        if job.name == name:
+            raise error
+        return prepare(settings, job)
+
+    monkeypatch.setattr(launch, "get_ray", lambda: ray)
+    monkeypatch.setitem(launch._PREPARE, job_models.TRAIN, fail)
+    return ray
+
+
+def test_an_unexpected_error_fails_its_job_and_the_next_one_starts(
+    install: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = install(TRELLIS_SLOTS="1", TRELLIS_LAUNCH_TIMEOUT_S="0.1")
+    left, bad, good = (platform.add_job(name=name) for name in ("bad", "bad", "good"))
+    with platform.write() as session:
+        admission.claim_next(session, total_slots=1, max_exports=1)  # by a worker that died before Ray had it
+    time.sleep(0.2)
+    ray = damage_preparation(monkeypatch, "bad", ValueError("Parquet magic bytes not found"))
+
+    launch_queued()
+
+    for job in (left, bad):
+        settled = platform.get_job(job.id)
+        assert (settled.state, settled.cause) == (JobState.FAILED, "launch_failed")
+        assert settled.reason == "The job could not be prepared: ValueError: Parquet magic bytes not found"
+    assert ray.submitted == [f"{good.id}-1"]
+
+
+def test_a_launch_waits_while_the_database_is_away(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = install()
+    job = platform.add_job(name="bad")
+    ray = damage_preparation(monkeypatch, "bad", OperationalError("SELECT", {}, Exception("gone")))
+
+    with pytest.raises(OperationalError):
+        launch_queued()
+
+    assert (platform.get_job(job.id).state, ray.submitted) == (JobState.LAUNCHING, [])
 
 
 def test_a_job_whose_models_template_has_become_endless_is_not_started(on_ray: Any) -> None:

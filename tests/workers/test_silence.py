@@ -1,10 +1,12 @@
 """Runs that Ray sees running and that have frozen; and healthy ones that only look so."""
 
+import errno
 import os
 import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,6 +119,22 @@ def test_a_frozen_run_is_ended_and_settled_and_its_slot_is_free(
     assert cluster.stopped == [f"{job.id}-1"]
     with platform.read() as session:
         assert repository.count_held_slots(session) == 0
+
+
+def test_a_frozen_run_is_ended_and_settled_while_the_disk_is_full(
+    install: Any, clock: Clock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, f"No space left for {len(text)} characters", str(path))
+
+    platform = install()
+    job = add_running(platform)
+    monkeypatch.setattr(silence, "write_private", fail)
+
+    sweep(clock, 120 - silence.SUSPECT_AFTER_S)
+
+    assert platform.get_job(job.id).cause == "frozen"
+    assert cluster.stopped == [f"{job.id}-1"]
 
 
 def test_one_that_ray_cannot_end_is_given_up_within_two_minutes(

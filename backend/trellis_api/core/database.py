@@ -21,6 +21,9 @@ from trellis_api.core.settings import Settings
 log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 15_000
+#: Of each connection of SQLite. What a page asks for fits; with a large database, each that is open fills
+#: its own, and the next level is the system's page cache.
+_CACHE_KIB = 16 * 1024
 #: A writing transaction that takes longer is logged: on SQLite, nobody else can write meanwhile.
 LONG_WRITE_S = 5.0
 
@@ -99,6 +102,8 @@ def _create_engine(url: str) -> Engine:
         connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
         pool_size=20,
         max_overflow=30,
+        # The connection that was used last has the warm cache; in turns, all of them would fill theirs.
+        pool_use_lifo=True,
         **options,
     )
     event.listen(engine, "connect", _configure_sqlite)
@@ -119,7 +124,7 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "journal_mode=WAL",
         "synchronous=NORMAL",
         "foreign_keys=ON",
-        "cache_size=-65536",
+        f"cache_size=-{_CACHE_KIB}",
         "temp_store=MEMORY",
     ):
         cursor.execute(f"PRAGMA {pragma}")

@@ -128,6 +128,8 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def render_http_error(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error.__cause__, DomainError):  # FastAPI's 400 for what receiving a body raises
+            return render_error(error.__cause__, path=request.url.path)
         codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
         return _render(
             error.status_code,

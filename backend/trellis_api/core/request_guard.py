@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import math
 import re
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trellis_api.core.errors import BodyTooLarge, BodyTooSlow, DomainError, InvalidRequest, render_error
@@ -18,10 +22,19 @@ _SLOWEST_BYTES_PER_S = 1024
 #: Half of a surrogate pair, as JSON writes it; pairs have one too, so a hit only means to look closer.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN_FIELD = 200
+#: Where a connection keeps its ``_Paced``.
+_BODY = "trellis.body"
+_GZIP_START = b"\x1f\x8b"
+#: Bodies below it are checked at once: a thread would take longer.
+_QUICK_BYTES = 64 * 1024
 
 
 class RequestGuard:
-    """Plain ASGI, so that uploads pass through as they come; JSON is taken in whole, up to a limit."""
+    """Plain ASGI, so that uploads pass through as they come; other bodies are taken in whole, up to a limit.
+
+    FastAPI reads a body of any type to its end before it asks for a token. A route that reads the stream
+    itself, which it does after that, says so with ``stream_body``.
+    """
 
     def __init__(self, app: ASGIApp, settings: Settings, *, patience_s: float = _PATIENCE_S) -> None:
         self._app, self._patience_s = app, patience_s
@@ -33,14 +46,20 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        paced = _Paced(receive, self._patience_s)
+        paced = scope[_BODY] = _Paced(receive, self._patience_s, self._limit_bytes)
+        headers = Headers(scope=scope)
         try:
             _check_address(scope)
-            if _is_json(Headers(scope=scope)):
-                body = await _read(paced, self._limit_bytes)
+            if _is_json(headers):
+                body = await _read(paced)
                 if body is None:
                     return  # the client has gone
-                _check_json(body)
+                if _is_gzip(headers, body):
+                    pass  # batches of events; other routes refuse it, as they do not unpack
+                elif len(body) < _QUICK_BYTES:
+                    _check_json(body)
+                else:  # off the event loop: other requests are not to wait for it
+                    await run_in_threadpool(_check_json, body)
                 paced.put_back(body)
         except DomainError as error:
             await render_error(error, path=scope["path"])(scope, receive, send)
@@ -49,15 +68,20 @@ class RequestGuard:
 
 
 class _Paced:
-    """The messages of a connection; ``BodyTooSlow`` where its body does not come."""
+    """The messages of a connection; ``BodyTooSlow`` or ``BodyTooLarge`` where its body has no end."""
 
-    def __init__(self, receive: Receive, patience_s: float) -> None:
+    def __init__(self, receive: Receive, patience_s: float, limit_bytes: int) -> None:
         self._receive, self._patience_s = receive, patience_s
+        self._limit_bytes: float = limit_bytes
         #: Not the time that the application takes between two messages.
         self._waited_s = 0.0
         self._received_bytes = 0
         self._has_ended = False
         self._body: bytes | None = None
+
+    def lift_limit(self) -> None:
+        """Let the body have any size."""
+        self._limit_bytes = math.inf
 
     def put_back(self, body: bytes) -> None:
         """Let the application receive this body, which was received already."""
@@ -85,11 +109,25 @@ class _Paced:
             ) from None
         self._waited_s += clock() - started
         self._received_bytes += len(message.get("body", b""))
+        if self._received_bytes > self._limit_bytes:
+            raise BodyTooLarge(
+                f"Requests are limited to {self._limit_bytes} bytes (TRELLIS_MAX_REQUEST_BYTES). Use "
+                "uploads for files.",
+                {"limit": self._limit_bytes},
+                headers={"Connection": "close"},
+            )
         self._has_ended = not message.get("more_body", False)
         return message
 
 
-async def _read(paced: _Paced, limit_bytes: int) -> bytes | None:
+def stream_body(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes, of any size: for routes that know who asks and have a limit of their own."""
+    if _BODY in request.scope:
+        request.scope[_BODY].lift_limit()
+    return request.stream()
+
+
+async def _read(paced: _Paced) -> bytes | None:
     """The whole body; None where the client went away before its end."""
     body = bytearray()
     while True:
@@ -97,13 +135,6 @@ async def _read(paced: _Paced, limit_bytes: int) -> bytes | None:
         if message["type"] != "http.request":
             return None
         body += message.get("body", b"")
-        if len(body) > limit_bytes:
-            raise BodyTooLarge(
-                f"Requests are limited to {limit_bytes} bytes (TRELLIS_MAX_REQUEST_BYTES). Use "
-                "uploads for files.",
-                {"limit": limit_bytes},
-                headers={"Connection": "close"},
-            )
         if not message.get("more_body", False):
             return bytes(body)
 
@@ -113,8 +144,11 @@ def _is_json(headers: Headers) -> bool:
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return False
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_packed = headers.get("content-encoding", "identity").lower() != "identity"
-    return not is_packed and (kind in ("", "application/json") or kind.endswith("+json"))
+    return kind in ("", "application/json") or kind.endswith("+json")
+
+
+def _is_gzip(headers: Headers, body: bytes) -> bool:
+    return headers.get("content-encoding", "").lower() == "gzip" and body.startswith(_GZIP_START)
 
 
 def _check_address(scope: Scope) -> None:
@@ -155,19 +189,25 @@ def _check_json(body: bytes) -> None:
 
 def _find_lone_surrogate(parsed: Any) -> str | None:
     """The place of a text that UTF-8 cannot write; a key counts as its object."""
-    todo: list[tuple[str, Any]] = [("", parsed)]
-    while todo:
-        place, value = todo.pop()
-        if isinstance(value, str):
-            if not _is_encodable(value):
-                return place or "body"
-        elif isinstance(value, list):
-            todo += [(f"{place}.{at}" if place else str(at), each) for at, each in enumerate(value)]
-        elif isinstance(value, dict):
-            if not all(map(_is_encodable, value)):
-                return place or "body"
-            todo += [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+    # One entry per level and the place only of a hit: a long key over many items must not cost their product.
+    levels = [("", iter([("", parsed)]))]
+    while levels:
+        for key, value in levels[-1][1]:
+            texts = value if isinstance(value, dict) else [value] if isinstance(value, str) else []
+            if not all(map(_is_encodable, texts)):
+                return ".".join([*(level for level, _ in levels[2:]), key]) or "body"
+            if isinstance(value, dict | list):
+                levels.append((key, _list_entries(value)))
+                break
+        else:
+            levels.pop()
     return None
+
+
+def _list_entries(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return iter(value.items())
+    return ((str(at), each) for at, each in enumerate(value))
 
 
 def _is_encodable(text: str) -> bool:

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.dependencies import SettingsDep
+from trellis_api.core.request_guard import stream_body
 from trellis_api.core.settings import Settings
 from trellis_api.uploads import storage
 from trellis_api.uploads.errors import UploadMalformed, explain_disk_error, too_large
@@ -170,7 +171,7 @@ def _record(form: ReceivedForm, sha256: str) -> None:
 async def _receive(request: Request, receiver: _FormReceiver, boundary: bytes) -> None:
     parser = MultipartParser(boundary, receiver.callbacks())  # type: ignore[arg-type]
     try:
-        async for chunk in request.stream():
+        async for chunk in stream_body(request):
             if chunk:
                 await run_in_threadpool(parser.write, chunk)
         parser.finalize()

@@ -19,6 +19,7 @@ from trellis_contracts.evaluation import (
     RegexScorer,
 )
 from trellis_contracts.row_formats import PROMPT_COLUMNS
+from trellis_recipes.rewards import find_pattern_problem
 
 from trellis_api.datasets.view import DatasetView
 
@@ -102,10 +103,9 @@ def _check_template(template: str, names: set[str]) -> Iterator[Problem]:
 
 def _check_scorer_form(scorer: CustomScorer) -> Iterator[Problem]:
     if isinstance(scorer, RegexScorer):
-        try:
-            re.compile(scorer.pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            yield "bad_pattern", "scorer.pattern", f"Invalid regular expression: {error}."
+        problem = find_pattern_problem(scorer.pattern)
+        if problem:
+            yield "bad_pattern", "scorer.pattern", f"Invalid regular expression: {problem}."
     if isinstance(scorer, JsonScorer):
         yield from _check_schema(scorer)
     if isinstance(scorer, JudgeScorer) and scorer.form == "rubric" and not scorer.rubric.strip():
@@ -130,6 +130,8 @@ def _check_schema(scorer: JsonScorer) -> Iterator[Problem]:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         yield "bad_schema", "scorer.schema_text", f"Not a valid JSON Schema: {error.message[:300]}."
+    except (RecursionError, OverflowError) as error:  # of its patterns, too
+        yield "bad_schema", "scorer.schema_text", f"Not a valid JSON Schema: {error}."
 
 
 def _list(names: set[str] | list[str]) -> str:

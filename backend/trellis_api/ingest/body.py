@@ -7,6 +7,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 from trellis_contracts.events import IngestBatch
 
+from trellis_api.core.request_guard import stream_body
 from trellis_api.core.settings import Settings
 from trellis_api.ingest.dependencies import JobToken
 from trellis_api.ingest.errors import BatchTooLarge, MalformedBatch
@@ -22,7 +23,7 @@ async def read_batch_body(request: Request, _token: JobToken) -> IngestBatch:
     if encoding not in {"identity", "gzip"}:
         raise MalformedBatch("Send the batch as it is, or with gzip.")
     chunks = bytearray()
-    async for chunk in request.stream():
+    async for chunk in stream_body(request):
         chunks += chunk
         if len(chunks) > limit:
             raise BatchTooLarge(f"Batches are limited to {limit} bytes.", {"limit": limit})

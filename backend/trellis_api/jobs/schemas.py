@@ -12,10 +12,10 @@ from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
 from trellis_api.core.pricing import Cost
-from trellis_api.core.redaction import has_secret
-from trellis_api.core.texts import NO_NUL, Description, Name, storable_tree
+from trellis_api.core.texts import NO_NUL, Description, Name
 from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
+from trellis_api.jobs.choices import Choices, check_choices
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
 from trellis_api.jobs.field_schemas import FieldValue
 from trellis_api.jobs.fit_schemas import DataFit
@@ -34,18 +34,8 @@ Notes = Annotated[str, StringConstraints(max_length=MAX_NOTES, pattern=NO_NUL)]
 Priority = Annotated[int, Field(ge=-100, le=100)]
 
 
-def _check_choices(choices: dict[str, Any]) -> dict[str, Any]:
-    """Only what can be kept, and may be: they are shown to everybody who sees the job."""
-    if storable_tree(choices) != choices:
-        raise ValueError("holds characters that cannot be kept")
-    if has_secret(choices):
-        raise ValueError("holds what looks like a token or password; give it to the workers' environment")
-    return choices
-
-
-Choices = Annotated[dict[str, Any], AfterValidator(_check_choices)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
-DataColumns = Annotated[dict[ColumnName, ColumnName], Field(max_length=16), AfterValidator(_check_choices)]
+DataColumns = Annotated[dict[ColumnName, ColumnName], Field(max_length=16), AfterValidator(check_choices)]
 
 
 RevisionText = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=NO_NUL)]

@@ -189,7 +189,7 @@ def probe_supervisor(settings: Settings) -> Measurement:
     age_s = time.time() - told.renewed_at
     if age_s > SUPERVISION_LIFETIME_S:
         message = "Not running: services that die stay down until you run ./init.sh."
-        return Measurement(ComponentHealth.DEGRADED, message, services=services)
+        return Measurement(ComponentHealth.DOWN, message, services=services)
     lost = [each.name for each in services if each.state == "given_up"]
     if lost:
         message = f"Gave up after repeated crashes: {', '.join(lost)}. See its log and run ./init.sh."

@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
+from trellis_api.core.request_guard import stream_body
 from trellis_api.uploads import service, storage, tus
 from trellis_api.uploads.errors import TUS_VERSION
 from trellis_api.uploads.receiving import receive
@@ -124,7 +125,7 @@ async def append_upload(
     tus.check_piece_type(request.headers.get("content-type"))
     upload = await run_in_threadpool(storage.find, settings, upload_id)
     await receive(
-        request.stream(),
+        stream_body(request),
         upload,
         settings,
         offset=offset,

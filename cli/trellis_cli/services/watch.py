@@ -4,9 +4,11 @@ It holds the lock of the data root only for the moment in which it starts someth
 when it is free: whoever starts or ends the platform by hand goes first. Services outlive it.
 """
 
+import contextlib
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -57,6 +59,18 @@ class Watched:
         self.told.state = "given_up" if self.restarts.has_given_up else "waiting"
 
 
+def notify_systemd(state: str) -> None:
+    """Tell systemd, where it started this process and wants to know (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    # An address that begins with @ is one of Linux' abstract sockets.
+    address = f"\0{address[1:]}" if address.startswith("@") else address
+    # Where systemd is away for a moment, the next round tells it.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+        out.sendto(state.encode(), address)
+
+
 class Watch:
     """The loop. ``look`` is one round, for tests."""
 
@@ -79,6 +93,7 @@ class Watch:
             self.supervisor.say(f"watching {', '.join(each.service.name for each in self.watched)}")
             while not self._stop.is_set():
                 self._look_whatever_happens()
+                notify_systemd("WATCHDOG=1")
                 self._stop.wait(_LOOK_INTERVAL_S)
             (self.layout.data_root / SUPERVISION_FILE).unlink(missing_ok=True)
 

@@ -37,4 +37,29 @@ describe('Markdown', () => {
     expect(parseMarkdown(`${'- '.repeat(5000)}x`).length).toBeGreaterThan(0)
     expect(readInline('*'.repeat(5000)).length).toBeGreaterThan(0)
   })
+
+  it('reads headings with closing signs, and tables with spaces around their bars', () => {
+    expect(parseMarkdown('##  a # b ## \n# #\n#x')).toEqual([
+      { kind: 'heading', level: 2, parts: [{ kind: 'text', text: 'a # b' }] },
+      { kind: 'heading', level: 1, parts: [] },
+      { kind: 'paragraph', parts: [{ kind: 'text', text: '#x' }] },
+    ])
+    expect(parseMarkdown(' a | b \n :-- |  --: |')[0]).toMatchObject({ kind: 'table', rows: [] })
+    expect(parseMarkdown('a | b\n-- || --').map((block) => block.kind)).toEqual(['paragraph'])
+  })
+
+  it.each([
+    ['heading', '# a', 'x'],
+    ['closed heading', '# a', '#x'],
+    ['indented table rule', 'a | b\n', 'x'],
+    ['table rule', 'a | b\n--', 'x'],
+    ['item', '- ', 'x\u2028y'],
+    ['rule', '---', 'x'],
+  ])('reads a line with many spaces at once: %s', (_, before, after) => {
+    const started = performance.now()
+
+    parseMarkdown(before + ' '.repeat(50_000) + after)
+
+    expect(performance.now() - started).toBeLessThan(1000)
+  })
 })

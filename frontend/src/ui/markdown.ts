@@ -22,10 +22,11 @@ export type Block =
 /** What is deeper than this stands as text: nobody reads it, and a note must not exhaust the stack. */
 const DEEPEST = 6
 const FENCE = /^ {0,3}(```+|~~~+)/
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/
+// No pattern here may try the same spaces in several ways: responses with thousands of them would freeze the page.
+const HEADING = /^ {0,3}(#{1,6})\s/
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])\s+(.*)$/
-const TABLE_RULE = /^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$/
+const TABLE_RULE_CELL = /^:?-{2,}:?$/
 const LINK = /^\[([^\]\n]{1,500})\]\(([^()\s]{1,2000})\)/
 const ADDRESS = /^https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"]/
 const MARKS = [['**', 'strong'], ['__', 'strong'], ['~~', 'strike'], ['*', 'emphasis'], ['_', 'emphasis']] as const
@@ -36,7 +37,7 @@ export function isSafeAddress(href: string): boolean {
 }
 
 export function parseMarkdown(text: string, depth = 0): Block[] {
-  return readBlocks(text.replace(/\r\n?/g, '\n').split('\n'), depth)
+  return readBlocks(text.replace(/\r\n?|[\u2028\u2029]/g, '\n').split('\n'), depth)
 }
 
 function readBlocks(lines: readonly string[], depth: number): Block[] {
@@ -57,12 +58,27 @@ function readBlock(lines: readonly string[], at: number, depth: number): [Block 
   const fence = FENCE.exec(line)?.[1]
   if (fence !== undefined) return readCode(lines, at, fence)
   const heading = HEADING.exec(line)
-  if (heading !== null) return [{ kind: 'heading', level: heading[1]?.length ?? 1, parts: readInline(heading[2] ?? '') }, at + 1]
+  if (heading !== null) return [{ kind: 'heading', level: heading[1]?.length ?? 1, parts: readInline(readTitle(line.slice(heading[0].length))) }, at + 1]
   if (RULE.test(line)) return [{ kind: 'rule' }, at + 1]
   if (depth < DEEPEST && line.startsWith('>')) return readQuote(lines, at, depth)
   if (depth < DEEPEST && ITEM.test(line)) return readList(lines, at, depth)
-  if (line.includes('|') && TABLE_RULE.test(lines[at + 1] ?? '')) return readTable(lines, at)
+  if (line.includes('|') && isTableRule(lines[at + 1] ?? '')) return readTable(lines, at)
   return readParagraph(lines, at, depth)
+}
+
+/** The text of a heading, without the number signs that may close it. */
+function readTitle(text: string): string {
+  let end = text.trimEnd().length
+  while (text[end - 1] === '#') end -= 1
+  return text.slice(0, end).trim()
+}
+
+function splitCells(line: string): string[] {
+  return line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => cell.trim())
+}
+
+function isTableRule(line: string): boolean {
+  return splitCells(line).every((cell) => TABLE_RULE_CELL.test(cell))
 }
 
 function readCode(lines: readonly string[], at: number, fence: string): [Block, number] {
@@ -101,7 +117,7 @@ function readList(lines: readonly string[], at: number, depth: number): [Block, 
 }
 
 function readTable(lines: readonly string[], at: number): [Block, number] {
-  const cells = (line: string) => line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => readInline(cell.trim()))
+  const cells = (line: string) => splitCells(line).map((cell) => readInline(cell))
   let stop = at + 2
   while (stop < lines.length && (lines[stop] ?? '').includes('|')) stop += 1
   return [{ kind: 'table', head: cells(lines[at] ?? ''), rows: lines.slice(at + 2, stop).map(cells) }, stop]

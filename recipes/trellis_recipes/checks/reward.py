@@ -1,12 +1,11 @@
 """Checks the rewards of an RL run, and what is derived from a response's length."""
 
-import re
 from typing import Any
 
 from trellis_recipes.findings import Findings
 from trellis_recipes.mapping import reward_mixture
 from trellis_recipes.recipe_parameters import Value
-from trellis_recipes.rewards import check_mixture
+from trellis_recipes.rewards import check_mixture, find_pattern_problem
 
 #: What every response of a run reports beside the parts of its reward.
 ALWAYS_REPORTED = frozenset({"acc", "score", "reward"})
@@ -28,10 +27,9 @@ def _check_simple(findings: Findings, parameters: dict[str, Value]) -> None:
     if parameters.get("reward") == "regex" and not pattern:
         findings.error("pattern_missing", "params.reward_pattern", "The regex reward requires a pattern.")
     if isinstance(pattern, str) and pattern:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            findings.error("bad_pattern", "params.reward_pattern", f"Invalid pattern: {error}.")
+        problem = find_pattern_problem(pattern)
+        if problem:
+            findings.error("bad_pattern", "params.reward_pattern", f"Invalid pattern: {problem}.")
     if parameters.get("format_weight") == 1.0:
         findings.warn("only_format", "params.format_weight", "Correct answers get no reward.")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from trellis_api.core.errors import install_error_handlers
-from trellis_api.core.request_guard import RequestGuard
+from trellis_api.core.request_guard import RequestGuard, stream_body
 from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 from trellis_api.main import API_PREFIX
 
@@ -98,7 +99,23 @@ def test_pairs_of_surrogates_are_ordinary_characters(client: TestClient) -> None
     assert response.json()["name"] == "🌱"
 
 
-def make_app(*, patience_s: float = 9.0) -> RequestGuard:
+def test_a_long_key_over_many_items_costs_no_more_than_its_body() -> None:
+    body = b'{"' + b"k" * 100_000 + b'": [' + b"0," * 1000 + rb'0], "x": "\ud83c\udf31"}'
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    app = make_app(limit_bytes=10**6)
+    tracemalloc.start()
+    status, _ = asyncio.run(call(app, "json", receive))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert status == 422, "an emoji is no number"
+    assert peak_bytes < 20 * len(body), "places were written out for every item"
+
+
+def make_app(*, patience_s: float = 9.0, limit_bytes: int = 10_000) -> RequestGuard:
     """Two routes, one that reads JSON and one that reads a stream."""
     app = FastAPI()
     install_error_handlers(app)
@@ -109,20 +126,46 @@ def make_app(*, patience_s: float = 9.0) -> RequestGuard:
 
     @app.post("/stream")
     async def read_stream(request: Request) -> int:
-        return sum([len(chunk) async for chunk in request.stream()])
+        return sum([len(chunk) async for chunk in stream_body(request)])
 
     return RequestGuard(
-        app, Settings(max_request_bytes=10_000, max_batch_bytes=10_000), patience_s=patience_s
+        app,
+        Settings(max_request_bytes=limit_bytes, max_batch_bytes=limit_bytes),
+        patience_s=patience_s,
     )
 
 
-def test_a_body_without_end_is_refused() -> None:
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "multipart/form-data; boundary=x"])
+def test_a_body_without_end_is_refused(kind: str, encoding: str) -> None:
+    pieces = iter(range(100))
+
     async def receive() -> dict[str, Any]:
+        next(pieces)
         return {"type": "http.request", "body": b" " * 1000, "more_body": True}
 
-    status, answer = asyncio.run(call(make_app(), "json", receive))
+    status, answer = asyncio.run(call(make_app(), "json", receive, kind=kind, encoding=encoding))
 
     assert (status, answer["error"]) == (413, "too_large")
+    assert next(pieces) == 11, "the limit is ten pieces"
+
+
+def test_a_route_that_reads_the_stream_has_a_limit_of_its_own() -> None:
+    pieces = iter([True] * 99 + [False])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b" " * 1000, "more_body": next(pieces)}
+
+    assert asyncio.run(call(make_app(), "stream", receive)) == (200, 100_000)
+
+
+def test_a_body_that_only_says_that_it_is_packed_is_looked_at() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b'{"' + HALF.encode() + b'": 1}', "more_body": False}
+
+    status, answer = asyncio.run(call(make_app(), "json", receive, encoding="gzip"))
+
+    assert (status, answer["details"][0]["code"]) == (422, "string_unicode")
 
 
 @pytest.mark.parametrize("path", ["json", "stream"])
@@ -144,15 +187,18 @@ def test_a_body_that_does_not_come_is_not_waited_for(path: str, pause_s: float) 
     assert (status, answer["error"]) == (408, "body_too_slow")
 
 
-async def call(app: RequestGuard, path: str, receive: Any) -> Any:
+async def call(
+    app: RequestGuard, path: str, receive: Any, *, kind: str | None = None, encoding: str = "identity"
+) -> Any:
     """Status and body of an answer, through plain ASGI."""
+    kind = kind or ("application/json" if path == "json" else "application/octet-stream")
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    kind = b"application/json" if path == "json" else b"application/octet-stream"
-    headers = [(b"content-type", kind), (b"transfer-encoding", b"chunked")]
+    said = {"content-type": kind, "content-encoding": encoding, "transfer-encoding": "chunked"}
+    headers = [(name.encode(), value.encode()) for name, value in said.items()]
     scope = {
         "type": "http", "method": "POST", "path": f"/{path}", "raw_path": f"/{path}".encode(),
         "query_string": b"", "headers": headers, "http_version": "1.1",

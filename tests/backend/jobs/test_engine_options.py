@@ -59,6 +59,38 @@ def test_a_stage_of_a_pipeline_cannot_have_it(client: TestClient, body: dict[str
     assert "option_refused" in response.text
 
 
+def nest(levels: int, inside: Any = 1, *, in_lists: bool = False) -> Any:
+    for _ in range(levels):
+        inside = [inside] if in_lists else {"a": inside}
+    return inside
+
+
+@pytest.mark.parametrize(
+    ("choices", "problem"),
+    [
+        ({f"key{number}": 1 for number in range(501)}, "more than 500 names"),
+        ({"trainer": [{f"key{number}": 1} for number in range(501)]}, "more than 500 names"),
+        ({"x" * 301: 1}, "more than 300 characters"),
+        ({"x" * 200: {"y" * 200: 1}}, "more than 300 characters"),
+        ({"actor_rollout_ref.model.override_config": nest(40)}, "32 levels deep"),
+        ({"actor_rollout_ref.model.override_config": nest(900)}, "32 levels deep"),
+        ({"actor_rollout_ref.model.override_config": nest(900, in_lists=True)}, "32 levels deep"),
+    ],
+    ids=["keys", "keys in a list", "long key", "long path", "deep", "very deep", "very deep lists"],
+)
+@pytest.mark.parametrize("field", ["overrides", "params"])
+def test_more_than_an_engine_has_is_refused_before_it_is_compared(
+    client: TestClient, body: dict[str, Any], field: str, choices: dict[str, Any], problem: str
+) -> None:
+    for path in ("/api/v1/jobs", "/api/v1/jobs/preview"):
+        response = client.post(path, json={**body, field: choices})
+
+        assert response.status_code == 422, response.text
+        (issue,) = response.json()["details"]
+        assert issue["field"] == field
+        assert problem in issue["message"]
+
+
 def test_an_evaluation_has_no_free_options(client: TestClient, body: dict[str, Any], model: Model) -> None:
     order = {"model": model.id, "benchmarks": [{"benchmark": "gsm8k", "engine_kwargs": ATTACK}]}
 

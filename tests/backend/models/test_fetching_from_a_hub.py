@@ -215,3 +215,16 @@ def test_a_model_deleted_during_its_fetch_leaves_nothing(
     assert fetch.fetch_model(settings, database, model_id=model_id)
 
     assert not (settings.data_root / "models" / model_id).exists()
+
+
+def test_an_unexpected_error_is_the_reason_of_the_failure(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    model_id = add_model("team/a..b")  # the hub's client refuses the name by an error of its own
+
+    assert fetch.fetch_pending(settings, database) == [model_id]
+
+    model = read(database, model_id)
+    assert model.state == "failed"
+    assert (model.state_reason or "").startswith("Unexpected worker error: HFValidationError: ")
+    assert fetch.fetch_pending(settings, database) == []

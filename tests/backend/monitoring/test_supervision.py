@@ -43,7 +43,7 @@ def test_restarts_and_services_that_were_given_up_are_told(settings: Settings) -
     assert recent.services[0].reason == "it ended"
     assert long_ago.health == ComponentHealth.OK
     assert (lost.health, "worker" in lost.message) == (ComponentHealth.DOWN, True)
-    assert (unwatched.health, "./init.sh" in unwatched.message) == (ComponentHealth.DEGRADED, True)
+    assert (unwatched.health, "./init.sh" in unwatched.message) == (ComponentHealth.DOWN, True)
 
 
 def test_prometheus_counts_restarts() -> None:
@@ -56,3 +56,13 @@ def test_prometheus_counts_restarts() -> None:
 
     assert 'trellis_service_restarts_total{service="api"} 3.0' in figures
     assert 'trellis_service_given_up{service="api"} 1.0' in figures
+
+
+def test_a_supervisor_that_is_dead_or_hangs_is_not_up_for_prometheus(settings: Settings) -> None:
+    measure_supervised(settings, age_s=60)
+    probes = Probes({"supervisor": lambda: probe_supervisor(settings)}, lambda: look_at_machine(Path("/")))
+    probes.measure_once()
+
+    figures = render(StateCollector(dict, dict, lambda: EndpointCounts({}, {}), probes)).decode()
+
+    assert 'trellis_component_up{component="supervisor"} 0.0' in figures

@@ -21,6 +21,7 @@ from trellis_api.transfers.schemas import TransferProgress
 from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushedFile, PushOrder
 from trellis_testing.model_folders import write_model_folder
 from trellis_testing.stand_in_hub import StandInHub
+from trellis_workers.core import processes
 from trellis_workers.data.tidy import tidy
 from trellis_workers.transfers import run
 
@@ -284,3 +285,23 @@ def test_tidying_removes_what_nobody_needs_and_nothing_else(
     }
     assert not folders["cancelled"].exists()
     assert not folders["deleted"].exists()
+
+
+@pytest.mark.timeout(60)
+def test_a_child_that_is_stopped_is_ended_and_leaves_the_lane_to_others(
+    settings: Settings,
+    database: Database,
+    begin: Callable[[], str],
+    act: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "STANDSTILL_S", 0.5)
+    monkeypatch.setattr(run, "_END_S", 0.1)
+    transfer_id = begin()
+    act("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
+
+    assert run.run_waiting(settings, database) == [transfer_id]
+
+    found = row(database, transfer_id)
+    assert found.state == "failed"
+    assert "stood still" in (found.reason or "")

@@ -12,6 +12,7 @@ from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.grades import BadReply, parse_grade
 from trellis_contracts.ledger import read_spent
 from trellis_testing.chat_endpoint import ChatEndpoint, running_chat_endpoint
+from trellis_train.evaluate.custom.judge_prompts import read_better
 from trellis_train.rewards.judge import JudgeScorer
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
@@ -213,3 +214,10 @@ def test_repeated_attempts_do_not_pass_the_cost_bound(
 def test_without_its_key_a_judge_is_not_asked(judge_of: Any) -> None:
     with pytest.raises(RewardUnusable, match="set K for the workers"):
         judge_of(key=None)
+
+
+@pytest.mark.timeout(20)
+def test_a_reply_of_spaces_behind_an_open_fence_is_no_grade_and_takes_no_time() -> None:
+    for read in (lambda text: parse_grade(text, lowest=0, highest=10), read_better):
+        with pytest.raises(BadReply):
+            read("```" + " " * 5000 + "x")

@@ -21,6 +21,8 @@ from trellis_contracts.data_tasks import DataTaskProgress
 from trellis_data.versions.upkeep import verify
 from trellis_testing.datasets import add_dataset
 from trellis_testing.waiting import wait_until
+from trellis_workers.core import processes
+from trellis_workers.data import children
 
 from .conftest import ROWS, row_of
 
@@ -289,3 +291,55 @@ def test_nothing_is_begun_on_a_disk_that_is_nearly_full(
     assert start_worker().wait(60) == 0
 
     assert platform.get(f"/datasets/{made['id']}")["task"]["cause"] == "disk_full"
+
+
+class _StoppedAtFirst(children.ProcessChild):
+    """Its first process is stopped before it begins."""
+
+    begun = 0
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        type(self).begun += 1
+        if self.begun == 1:
+            os.kill(self._process.pid, signal.SIGSTOP)
+
+
+@pytest.mark.timeout(120)
+def test_an_import_whose_process_stands_still_is_begun_again(
+    platform: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "STANDSTILL_S", 1.0)
+    monkeypatch.setattr(children, "ProcessChild", _StoppedAtFirst)
+    made = platform.upload([row_of(n) for n in range(10)])
+
+    platform.finish(in_child=True)
+    after_the_first = platform.get(f"/datasets/{made['id']}")["state"]
+    platform.finish(in_child=True)
+
+    assert after_the_first != "ready"
+    assert platform.get(f"/datasets/{made['id']}")["state"] == "ready"
+
+
+def test_a_process_that_waits_for_something_else_does_not_stand_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "STANDSTILL_S", 0.2)
+    waiting = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    standstill = processes.Standstill(waiting.pid)
+
+    def lasts() -> bool:
+        ends = time.monotonic() + 1
+        while time.monotonic() < ends:
+            time.sleep(0.05)
+            if standstill.lasts():
+                return True
+        return False
+
+    while_waiting = lasts()
+    waiting.send_signal(signal.SIGSTOP)
+    while_stopped = lasts()
+    waiting.kill()
+    waiting.wait()
+
+    assert (while_waiting, while_stopped) == (False, True)

@@ -164,3 +164,21 @@ def test_a_full_disk_is_told(
     assert found.state == InstallState.FAILED
     assert "bytes are free" in (found.state_reason or "")
     assert hub.downloaded == []
+
+
+def test_an_unexpected_error_is_the_reason_of_the_failure(
+    install: Callable[..., Any], hub: StandInHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("Parquet magic bytes not found")
+
+    platform = install()
+    ask(platform)
+    monkeypatch.setattr(install_module, "count_rows", fail)
+
+    assert install_benchmarks()
+
+    found = look(platform)
+    assert found.state == InstallState.FAILED
+    assert found.state_reason == "Unexpected worker error: ValueError: Parquet magic bytes not found"
+    assert not install_benchmarks(), "it is not brought again by itself"

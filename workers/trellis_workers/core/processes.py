@@ -1,10 +1,16 @@
-"""End processes: with their whole group at once, or after they were asked to."""
+"""End processes, with their whole group or after they were asked to, and notice those that stand still."""
 
 import contextlib
 import os
 import signal
 import subprocess
+import time
+from pathlib import Path
 from typing import Any
+
+#: Stopped, or waiting for a disk: a process that does nothing else for so long goes on by itself no more.
+STANDSTILL_S = 120.0
+_STOPPED = ("T", "D")
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
@@ -27,3 +33,27 @@ def end_gently(process: "subprocess.Popen[Any]", grace_s: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+class Standstill:
+    """Notices that a process is stopped, or waits for a disk that does not answer; asked again and again.
+
+    Waiting for the network or for other processes does not count: that may be work.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._stat = Path(f"/proc/{pid}/stat")
+        self._used: list[str] = []
+        self._since = time.monotonic()
+
+    def lasts(self) -> bool:
+        """Whether it has been so for long, without any time on a CPU."""
+        try:
+            # State and times of all threads; what is before them is the name, with any characters.
+            fields = self._stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            fields = []  # it is over, or this system does not tell
+        state, used = (fields[0], fields[11:13]) if fields else ("", [])
+        if state not in _STOPPED or used != self._used:
+            self._used, self._since = used, time.monotonic()
+        return time.monotonic() - self._since > STANDSTILL_S

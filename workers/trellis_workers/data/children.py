@@ -1,5 +1,6 @@
 """The processes that carry out tasks: one for each, or this one where a test asks for it."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,8 +12,11 @@ from trellis_contracts.data_tasks import DataTaskKind
 from trellis_data.warm_process import LOG_FILE
 
 from trellis_workers.core.child_environment import data_environment
-from trellis_workers.core.processes import end_group
+from trellis_workers.core.processes import Standstill, end_group
 from trellis_workers.data.warm import Command, WarmProcess, WarmProcesses, WarmTurn
+
+#: As an exit status: the process was stopped, and nobody lets it go on.
+STOOD_STILL = -signal.SIGSTOP
 
 
 class Child(Protocol):
@@ -46,12 +50,13 @@ class ProcessChild:
                 pass_fds=[lock.fileno()],
                 start_new_session=True,
             )
+        self._standstill = Standstill(self._process.pid)
 
     def wait(self, seconds: float) -> int | None:
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return None
+            return STOOD_STILL if self._standstill.lasts() else None
 
     def end(self) -> None:
         end_group(self._process)

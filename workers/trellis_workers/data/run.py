@@ -40,8 +40,9 @@ from trellis_data.versions.records import StoreProblem
 from trellis_data.warm_process import LOG_FILE
 
 from trellis_workers.core.last_lines import last_lines
+from trellis_workers.core.processes import STANDSTILL_S
 from trellis_workers.data.child import EXIT_NO_ROOM, EXIT_OCCUPIED
-from trellis_workers.data.children import Starter, start_process
+from trellis_workers.data.children import STOOD_STILL, Starter, start_process
 from trellis_workers.data.describe import describe
 from trellis_workers.data.files import Made, read_made, read_result
 from trellis_workers.data.leftovers import clear_after
@@ -322,6 +323,9 @@ def _explain(task: DataTask, folder: Path, status: int) -> TaskFailure:
             log.error("data task %s: its process gave no reason", task.id)
     lines = last_lines(folder / LOG_FILE, 20)
     log.error("data task %s: exit status %d: %s", task.id, status, "\n".join(lines))
+    if status == STOOD_STILL:
+        message = f"The task's process stood still for {STANDSTILL_S:g} s (stopped, or waiting for a disk)."
+        return TaskFailure(code="crashed", message=message)
     if status < 0:
         message = f"The task's process was killed by signal {-status}"
         message += "; signal 9 usually means out of memory." if status == -9 else "."

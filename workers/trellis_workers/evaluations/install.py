@@ -11,6 +11,7 @@ import logging
 import shutil
 from pathlib import Path
 
+from sqlalchemy.exc import OperationalError
 from trellis_api.benchmarks import repository, service
 from trellis_api.benchmarks.installed import SOURCE_FILE, InstalledSource, locate_benchmark, locate_benchmarks
 from trellis_api.core.columns import utc_now
@@ -57,6 +58,12 @@ def _install(name: str) -> bool:
             "The disk is full." if means_no_room(error) else f"Could not write the files: {error.strerror}."
         )
         return _fail(name, reason)
+    except OperationalError:
+        raise  # it is taken up again when the database is back
+    except Exception as error:  # without a reason, the benchmark would be brought again for ever
+        logger.exception("benchmark %s: its installation failed unexpectedly", name)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return _fail(name, f"Unexpected worker error: {said}")
     with write() as session:
         service.mark_ready(session, source=source)
     logger.info("benchmark %s is installed: %s", name, source.rows)

@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import OperationalError
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ray_cluster import find_nodes
@@ -142,6 +143,13 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
         return
     except OSError as error:
         _settle_failed(job, f"The job's folder cannot be written: {error}", "storage_unwritable")
+        return
+    except (OperationalError, RayAwayError):
+        raise  # the next sweep takes the launch up again
+    except Exception as error:  # one job that cannot be prepared must not stop the others
+        logger.exception("job %s: its launch failed unexpectedly", job.id)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        _settle_failed(job, f"The job could not be prepared: {said}", "launch_failed")
         return
     spec_path = Path(spec.attempt_dir) / SPEC_FILE
     is_new = ray.submit(

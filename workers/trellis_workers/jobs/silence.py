@@ -41,6 +41,9 @@ FROZEN = Settlement(
     cause="frozen",
 )
 
+#: What a full disk did not take: a run that has frozen is ended all the same.
+_unwritten: "dict[Path, Silence]" = {}
+
 
 class Silence(BaseModel):
     """What the workers have seen of an attempt that does not report, kept in its folder."""
@@ -95,6 +98,8 @@ def was_ended(job: Job) -> bool:
 def read_silence(job: Job) -> Silence | None:
     """What has been seen of the attempt's silence so far, if anything."""
     path = get_settings().attempt_dir(job.id, job.attempt) / SILENCE_FILE
+    if path in _unwritten:
+        return _unwritten[path]
     try:
         return Silence.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -117,4 +122,11 @@ def _read_beat(folder: Path) -> int | None:
 
 
 def _write(folder: Path, silence: Silence) -> None:
-    write_private(folder / SILENCE_FILE, silence.model_dump_json())
+    path = folder / SILENCE_FILE
+    try:
+        write_private(path, silence.model_dump_json())
+    except OSError as error:
+        logger.warning("%s cannot be written and is kept in memory: %s", path, error)
+        _unwritten[path] = silence
+    else:
+        _unwritten.pop(path, None)

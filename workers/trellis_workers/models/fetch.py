@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sqlalchemy.exc import OperationalError
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
@@ -58,6 +59,12 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
         return _fail(settings, database, model_id=model_id, reason=str(error))
     except OSError as error:
         return _fail(settings, database, model_id=model_id, reason=f"Writing failed: {error.strerror}.")
+    except OperationalError:
+        raise  # it is taken up again when the database is back
+    except Exception as error:  # without a reason, the model would be fetched again for ever
+        log.exception("model %s: its download failed unexpectedly", model_id)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return _fail(settings, database, model_id=model_id, reason=f"Unexpected worker error: {said}")
     with database.write() as session:
         model = repository.find_model(session, model_id=model_id)
         if model is not None:

@@ -35,7 +35,7 @@ from trellis_contracts.transfers import PROGRESS_FILE, PUSH_ORDER_FILE, PushedFi
 
 from trellis_workers.core.child_environment import plain_environment
 from trellis_workers.core.last_lines import last_lines
-from trellis_workers.core.processes import end_gently
+from trellis_workers.core.processes import STANDSTILL_S, Standstill, end_gently
 from trellis_workers.transfers.tidy import remove_parts
 
 log = logging.getLogger(__name__)
@@ -186,11 +186,14 @@ def _follow(
             env=work.environment,
             start_new_session=True,  # what ends the worker from its terminal is not meant for the child
         )
+        standstill = Standstill(child.pid)
         try:
             while True:
                 _note(database, transfer, folder)
                 if is_leaving():
                     raise WorkerLeaves
+                if standstill.lasts():
+                    raise TransferFailed(f"The transfer's process stood still for {STANDSTILL_S:g} s.")
                 try:
                     status = child.wait(_LOOK_S)
                     break

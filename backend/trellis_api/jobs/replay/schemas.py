@@ -6,7 +6,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from trellis_contracts.recipe import DataFormat
 from trellis_recipes.issues import Issue
 
-from trellis_api.jobs.schemas import Choices, DataColumns, JobCreate, JobName, RevisionText
+from trellis_api.jobs.choices import Choices
+from trellis_api.jobs.schemas import DataColumns, JobCreate, JobName, RevisionText
 
 _TEXT = 64
 #: Ids as this and other platforms give them.

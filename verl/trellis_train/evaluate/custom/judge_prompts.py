@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 import yaml
-from trellis_contracts.grades import BadReply
+from trellis_contracts.grades import BadReply, strip_fence
 
 from trellis_train.sandbox.output import as_text
 
@@ -20,7 +20,6 @@ LOWEST, HIGHEST = 0, 10
 RUBRIC, PAIRWISE = "rubric-1", "pairwise-1"
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
-_FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 _MOST_POINTS = 20
 _SHOWN = 200
 
@@ -109,9 +108,8 @@ def read_better(text: str) -> tuple[float, str]:
 
 def _read_object(text: str) -> dict[str, Any]:
     stripped = text.strip()
-    fenced = _FENCED.fullmatch(stripped)
     try:
-        reply = json.loads(fenced.group(1) if fenced else stripped)
+        reply = json.loads(strip_fence(stripped))
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):

@@ -53,11 +53,42 @@ def test_only_settings_that_differ_are_listed(client: TestClient, make_job: Call
     rows = {f"{row['group']}.{row['name']}": row["values"] for row in found["parameters"]}
     assert rows == {
         "run.seed": {a: 1, b: 2, c: 3},
-        "params.epochs": {a: 1, b: 1},
         "params.learning_rate": {a: 1e-4, b: 2e-4, c: 2e-4},
         "params.lora.rank": {a: 8, b: 8, c: 16},
     }
     assert found["seed_groups"] == []
+
+
+def test_a_default_is_the_same_as_its_value_typed_out(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    unsaid = make_job(recipe="grpo", params={}, seed=1)
+    typed = make_job(recipe="grpo", params={"learning_rate": 1e-6, "temperature": 1}, seed=2)
+    other = make_job(recipe="grpo", params={"learning_rate": 3e-6}, seed=1)
+
+    found = read(client, ids=[unsaid, typed, other])
+
+    rows = {f"{row['group']}.{row['name']}": row["values"] for row in found["parameters"]}
+    assert rows == {
+        "run.seed": {unsaid: 1, typed: 2, other: 1},
+        "params.learning_rate": {unsaid: 1e-6, typed: 1e-6, other: 3e-6},
+    }
+    assert found["seed_groups"] == [[unsaid, typed]]
+
+
+def test_what_presets_and_recipes_set_differently_is_listed(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    tiny = make_job(recipe="sft", preset="cpu-tiny", params={"epochs": 2})
+    small = make_job(recipe="sft", preset="cpu-small", params={"epochs": 2})
+    other = make_job(recipe="grpo", preset="cpu-tiny", params={"epochs": 2})
+
+    rows = {row["name"]: row["values"] for row in read(client, ids=[tiny, small])["parameters"]}
+    across = {row["name"]: row["values"] for row in read(client, ids=[tiny, other])["parameters"]}
+
+    assert (rows["batch_size"], "epochs" in rows) == ({tiny: 32, small: 8}, False)
+    assert across["learning_rate"] == {tiny: 0.002, other: 0.0002}
+    assert "group_size" not in across  # sft has none: nothing to compare
 
 
 def test_jobs_that_differ_in_the_seed_alone_are_a_group(

@@ -156,7 +156,7 @@ class BestByBenchmark(TypedDict):
 
 
 class BestRun(TypedDict):
-    """The job with the best value of the metric."""
+    """The job with the best value of the metric: of those that succeeded, or of all as long as none has."""
 
     job_id: str
     step: int | None

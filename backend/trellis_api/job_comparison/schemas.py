@@ -89,7 +89,7 @@ class GroupDifference(BaseModel):
 
 
 class BestRun(BaseModel):
-    """The job with the best value of the metric."""
+    """The job with the best value of the metric: of those that succeeded, or of all as long as none has."""
 
     job_id: str
     value: float
@@ -162,9 +162,10 @@ class PromptResponses(BaseModel):
 
 
 class ComparedRollouts(BaseModel):
-    """Sampled responses to prompts shared by all jobs."""
+    """Sampled responses to prompts shared by all jobs that have responses."""
 
     split: Split
     steps: dict[str, int] = Field(description="The step of each job that is shown.")
-    total: int = Field(description="Prompts shared by all jobs.")
+    without: list[str] = Field(description="Jobs without responses there; they are left out.")
+    total: int = Field(description="Prompts shared by the others.")
     items: list[PromptResponses]

@@ -79,7 +79,7 @@ def measure(
         groups=summaries,
         baseline=groups.index(first),
         values={job_id: value for job_id, (value, _) in values.items()},
-        best=_find_best(values, mode),
+        best=_find_best(jobs, values, mode),
     )
 
 
@@ -181,9 +181,12 @@ def name_group(jobs: Sequence[Job]) -> str:
     return jobs[0].name if len(jobs) == 1 else _SEED.sub("", common) or jobs[0].name
 
 
-def _find_best(values: Values, mode: Mode) -> BestRun | None:
+def _find_best(jobs: Sequence[Job], values: Values, mode: Mode) -> BestRun | None:
+    """Of the jobs that succeeded: a value that a run had before it crashed is nothing to build on."""
     sign = 1 if mode == "min" else -1
-    found = min(values.items(), key=lambda each: sign * each[1][0], default=None)
+    succeeded = {job.id for job in jobs if job.state == JobState.SUCCEEDED}
+    counted = {job_id: own for job_id, own in values.items() if job_id in succeeded} or values
+    found = min(counted.items(), key=lambda each: sign * each[1][0], default=None)
     return None if found is None else BestRun(job_id=found[0], value=found[1][0], step=found[1][1])
 
 

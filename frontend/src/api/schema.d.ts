@@ -4581,7 +4581,7 @@ export interface components {
         };
         /**
          * BestRun
-         * @description The job with the best value of the metric.
+         * @description The job with the best value of the metric: of those that succeeded, or of all as long as none has.
          */
         BestRun: {
             /** Job Id */
@@ -5396,7 +5396,7 @@ export interface components {
         };
         /**
          * ComparedRollouts
-         * @description Sampled responses to prompts shared by all jobs.
+         * @description Sampled responses to prompts shared by all jobs that have responses.
          */
         ComparedRollouts: {
             /** Items */
@@ -5415,9 +5415,14 @@ export interface components {
             };
             /**
              * Total
-             * @description Prompts shared by all jobs.
+             * @description Prompts shared by the others.
              */
             total: number;
+            /**
+             * Without
+             * @description Jobs without responses there; they are left out.
+             */
+            without: string[];
         };
         /**
          * ComparedSeeds

@@ -172,7 +172,24 @@ def test_responses_stand_beside_each_other_by_their_prompt(
     }
     assert texts == {"one": [["a on one"], ["b on one"]], "two": [["a on two"], ["b on two"]]}
     assert second["items"] == found["items"][1:]
-    assert read(client, "/rollouts", ids=[a, make_job()])["items"] == []
+
+
+def test_a_job_without_responses_is_named_and_the_others_compared(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    a, b, silent = make_job(), make_job(), make_job()
+    for job_id in (a, b):
+        add_response(database, job_id, "one", f"{job_id} on one", step=3)
+    add_response(database, a, "two", "a on two", step=4)
+
+    found = read(client, "/rollouts", ids=[a, silent, b], step=3)
+    later = read(client, "/rollouts", ids=[a, silent, b], step=4)
+    none = read(client, "/rollouts", ids=[silent])
+
+    assert (found["total"], found["steps"], found["without"]) == (1, {a: 3, b: 3}, [silent])
+    assert set(found["items"][0]["responses"]) == {a, b}
+    assert (later["steps"], later["without"], later["total"]) == ({a: 4}, [silent, b], 1)
+    assert (none["items"], none["without"]) == ([], [silent])
 
 
 def rollups_of(series: int, points: list[dict[str, Any]]) -> list[dict[str, Any]]:

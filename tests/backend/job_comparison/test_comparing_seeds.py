@@ -227,3 +227,14 @@ def test_a_baseline_from_outside_is_refused(client: TestClient, make_job: Callab
     response = client.get("/api/v1/jobs/compare/seeds", params={"ids": make_job(), "baseline": "job_x"})
 
     assert (response.status_code, response.json()["error"]) == (422, "invalid_comparison")
+
+
+def test_the_best_run_is_one_that_succeeded_as_long_as_there_is_one(
+    client: TestClient, make_seeds: Callable[..., list[str]]
+) -> None:
+    (crashed,) = make_seeds(1e-6, [0.9], state=JobState.CRASHED)
+    (done,) = make_seeds(2e-6, [0.5])
+    (running,) = make_seeds(3e-6, [0.7], state=JobState.RUNNING)
+
+    assert compare(client, [crashed, done, running])["best"]["job_id"] == done
+    assert compare(client, [crashed, running])["best"]["job_id"] == crashed

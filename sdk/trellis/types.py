@@ -810,6 +810,7 @@ class EvaluatedPair(TypedDict):
     baseline: EvaluationReference
     comparison: ComparedBenchmark
     evaluation: EvaluationReference
+    p_adjusted: float | None
 
 
 class EvaluationEstimate(TypedDict):

@@ -137,6 +137,9 @@ class EvaluatedPair(BaseModel):
     baseline: EvaluationReference
     evaluation: EvaluationReference
     comparison: ComparedBenchmark = Field(description="A is the baseline, B the job.")
+    p_adjusted: float | None = Field(
+        description="p_value after Holm's correction for the jobs that were tested on this benchmark."
+    )
 
 
 class RunEvaluations(BaseModel):

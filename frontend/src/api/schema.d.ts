@@ -7276,6 +7276,11 @@ export interface components {
             /** @description A is the baseline, B the job. */
             comparison: components["schemas"]["ComparedBenchmark"];
             evaluation: components["schemas"]["EvaluationReference"];
+            /**
+             * P Adjusted
+             * @description p_value after Holm's correction for the jobs that were tested on this benchmark.
+             */
+            p_adjusted: number | null;
         };
         /**
          * EvaluationCreate

@@ -164,6 +164,7 @@ export default {
       unclear: 'No significant difference between “{run}” and “{base}” on {label} (p {p}).',
       untested: '“{run}” and “{base}” can’t be compared per problem on {label}.',
     },
+    notAlike: 'Not measured alike: {names}.',
     noPairs: 'No benchmarks in common with the baseline',
     noPairsText: 'Evaluate checkpoints or exported models of both jobs on the same benchmark.',
     split: 'Prompts',

@@ -164,6 +164,7 @@ export default {
       unclear: '在 {label} 上，“{run}”与“{base}”没有明显差异（p {p}）。',
       untested: '在 {label} 上，“{run}”与“{base}”无法逐题对比。',
     },
+    notAlike: '评测条件不同：{names}。',
     noPairs: '与基线没有共同的评测基准',
     noPairsText: '请在同一基准上评测两个任务的检查点或导出的模型。',
     split: '哪些提示',

@@ -1193,6 +1193,7 @@ class JobRead(TypedDict):
     export_as: ExportAsRead | None
     exported_model: NamedReference | None
     failure: Failure | None
+    field_modes: dict[str, Literal["max", "min"]]
     fields: dict[str, int | float | bool | str | None]
     finished_at: str | None
     group: str | None

@@ -9391,8 +9391,15 @@ export interface components {
             exported_model: components["schemas"]["NamedReference"] | null;
             failure: components["schemas"]["Failure"] | null;
             /**
+             * Field Modes
+             * @description Of the requested metrics: which values are better.
+             */
+            field_modes: {
+                [key: string]: "max" | "min";
+            };
+            /**
              * Fields
-             * @description Values of the requested fields, null where there is none (only in lists).
+             * @description Values of the requested fields, null where there is none.
              */
             fields: {
                 [key: string]: number | boolean | string | null;
@@ -23454,6 +23461,8 @@ export interface operations {
             query?: {
                 /** @description Key of the metric to show; default the job's headline metric. */
                 metric?: string | null;
+                /** @description Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, `metrics.best.KEY` or `metrics.at.STEP.KEY`. */
+                fields?: string[] | null;
             };
             header?: never;
             path: {

@@ -15,6 +15,8 @@ from trellis_api.sweeps.repository import map_trials
 
 #: Group and name of a setting.
 Key = tuple[str, str]
+#: The name of a job that made a model, and the step of its checkpoint.
+Origin = tuple[str, int | None]
 SEED: Key = ("run", "seed")
 _GROUPS: tuple[ParameterGroup, ...] = ("run", "model", "data", "params", "overrides")
 
@@ -70,7 +72,7 @@ def group_by_seed(
     return [ids for ids in groups if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
 
 
-def _flatten(job: JobRead, origin: str | None, params: Mapping[str, Any]) -> dict[Key, Any]:
+def _flatten(job: JobRead, origin: Origin | None, params: Mapping[str, Any]) -> dict[Key, Any]:
     validation = job.validation_dataset
     found: dict[Key, Any] = {
         ("run", "recipe"): job.recipe,
@@ -78,7 +80,8 @@ def _flatten(job: JobRead, origin: str | None, params: Mapping[str, Any]) -> dic
         SEED: job.seed,
         ("run", "gpus"): job.resources.gpus,
         ("model", "model"): job.model.name or job.model.id,
-        ("model", "trained_by"): origin,
+        ("model", "trained_by"): None if origin is None else origin[0],
+        ("model", "trained_by_step"): None if origin is None else origin[1],
         ("data", "dataset"): (job.dataset.name or job.dataset.id) if job.dataset else None,
         ("data", "dataset_version"): job.dataset_version,
         ("data", "dataset_split"): job.dataset_split,
@@ -120,11 +123,11 @@ def _join(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def _map_origins(session: Session, jobs: Sequence[Job]) -> dict[str, str]:
+def _map_origins(session: Session, jobs: Sequence[Job]) -> dict[str, Origin]:
     """Of each model that a job of the platform made, that job with its step."""
     models = session.exec(select(Model).where(col(Model.id).in_({job.model_id for job in jobs})))
     return {
-        model.id: f"{model.lineage.get('job_name') or model.source_job_id}, step {model.source_step}"
+        model.id: (str(model.lineage.get("job_name") or model.source_job_id), model.source_step)
         for model in models
         if model.source_job_id is not None
     }

@@ -12,6 +12,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.jobs import metric_store, service
 from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job, RolloutSample
+from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 
 LOSS = "val/loss"
@@ -89,6 +90,26 @@ def test_what_presets_and_recipes_set_differently_is_listed(
     assert (rows["batch_size"], "epochs" in rows) == ({tiny: 32, small: 8}, False)
     assert across["learning_rate"] == {tiny: 0.002, other: 0.0002}
     assert "group_size" not in across  # sft has none: nothing to compare
+
+
+def test_the_job_that_made_the_model_and_its_step_are_settings_of_their_own(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    source = make_job(name="base run")
+    with database.write() as session:
+        for step, model_id in ((10, "mdl_earlier"), (20, "mdl_later")):
+            session.add(
+                Model(
+                    id=model_id, name=model_id, state="ready", source={}, warnings=[],
+                    lineage={"job_id": source, "job_name": "base run", "step": step},
+                )
+            )  # fmt: skip
+    a, b, c = make_job(model_id="mdl_earlier"), make_job(model_id="mdl_later"), make_job()
+
+    rows = {row["name"]: row["values"] for row in read(client, ids=[a, b, c])["parameters"]}
+
+    assert rows["trained_by"] == {a: "base run", b: "base run"}
+    assert rows["trained_by_step"] == {a: 10, b: 20}
 
 
 def test_jobs_that_differ_in_the_seed_alone_are_a_group(

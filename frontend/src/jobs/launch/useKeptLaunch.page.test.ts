@@ -66,6 +66,15 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
+describe('a launch of which nothing was chosen', () => {
+  it('starts from the data: from conversations with supervised training', async () => {
+    await open('/jobs/new')
+    expect(form.draft.recipe).toBe('sft')
+    await open('/jobs/new?rewards=x')
+    expect(form.draft.recipe).toBe('grpo')
+  })
+})
+
 describe('a launch that was left', () => {
   it('from a dataset is there again on the way back', async () => {
     await open('/jobs/new?dataset=dst_a&version=ver_a')

@@ -16,7 +16,7 @@ import { copyOf } from './copyName'
 import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf, withChanges } from './draft'
 import { setReading } from './fit/reading'
 import { addressOf, readKept } from './kept'
-import { recipeForFormat } from './recipes/forData'
+import { recipeForAll, recipeForFormat } from './recipes/forData'
 import { type Choice, useChoices } from './useChoices'
 
 const FIRST_RECIPE = 'grpo'
@@ -116,16 +116,22 @@ export function useLaunchDraft() {
     if (!isCopy) draft.gpus = presetOf(of, draft.preset)?.gpus ?? 1
   }
 
+  function suitedRecipe(recipes: readonly Recipe[], dataset: string | null): string {
+    const usable = (choices.datasets.data.value?.items ?? []).filter((one) => one.head !== null)
+    if (dataset === null) return recipeForAll(usable.map((one) => one.format), recipes, FIRST_RECIPE)
+    return recipeForFormat(usable.find((one) => one.id === dataset)?.format, recipes) ?? FIRST_RECIPE
+  }
+
   function fillRecipe(): void {
     const [recipes, datasets, failure] = [catalogue.recipes.value, choices.datasets.data.value, choices.datasets.error.value]
     if (recipes.length === 0 || isPrefilling.value) return
     if (draft.recipe === '') {
       const from = fromQuery(route.query.dataset)
       const asked = fromQuery(route.query.recipe)
-      // Who comes from a dataset gets what suits its rows, as soon as they are known.
-      if (asked === null && from !== null && datasets === null && failure === null) return
-      const suited = asked === null && from !== null ? recipeForFormat(datasets?.items.find((one) => one.id === from)?.format, recipes) : null
-      const wanted = asked ?? suited ?? FIRST_RECIPE
+      // Without a recipe, the rows say what suits them, as soon as they are known; what is scored needs one that scores.
+      const isScored = from === null && ['rewards', 'environment', 'workflow'].some((name) => name in route.query)
+      if (asked === null && !isScored && datasets === null && failure === null) return
+      const wanted = asked ?? (isScored ? FIRST_RECIPE : suitedRecipe(recipes, from))
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
       takeReferences()

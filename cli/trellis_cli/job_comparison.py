@@ -117,7 +117,8 @@ def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
     counts = (group["seed_count"], base["seed_count"])
     each = f"{counts[0]} {'seed' if counts[0] == 1 else 'seeds'} each"
     number = each if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} seeds"
-    what = f"{seeds['metric']} ({seeds['take']}, {'lower' if seeds['mode'] == 'min' else 'higher'} is better)"
+    end = {"min": ", lower is better", "max": ", higher is better"}.get(seeds["mode"] or "", "")
+    what = f"{seeds['metric']} ({seeds['take']}{end})"
     difference = f"{row['difference']:+.4g}"
     if row["verdict"] == "too_few_seeds":
         return (
@@ -133,6 +134,8 @@ def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
         return (
             f"No clear difference between {group['name']} and {base['name']} on {what}: {difference}, {test}."
         )
+    if row["verdict"] == "different":
+        return f"{group['name']} differs from {base['name']} on {what}: {difference}, {test}."
     return f"{group['name']} is {row['verdict']} than {base['name']} on {what}: {difference}, {test}."
 
 

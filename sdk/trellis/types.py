@@ -337,7 +337,7 @@ class ComparedMetric(TypedDict):
     """Newest and best value of one metric in every job that reported it."""
 
     key: str
-    mode: Literal["max", "min"]
+    mode: Literal["max", "min"] | None
     values: dict[str, HeadlineMetric]
 
 
@@ -358,7 +358,7 @@ class ComparedSeeds(TypedDict):
     groups: list[SeedGroup]
     method: Literal["welch_t"]
     metric: str | None
-    mode: Literal["max", "min"]
+    mode: Literal["max", "min"] | None
     take: Literal["last", "best"]
     values: dict[str, float]
 
@@ -994,7 +994,7 @@ class GroupDifference(TypedDict):
     low: float | None
     p_adjusted: float | None
     p_value: float | None
-    verdict: Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]
+    verdict: Literal["better", "worse", "different", "unclear", "too_few_seeds", "no_spread"]
 
 
 class GroupScore(TypedDict):

@@ -155,6 +155,8 @@ def test_settings_are_called_better_or_worse_with_their_seeds() -> None:
     adjusted = describe_difference(seeds, {**row, "verdict": "unclear", "p_adjusted": 0.07})
     assert adjusted.startswith("No clear difference between B and A on reward")
     assert "p = 0.07 by Holm's method" in adjusted
+    undirected = describe_difference({**seeds, "mode": None}, {**row, "verdict": "different"})
+    assert undirected.startswith("B differs from A on reward (last): +0.03")
     few = {"group": 2, "verdict": "too_few_seeds", "difference": 0.03}
     assert "1 and 3 seeds: the difference may be chance; run 3 seeds" in describe_difference(seeds, few)
 

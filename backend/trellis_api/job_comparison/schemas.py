@@ -25,7 +25,7 @@ class ComparedMetric(BaseModel):
     """Newest and best value of one metric in every job that reported it."""
 
     key: str
-    mode: Mode
+    mode: Mode | None = Field(description="Which values are better; null where neither are, as of entropy.")
     values: dict[str, HeadlineMetric]
 
 
@@ -70,7 +70,7 @@ class SeedGroup(BaseModel):
     failed: list[str] = Field(description="Of those left out, jobs that failed or crashed.")
 
 
-Verdict = Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]
+Verdict = Literal["better", "worse", "different", "unclear", "too_few_seeds", "no_spread"]
 
 
 class GroupDifference(BaseModel):
@@ -78,8 +78,9 @@ class GroupDifference(BaseModel):
 
     group: int = Field(description="Its index in `groups`.")
     verdict: Verdict = Field(
-        description="Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one "
-        "of the two has a single seed, no_spread where the seeds of neither differ."
+        description="Of the group: better or worse where p_adjusted is below 0.05, different where it is but "
+        "the metric has no better end, too_few_seeds where one of the two "
+        "has a single seed, no_spread where the seeds of neither differ."
     )
     difference: float = Field(description="Mean of the group minus mean of the baseline's.")
     low: float | None = Field(description="95 % interval of the difference (Welch's t).")
@@ -100,7 +101,7 @@ class ComparedSeeds(BaseModel):
     """Groups of seeds compared on one metric."""
 
     metric: str | None = Field(description="Null where no two groups share a metric.")
-    mode: Mode
+    mode: Mode | None = Field(description="Which values are better; null where neither are.")
     take: Take
     method: Literal["welch_t"] = "welch_t"
     groups: list[SeedGroup]

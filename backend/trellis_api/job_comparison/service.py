@@ -27,7 +27,7 @@ from trellis_api.jobs import (
     rollout_store,
     rollouts,
 )
-from trellis_api.jobs.best import is_validation, list_headline, suit_mode
+from trellis_api.jobs.best import find_direction, is_validation, list_headline
 from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.jobs.rollout_schemas import RolloutRead, Split
@@ -81,7 +81,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
         metrics=[
             ComparedMetric(
                 key=key,
-                mode=suit_mode(key),
+                mode=find_direction(key, jobs=[]),
                 values={
                     job.id: summaries[series[job.id][key].id]
                     for job in jobs

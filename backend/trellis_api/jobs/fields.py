@@ -20,7 +20,7 @@ from trellis_recipes.issues import nearest
 from trellis_recipes.recipe_parameters import resolve_parameters
 
 from trellis_api.jobs import headline
-from trellis_api.jobs.best import Mode, suit_mode
+from trellis_api.jobs.best import Mode, find_direction
 from trellis_api.jobs.errors import UnknownField
 from trellis_api.jobs.field_schemas import FieldValue, JobFieldsRead, ParameterField
 from trellis_api.jobs.metric_tables import metric_points, metric_series
@@ -112,13 +112,10 @@ def read_values(
 
 
 def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
-    """Of the fields that are metrics: which end is the good one, as the job says it, else by the name."""
-    stated = job.keep_best_by or {}
+    """Of the fields that are metrics with a good end: which it is, as the job says it, else by the name."""
     keys = {text: key for text in texts if (key := parse_field(text).key)}
-    return {
-        text: (stated.get("mode") if stated.get("metric") == key else None) or suit_mode(key)
-        for text, key in keys.items()
-    }
+    modes = {text: find_direction(key, jobs=[job]) for text, key in keys.items()}
+    return {text: mode for text, mode in modes.items() if mode is not None}
 
 
 def _resolve(job: Job) -> dict[str, FieldValue]:

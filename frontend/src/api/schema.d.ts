@@ -5363,9 +5363,9 @@ export interface components {
             key: string;
             /**
              * Mode
-             * @enum {string}
+             * @description Which values are better; null where neither are, as of entropy.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
             /** Values */
             values: {
                 [key: string]: components["schemas"]["HeadlineMetric"];
@@ -5455,9 +5455,9 @@ export interface components {
             metric: string | null;
             /**
              * Mode
-             * @enum {string}
+             * @description Which values are better; null where neither are.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
             /**
              * Take
              * @enum {string}
@@ -8359,10 +8359,10 @@ export interface components {
             p_value: number | null;
             /**
              * Verdict
-             * @description Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
+             * @description Of the group: better or worse where p_adjusted is below 0.05, different where it is but the metric has no better end, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
              * @enum {string}
              */
-            verdict: "better" | "worse" | "unclear" | "too_few_seeds" | "no_spread";
+            verdict: "better" | "worse" | "different" | "unclear" | "too_few_seeds" | "no_spread";
         };
         /**
          * GroupScore

@@ -100,7 +100,13 @@ def test_a_job_that_is_read_alone_has_fields_and_says_which_values_are_better(
 ) -> None:
     job_id = make_job(recipe="sft", keep_best_by={"metric": "own/mae_like", "mode": "min"})
     write_curve(database, job_id, LOSS, {1: 3.0, 2: 1.0})
-    fields = [RATE, f"metrics.last.{LOSS}", "metrics.best.own/mae_like", "metrics.last.reward"]
+    fields = [
+        RATE,
+        f"metrics.last.{LOSS}",
+        "metrics.best.own/mae_like",
+        "metrics.last.reward",
+        "metrics.last.actor/entropy",
+    ]
 
     found = client.get(f"/api/v1/jobs/{job_id}", params={"fields": fields}).json()
     (row,) = client.get("/api/v1/jobs", params={"fields": fields}).json()["items"]

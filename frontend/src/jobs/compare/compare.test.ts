@@ -68,6 +68,7 @@ describe('the mean of runs', () => {
 describe('the tables', () => {
   it('tell better from worse by the metric', () => {
     expect(differenceTo(0.9, 1, 'min')).toMatchObject({ isBetter: true })
+    expect(differenceTo(0.9, 1, null)).toMatchObject({ isBetter: null })
     expect(differenceTo(1.1, 1, 'max')?.share).toBeCloseTo(0.1)
     expect(differenceTo(1, 0, 'max')?.share).toBeNull()
     expect(differenceTo(null, 1, 'max')).toBeNull()

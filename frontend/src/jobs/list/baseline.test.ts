@@ -35,6 +35,8 @@ describe('the difference to the baseline', () => {
 
     expect(compareWith(run('a', 2), run('b', 1), column)).toEqual({ amount: -50, isPercent: true, isBetter: true })
     expect(compareWith(run('a', null), run('b', 1), column)).toBeNull()
+    const undirected = (id: string, value: number) => ({ ...run(id, value), field_modes: {} }) as unknown as Job
+    expect(compareWith(undirected('a', 2), undirected('b', 1), column)).toEqual({ amount: -50, isPercent: true, isBetter: null })
     expect([isComparable(run('a', 2)), isComparable(run('a', null))]).toEqual([true, false])
   })
 })

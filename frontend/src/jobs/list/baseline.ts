@@ -5,7 +5,8 @@ export interface Difference {
   /** In percent of the baseline's value; of a baseline at 0, the plain difference. */
   amount: number
   isPercent: boolean
-  isBetter: boolean
+  /** Null where neither more nor less is better. */
+  isBetter: boolean | null
 }
 
 /** A column whose values are those of a metric. */
@@ -13,7 +14,7 @@ export type MetricColumn = 'metricLast' | 'metricBest' | `metrics.${string}`
 
 interface Measured {
   value: number
-  mode: 'min' | 'max'
+  mode: 'min' | 'max' | null
   /** Values of different metrics say nothing beside each other. */
   key: string
 }
@@ -21,7 +22,7 @@ interface Measured {
 function measuredIn(job: Job, column: MetricColumn): Measured | null {
   if (column !== 'metricLast' && column !== 'metricBest') {
     const value = job.fields[column]
-    return typeof value === 'number' ? { value, mode: job.field_modes[column] ?? 'max', key: column } : null
+    return typeof value === 'number' ? { value, mode: job.field_modes[column] ?? null, key: column } : null
   }
   const value = column === 'metricLast' ? job.metric?.last : job.metric?.best
   return job.metric === null || value == null ? null : { value, mode: job.metric.mode, key: job.metric.key }
@@ -29,7 +30,7 @@ function measuredIn(job: Job, column: MetricColumn): Measured | null {
 
 /** Whether a job has a value that others can be compared with. */
 export function isComparable(job: Job): boolean {
-  return job.metric !== null || Object.keys(job.field_modes).some((column) => typeof job.fields[column] === 'number')
+  return job.metric !== null || Object.entries(job.fields).some(([column, value]) => column.startsWith('metrics.') && typeof value === 'number')
 }
 
 /** Null where there is nothing to compare: the baseline itself, another metric, no value. */
@@ -40,6 +41,6 @@ export function compareWith(baseline: Job | null, job: Job, column: MetricColumn
   if (own === null || other === null || own.key !== other.key) return null
   const [value, base] = [own.value, other.value]
   if (!Number.isFinite(value) || !Number.isFinite(base) || value === base) return null
-  const isBetter = own.mode === 'min' ? value < base : value > base
+  const isBetter = own.mode === null ? null : own.mode === 'min' ? value < base : value > base
   return base === 0 ? { amount: value, isPercent: false, isBetter } : { amount: (100 * (value - base)) / Math.abs(base), isPercent: true, isBetter }
 }

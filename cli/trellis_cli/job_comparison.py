@@ -117,7 +117,8 @@ def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
     counts = (group["seed_count"], base["seed_count"])
     each = f"{counts[0]} {'seed' if counts[0] == 1 else 'seeds'} each"
     number = each if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} seeds"
-    what = f"{seeds['metric']} ({seeds['take']}, {'lower' if seeds['mode'] == 'min' else 'higher'} is better)"
+    end = {"min": ", lower is better", "max": ", higher is better"}.get(seeds["mode"] or "", "")
+    what = f"{seeds['metric']} ({seeds['take']}{end})"
     difference = f"{row['difference']:+.4g}"
     if row["verdict"] == "too_few_seeds":
         return (
@@ -133,6 +134,8 @@ def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
         return (
             f"No clear difference between {group['name']} and {base['name']} on {what}: {difference}, {test}."
         )
+    if row["verdict"] == "different":
+        return f"{group['name']} differs from {base['name']} on {what}: {difference}, {test}."
     return f"{group['name']} is {row['verdict']} than {base['name']} on {what}: {difference}, {test}."
 
 
@@ -144,22 +147,24 @@ def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> Non
     if pairs:
         out.print()
     for name, pair in pairs:
-        out.print(
-            describe_pair(name, base, pair["comparison"]), highlight=False, markup=False, soft_wrap=True
-        )
+        out.print(describe_pair(name, base, pair), highlight=False, markup=False, soft_wrap=True)
 
 
-def describe_pair(name: str, base: str, compared: dict[str, Any]) -> str:
-    """What a paired comparison comes to, in words."""
-    difference, p_value = compared["difference"], compared["p_value"]
+def describe_pair(name: str, base: str, pair: dict[str, Any]) -> str:
+    """What a paired comparison comes to, in words, and what was not measured alike."""
+    compared, p_value = pair["comparison"], pair["p_adjusted"]
+    difference = compared["difference"]
     label = compared["label"]
     if compared["obstacle"] is not None or p_value is None:
         return f"{label}: {name} and {base} cannot be compared problem by problem ({compared['obstacle']})."
-    test = f"p = {p_value:.3g}, {compared['test']}, {compared['pairs']} problems in common"
+    corrected = "" if p_value == compared["p_value"] else " by Holm's method"
+    test = f"p = {p_value:.3g}{corrected}, {compared['test']}, {compared['pairs']} problems in common"
+    names = ", ".join(compared["differences"])
+    note = f" Not measured alike: {names}." if names else ""
     if p_value >= LEVEL:
-        return f"{label}: no clear difference between {name} and {base} ({difference:+.4g}; {test})."
+        return f"{label}: no clear difference between {name} and {base} ({difference:+.4g}; {test}).{note}"
     word = "higher" if difference > 0 else "lower"
-    return f"{label}: {name} scores {word} than {base} by {abs(difference):.4g} ({test})."
+    return f"{label}: {name} scores {word} than {base} by {abs(difference):.4g} ({test}).{note}"
 
 
 def _letters(found: dict[str, Any]) -> dict[str, str]:

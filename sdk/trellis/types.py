@@ -156,7 +156,7 @@ class BestByBenchmark(TypedDict):
 
 
 class BestRun(TypedDict):
-    """The job with the best value of the metric."""
+    """The job with the best value of the metric: of those that succeeded, or of all as long as none has."""
 
     job_id: str
     step: int | None
@@ -337,7 +337,7 @@ class ComparedMetric(TypedDict):
     """Newest and best value of one metric in every job that reported it."""
 
     key: str
-    mode: Literal["max", "min"]
+    mode: Literal["max", "min"] | None
     values: dict[str, HeadlineMetric]
 
 
@@ -358,7 +358,7 @@ class ComparedSeeds(TypedDict):
     groups: list[SeedGroup]
     method: Literal["welch_t"]
     metric: str | None
-    mode: Literal["max", "min"]
+    mode: Literal["max", "min"] | None
     take: Literal["last", "best"]
     values: dict[str, float]
 
@@ -824,6 +824,7 @@ class EvaluatedPair(TypedDict):
     baseline: EvaluationReference
     comparison: ComparedBenchmark
     evaluation: EvaluationReference
+    p_adjusted: float | None
 
 
 class EvaluationEstimate(TypedDict):
@@ -1007,7 +1008,7 @@ class GroupDifference(TypedDict):
     low: float | None
     p_adjusted: float | None
     p_value: float | None
-    verdict: Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]
+    verdict: Literal["better", "worse", "different", "unclear", "too_few_seeds", "no_spread"]
 
 
 class GroupScore(TypedDict):
@@ -1207,6 +1208,7 @@ class JobRead(TypedDict):
     export_as: ExportAsRead | None
     exported_model: NamedReference | None
     failure: Failure | None
+    field_modes: dict[str, Literal["max", "min"]]
     fields: dict[str, int | float | bool | str | None]
     finished_at: str | None
     group: str | None

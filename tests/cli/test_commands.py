@@ -183,13 +183,18 @@ def test_jobs_are_compared_by_their_settings(platform: LightPlatform) -> None:
 def test_a_paired_comparison_is_said_in_words() -> None:
     compared = {
         "label": "gsm8k", "difference": 0.25, "p_value": 0.01, "test": "mcnemar_exact", "pairs": 40,
-        "obstacle": None,
+        "obstacle": None, "differences": [],
     }  # fmt: skip
 
-    assert "new scores higher than old by 0.25" in describe_pair("new", "old", compared)
-    assert "no clear difference" in describe_pair("new", "old", {**compared, "p_value": 0.3})
-    obstacle = {**compared, "p_value": None, "obstacle": "other_data"}
-    assert "cannot be compared problem by problem (other_data)" in describe_pair("new", "old", obstacle)
+    def describe(p_adjusted: float | None, **changes: Any) -> str:
+        return describe_pair("new", "old", {"comparison": {**compared, **changes}, "p_adjusted": p_adjusted})
+
+    assert "new scores higher than old by 0.25 (p = 0.01, mcnemar" in describe(0.01)
+    assert "no clear difference" in describe(0.3)
+    assert "(+0.25; p = 0.3 by Holm's method, mcnemar_exact" in describe(0.3)
+    assert describe(0.01, differences=["engine.dtype"]).endswith("Not measured alike: engine.dtype.")
+    said = describe(None, p_value=None, obstacle="other_data")
+    assert "cannot be compared problem by problem (other_data)" in said
 
 
 def test_settings_are_called_better_or_worse_with_their_seeds() -> None:
@@ -207,6 +212,8 @@ def test_settings_are_called_better_or_worse_with_their_seeds() -> None:
     adjusted = describe_difference(seeds, {**row, "verdict": "unclear", "p_adjusted": 0.07})
     assert adjusted.startswith("No clear difference between B and A on reward")
     assert "p = 0.07 by Holm's method" in adjusted
+    undirected = describe_difference({**seeds, "mode": None}, {**row, "verdict": "different"})
+    assert undirected.startswith("B differs from A on reward (last): +0.03")
     few = {"group": 2, "verdict": "too_few_seeds", "difference": 0.03}
     assert "1 and 3 seeds: the difference may be chance; run 3 seeds" in describe_difference(seeds, few)
 

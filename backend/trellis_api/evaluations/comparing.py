@@ -113,9 +113,6 @@ def _compare_all(
 
     ``results`` are those of each evaluation, by its id and the benchmark's label.
     """
-    # SciPy takes a second to load, which no other request needs.
-    from trellis_evaluation.statistics.multiple import holm
-
     baseline = chosen.rows[0]
     result = results[baseline.id][label]
     pairs = list(zip(chosen.rows, chosen.reads, strict=True))[1:]
@@ -124,8 +121,7 @@ def _compare_all(
         present(compare_label(settings, baseline, row, label), dataset=read.datasets.get(label))
         for row, read in having
     ]
-    tested = [index for index, each in enumerate(found) if each.p_value is not None]
-    adjusted = dict(zip(tested, holm([found[index].p_value or 0.0 for index in tested]), strict=True))
+    adjusted = adjust([each.p_value for each in found])
     return ComparedTable(
         label=label,
         benchmark=result.benchmark,
@@ -133,11 +129,20 @@ def _compare_all(
         metric=result.headline,
         baseline=next(score for score in result.scores if score.metric == result.headline),
         others=[
-            ComparedWithBaseline(evaluation_id=row.id, comparison=each, p_adjusted=adjusted.get(index))
-            for index, ((row, _), each) in enumerate(zip(having, found, strict=True))
+            ComparedWithBaseline(evaluation_id=row.id, comparison=each, p_adjusted=p_adjusted)
+            for (row, _), each, p_adjusted in zip(having, found, adjusted, strict=True)
         ],
         missing=[row.id for row, _ in pairs if label not in results[row.id]],
     )
+
+
+def adjust(p_values: Sequence[float | None]) -> list[float | None]:
+    """The p-values after Holm's correction for the number of tests; None where nothing was tested."""
+    # SciPy takes a second to load, which no other request needs.
+    from trellis_evaluation.statistics.multiple import holm
+
+    adjusted = iter(holm([each for each in p_values if each is not None]))
+    return [None if each is None else next(adjusted) for each in p_values]
 
 
 def compare_label(settings: Settings, a: Evaluation, b: Evaluation, label: str) -> "Comparison":

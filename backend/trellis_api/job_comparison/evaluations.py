@@ -78,23 +78,23 @@ def find_evaluations(session: Session, *, job_ids: Sequence[str]) -> Found:
 def compare(
     settings: Settings, *, found: Found, job_ids: Sequence[str], baseline: str
 ) -> ComparedEvaluations:
-    """Every job with the baseline on the benchmarks that both have; no transaction is open meanwhile."""
+    """Every job with the baseline on the benchmarks that both have; no transaction is open meanwhile.
+
+    The p-values of a benchmark are corrected for the number of jobs: of many, some differ by chance.
+    """
     ours = found[baseline]
+    others = [job_id for job_id in job_ids if job_id != baseline]
+    pairs: dict[str, list[EvaluatedPair]] = {job_id: [] for job_id in others}
+    for label in sorted(ours):
+        having = [job_id for job_id in others if label in found[job_id]]
+        own = [_pair(settings, label, ours[label], found[job_id][label]) for job_id in having]
+        adjusted = comparing.adjust([pair.comparison.p_value for pair in own])
+        for job_id, pair, p_adjusted in zip(having, own, adjusted, strict=True):
+            pairs[job_id].append(pair.model_copy(update={"p_adjusted": p_adjusted}))
     return ComparedEvaluations(
         baseline=baseline,
         evaluated=[job_id for job_id in job_ids if found[job_id]],
-        runs=[
-            RunEvaluations(
-                job_id=job_id,
-                benchmarks=[
-                    _pair(settings, label, ours[label], theirs)
-                    for label, theirs in sorted(found[job_id].items())
-                    if label in ours
-                ],
-            )
-            for job_id in job_ids
-            if job_id != baseline
-        ],
+        runs=[RunEvaluations(job_id=job_id, benchmarks=own) for job_id, own in pairs.items()],
     )
 
 
@@ -104,4 +104,5 @@ def _pair(settings: Settings, label: str, a: Evaluated, b: Evaluated) -> Evaluat
         baseline=a.reference,
         evaluation=b.reference,
         comparison=comparing.present(comparison, dataset=b.dataset),
+        p_adjusted=None,
     )

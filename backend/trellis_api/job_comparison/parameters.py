@@ -7,6 +7,7 @@ from typing import Any, cast
 from sqlmodel import Session, col, select
 
 from trellis_api.job_comparison.schemas import ComparedParameter, ParameterGroup
+from trellis_api.jobs.forecast import resolve_params
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.schemas import JobRead
 from trellis_api.models.models import Model
@@ -14,14 +15,16 @@ from trellis_api.sweeps.repository import map_trials
 
 #: Group and name of a setting.
 Key = tuple[str, str]
+#: The name of a job that made a model, and the step of its checkpoint.
+Origin = tuple[str, int | None]
 SEED: Key = ("run", "seed")
 _GROUPS: tuple[ParameterGroup, ...] = ("run", "model", "data", "params", "overrides")
 
 
 def describe(session: Session, *, jobs: Sequence[Job], reads: Sequence[JobRead]) -> dict[str, dict[Key, Any]]:
     """All settings of each job by its id; those that are null are left out."""
-    origins = _map_origins(session, jobs)
-    return {read.id: _flatten(read, origins.get(read.model.id)) for read in reads}
+    origins, params = _map_origins(session, jobs), _map_params(jobs)
+    return {read.id: _flatten(read, origins.get(read.model.id), params[read.id]) for read in reads}
 
 
 def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedParameter]:
@@ -69,7 +72,7 @@ def group_by_seed(
     return [ids for ids in groups if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
 
 
-def _flatten(job: JobRead, origin: str | None) -> dict[Key, Any]:
+def _flatten(job: JobRead, origin: Origin | None, params: Mapping[str, Any]) -> dict[Key, Any]:
     validation = job.validation_dataset
     found: dict[Key, Any] = {
         ("run", "recipe"): job.recipe,
@@ -77,7 +80,8 @@ def _flatten(job: JobRead, origin: str | None) -> dict[Key, Any]:
         SEED: job.seed,
         ("run", "gpus"): job.resources.gpus,
         ("model", "model"): job.model.name or job.model.id,
-        ("model", "trained_by"): origin,
+        ("model", "trained_by"): None if origin is None else origin[0],
+        ("model", "trained_by_step"): None if origin is None else origin[1],
         ("data", "dataset"): (job.dataset.name or job.dataset.id) if job.dataset else None,
         ("data", "dataset_version"): job.dataset_version,
         ("data", "dataset_split"): job.dataset_split,
@@ -87,9 +91,26 @@ def _flatten(job: JobRead, origin: str | None) -> dict[Key, Any]:
         ("data", "data_format"): job.data_format,
     }
     found |= {("data", f"columns.{role}"): column for role, column in job.columns.items()}
-    found |= {("params", name): value for name, value in _join(job.params)}
+    found |= {("params", name): value for name, value in _join(params)}
     found |= {("overrides", name): value for name, value in _join(job.overrides)}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _map_params(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+    """Parameters of each job as it runs: a default counts as much as the same value that somebody typed.
+
+    Only those that a job was given, or that the recipes of all have: of two recipes, the rest says nothing.
+    """
+    resolved = {job.id: resolve_params(job) for job in jobs}
+    known = [set(own) for own in resolved.values() if own is not None]
+    wanted = {name for job in jobs for name in job.params} | (set.intersection(*known) if known else set())
+    return {job.id: _complete(job.params, resolved[job.id] or {}, wanted) for job in jobs}
+
+
+def _complete(given: Mapping[str, Any], resolved: Mapping[str, Any], wanted: set[str]) -> dict[str, Any]:
+    """What was given, the rest as resolved; a plain value is in the type of its parameter."""
+    found = {name: value for name, value in resolved.items() if name in wanted}
+    return found | {name: value for name, value in given.items() if found.get(name) != value}
 
 
 def _join(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -102,11 +123,11 @@ def _join(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def _map_origins(session: Session, jobs: Sequence[Job]) -> dict[str, str]:
+def _map_origins(session: Session, jobs: Sequence[Job]) -> dict[str, Origin]:
     """Of each model that a job of the platform made, that job with its step."""
     models = session.exec(select(Model).where(col(Model.id).in_({job.model_id for job in jobs})))
     return {
-        model.id: f"{model.lineage.get('job_name') or model.source_job_id}, step {model.source_step}"
+        model.id: (str(model.lineage.get("job_name") or model.source_job_id), model.source_step)
         for model in models
         if model.source_job_id is not None
     }

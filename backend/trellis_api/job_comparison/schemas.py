@@ -25,7 +25,7 @@ class ComparedMetric(BaseModel):
     """Newest and best value of one metric in every job that reported it."""
 
     key: str
-    mode: Mode
+    mode: Mode | None = Field(description="Which values are better; null where neither are, as of entropy.")
     values: dict[str, HeadlineMetric]
 
 
@@ -70,7 +70,7 @@ class SeedGroup(BaseModel):
     failed: list[str] = Field(description="Of those left out, jobs that failed or crashed.")
 
 
-Verdict = Literal["better", "worse", "unclear", "too_few_seeds", "no_spread"]
+Verdict = Literal["better", "worse", "different", "unclear", "too_few_seeds", "no_spread"]
 
 
 class GroupDifference(BaseModel):
@@ -78,8 +78,9 @@ class GroupDifference(BaseModel):
 
     group: int = Field(description="Its index in `groups`.")
     verdict: Verdict = Field(
-        description="Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one "
-        "of the two has a single seed, no_spread where the seeds of neither differ."
+        description="Of the group: better or worse where p_adjusted is below 0.05, different where it is but "
+        "the metric has no better end, too_few_seeds where one of the two "
+        "has a single seed, no_spread where the seeds of neither differ."
     )
     difference: float = Field(description="Mean of the group minus mean of the baseline's.")
     low: float | None = Field(description="95 % interval of the difference (Welch's t).")
@@ -89,7 +90,7 @@ class GroupDifference(BaseModel):
 
 
 class BestRun(BaseModel):
-    """The job with the best value of the metric."""
+    """The job with the best value of the metric: of those that succeeded, or of all as long as none has."""
 
     job_id: str
     value: float
@@ -100,7 +101,7 @@ class ComparedSeeds(BaseModel):
     """Groups of seeds compared on one metric."""
 
     metric: str | None = Field(description="Null where no two groups share a metric.")
-    mode: Mode
+    mode: Mode | None = Field(description="Which values are better; null where neither are.")
     take: Take
     method: Literal["welch_t"] = "welch_t"
     groups: list[SeedGroup]
@@ -137,6 +138,9 @@ class EvaluatedPair(BaseModel):
     baseline: EvaluationReference
     evaluation: EvaluationReference
     comparison: ComparedBenchmark = Field(description="A is the baseline, B the job.")
+    p_adjusted: float | None = Field(
+        description="p_value after Holm's correction for the jobs that were tested on this benchmark."
+    )
 
 
 class RunEvaluations(BaseModel):
@@ -162,9 +166,10 @@ class PromptResponses(BaseModel):
 
 
 class ComparedRollouts(BaseModel):
-    """Sampled responses to prompts shared by all jobs."""
+    """Sampled responses to prompts shared by all jobs that have responses."""
 
     split: Split
     steps: dict[str, int] = Field(description="The step of each job that is shown.")
-    total: int = Field(description="Prompts shared by all jobs.")
+    without: list[str] = Field(description="Jobs without responses there; they are left out.")
+    total: int = Field(description="Prompts shared by the others.")
     items: list[PromptResponses]

@@ -22,7 +22,7 @@ from trellis_api.job_comparison.schemas import (
     Verdict,
 )
 from trellis_api.jobs import headline, presentation
-from trellis_api.jobs.best import Criterion, Mode, choose_criterion, is_validation, suit_mode
+from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_direction, is_validation, suit_mode
 from trellis_api.jobs.models import Job
 
 #: Below this a difference is called one: the usual bound.
@@ -41,7 +41,8 @@ class Measured:
     """What the database has: groups of jobs and their values of one metric."""
 
     metric: str | None
-    mode: Mode
+    #: None where neither more nor less of the metric is better.
+    mode: Mode | None
     take: Take
     groups: list[SeedGroup]
     baseline: int
@@ -66,6 +67,7 @@ def measure(
     key, mode = (None, suit_mode("")) if criterion is None else (criterion.metric, criterion.mode)
     chosen: Take = take or ("best" if key is not None and is_validation(key) else "last")
     values = {} if key is None else _read_values(session, series, key, mode, chosen)
+    direction = find_direction(key or "", jobs=jobs)
     by_id = {job.id: job for job in jobs}
     summaries = [_summarise([by_id[each] for each in ids], values) for ids in groups]
     taken = Counter(group.name for group in summaries)
@@ -74,12 +76,12 @@ def measure(
             group.name = by_id[group.job_ids[0]].name
     return Measured(
         metric=key,
-        mode=mode,
+        mode=direction,
         take=chosen,
         groups=summaries,
         baseline=groups.index(first),
         values={job_id: value for job_id, (value, _) in values.items()},
-        best=_find_best(values, mode),
+        best=None if direction is None else _find_best(jobs, values, direction),
     )
 
 
@@ -91,7 +93,7 @@ def compare(measured: Measured) -> ComparedSeeds:
         for number, group in enumerate(measured.groups)
         if number != measured.baseline and base.mean is not None and group.mean is not None
     ]
-    _judge(found, is_less_better=measured.mode == "min")
+    _judge(found, mode=measured.mode)
     return ComparedSeeds(
         metric=measured.metric,
         mode=measured.mode,
@@ -181,9 +183,12 @@ def name_group(jobs: Sequence[Job]) -> str:
     return jobs[0].name if len(jobs) == 1 else _SEED.sub("", common) or jobs[0].name
 
 
-def _find_best(values: Values, mode: Mode) -> BestRun | None:
+def _find_best(jobs: Sequence[Job], values: Values, mode: Mode) -> BestRun | None:
+    """Of the jobs that succeeded: a value that a run had before it crashed is nothing to build on."""
     sign = 1 if mode == "min" else -1
-    found = min(values.items(), key=lambda each: sign * each[1][0], default=None)
+    succeeded = {job.id for job in jobs if job.state == JobState.SUCCEEDED}
+    counted = {job_id: own for job_id, own in values.items() if job_id in succeeded} or values
+    found = min(counted.items(), key=lambda each: sign * each[1][0], default=None)
     return None if found is None else BestRun(job_id=found[0], value=found[1][0], step=found[1][1])
 
 
@@ -223,7 +228,7 @@ def _test(number: int, base: SeedGroup, group: SeedGroup) -> GroupDifference:
     )
 
 
-def _judge(found: Sequence[GroupDifference], *, is_less_better: bool) -> None:
+def _judge(found: Sequence[GroupDifference], *, mode: Mode | None) -> None:
     """Adjust the p-values of all tests together, and call differences better or worse by them."""
     from trellis_evaluation.statistics import holm
 
@@ -231,5 +236,10 @@ def _judge(found: Sequence[GroupDifference], *, is_less_better: bool) -> None:
     for each, adjusted in zip(tested, holm([each.p_value or 0.0 for each in tested]), strict=True):
         each.p_adjusted = adjusted
         if adjusted < LEVEL:
-            verdict: Verdict = "better" if (each.difference < 0) == is_less_better else "worse"
-            each.verdict = verdict
+            each.verdict = _name_verdict(each.difference, mode)
+
+
+def _name_verdict(difference: float, mode: Mode | None) -> Verdict:
+    if mode is None:
+        return "different"
+    return "better" if (difference < 0) == (mode == "min") else "worse"

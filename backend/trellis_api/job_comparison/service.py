@@ -27,7 +27,7 @@ from trellis_api.jobs import (
     rollout_store,
     rollouts,
 )
-from trellis_api.jobs.best import is_validation, list_headline, suit_mode
+from trellis_api.jobs.best import find_direction, is_validation, list_headline
 from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.jobs.rollout_schemas import RolloutRead, Split
@@ -81,7 +81,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
         metrics=[
             ComparedMetric(
                 key=key,
-                mode=suit_mode(key),
+                mode=find_direction(key, jobs=[]),
                 values={
                     job.id: summaries[series[job.id][key].id]
                     for job in jobs
@@ -116,27 +116,27 @@ def read_curves(
 def read_rollouts(
     session: Session, *, ids: Sequence[str], split: Split, step: int | None, limit: int, offset: int
 ) -> ComparedRollouts:
-    """Responses to the prompts that all jobs have at ``step``, or each at its newest step."""
+    """Responses to the prompts that all jobs with responses share: at ``step``, or each at its newest."""
     jobs = find_jobs(session, ids=ids)
     newest = {
-        job.id: rollout_store.find_newest_step(session, job_id=job.id, split=split) if step is None else step
-        for job in jobs
+        job.id: rollout_store.find_newest_step(session, job_id=job.id, split=split, at=step) for job in jobs
     }
     steps = {job_id: found for job_id, found in newest.items() if found is not None}
-    if len(steps) < len(jobs):
-        return ComparedRollouts(split=split, steps=steps, total=0, items=[])
+    without = [job_id for job_id in newest if job_id not in steps]
+    if not steps:
+        return ComparedRollouts(split=split, steps={}, without=without, total=0, items=[])
     is_shown = _at_steps(steps, split)
     common = (
         select(RolloutSample.prompt)
         .where(is_shown)
         .group_by(RolloutSample.prompt)
-        .having(func.count(func.distinct(RolloutSample.job_id)) == len(jobs))
+        .having(func.count(func.distinct(RolloutSample.job_id)) == len(steps))
     )
     total = session.exec(select(func.count()).select_from(common.subquery())).one()
     page = common.order_by(func.min(RolloutSample.id)).limit(limit).offset(offset)
     prompts = list(session.exec(page))
-    items = [_read_prompt(session, prompt, is_shown, [job.id for job in jobs]) for prompt in prompts]
-    return ComparedRollouts(split=split, steps=steps, total=total, items=items)
+    items = [_read_prompt(session, prompt, is_shown, list(steps)) for prompt in prompts]
+    return ComparedRollouts(split=split, steps=steps, without=without, total=total, items=items)
 
 
 def _read_prompt(

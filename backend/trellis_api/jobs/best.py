@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
@@ -36,6 +36,8 @@ _LESS_IS_BETTER = frozenset(
         "toxicity",
     ]
 )
+#: Of these neither more nor less is better: a run with less entropy has explored less, or is surer.
+_UNDIRECTED = frozenset(["entropy"])
 #: Validation metrics that sum up a data source, by verl's naming.
 _CORE = "val-core/"
 
@@ -55,7 +57,27 @@ def is_validation(key: str) -> bool:
 
 def suit_mode(key: str) -> Mode:
     """``min`` for losses and the like, else ``max``."""
-    return "min" if _LESS_IS_BETTER & set(_WORD.findall(key.lower())) else "max"
+    return "min" if _LESS_IS_BETTER & _words_of(key) else "max"
+
+
+def has_direction(key: str) -> bool:
+    """Whether more of a metric, or less, is better; a cross entropy is a loss."""
+    words = _words_of(key)
+    return not _UNDIRECTED & words or "cross" in words
+
+
+def find_direction(key: str, *, jobs: Iterable[Job]) -> Mode | None:
+    """The direction that a job states for the metric, else that of its name; None where it has none."""
+    for job in jobs:
+        stated = job.keep_best_by or {}
+        if stated.get("metric") == key and stated.get("mode"):
+            return cast(Mode, stated["mode"])
+    return suit_mode(key) if has_direction(key) else None
+
+
+def _words_of(key: str) -> set[str]:
+    words = set(_WORD.findall(key.lower()))
+    return words | {"loss"} if {"cross", "entropy"} <= words else words
 
 
 def choose_criterion(

@@ -20,6 +20,7 @@ from trellis_recipes.issues import nearest
 from trellis_recipes.recipe_parameters import resolve_parameters
 
 from trellis_api.jobs import headline
+from trellis_api.jobs.best import Mode, find_direction
 from trellis_api.jobs.errors import UnknownField
 from trellis_api.jobs.field_schemas import FieldValue, JobFieldsRead, ParameterField
 from trellis_api.jobs.metric_tables import metric_points, metric_series
@@ -68,6 +69,11 @@ def parse_field(text: str) -> JobField:
     return JobField(text, key=match["key"], end=match["end"], step=step)
 
 
+def parse_fields(texts: Iterable[str] | None) -> list[JobField]:
+    """Read the fields that a query asks for, each once."""
+    return [parse_field(each) for each in dict.fromkeys(texts or ())]
+
+
 @cache
 def list_parameter_types() -> dict[str, str]:
     """Every parameter of the recipes: "number" where one recipe counts with it, else "text"."""
@@ -103,6 +109,13 @@ def read_values(
     _add_summaries(session, trainings, [field for field in fields if field.end is not None], values)
     _add_points(session, trainings, [field for field in fields if field.step is not None], values)
     return values
+
+
+def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
+    """Of the fields that are metrics with a good end: which it is, as the job says it, else by the name."""
+    keys = {text: key for text in texts if (key := parse_field(text).key)}
+    modes = {text: find_direction(key, jobs=[job]) for text, key in keys.items()}
+    return {text: mode for text, mode in modes.items() if mode is not None}
 
 
 def _resolve(job: Job) -> dict[str, FieldValue]:

@@ -18,7 +18,7 @@ from trellis_api.jobs.data_fit import format_of
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
 from trellis_api.jobs.field_schemas import FieldValue
-from trellis_api.jobs.fields import JobField, read_values
+from trellis_api.jobs.fields import JobField, map_modes, read_values
 from trellis_api.jobs.hints import find_hint
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.remedies import helps_to_resume, suggest_changes
@@ -51,10 +51,21 @@ def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
     return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
-def present_measured(session: Session, *, job: Job, metric: str | None, price: SlotPrice | None) -> JobRead:
-    """One job in detail, with cost and metric as in a list of jobs: ``metric``, or its headline."""
+def present_measured(
+    session: Session,
+    *,
+    job: Job,
+    metric: str | None,
+    fields: Sequence[JobField] = (),
+    price: SlotPrice | None,
+) -> JobRead:
+    """One job in detail, with cost, fields and metric as in a list of jobs: ``metric``, or its headline."""
     metrics = headline.summarise(session, jobs=[job], metric=metric)
-    return present_all(session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics, price=price)[0]
+    values = read_values(session, jobs=[job], fields=fields)
+    (found,) = present_all(
+        session, jobs=[job], has_detail=True, has_notes=True, metrics=metrics, fields=values, price=price
+    )
+    return found
 
 
 def list_page(
@@ -159,6 +170,7 @@ def present_all(
             headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
             metric=(metrics or {}).get(job.id),
             fields=(fields or {}).get(job.id, {}),
+            field_modes=map_modes(job, (fields or {}).get(job.id, {})),
             alarm_count=len(alarms.active(job)),
             worst_alarm=find_worst(alarms.active(job)),
             alarms=(

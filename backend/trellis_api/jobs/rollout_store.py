@@ -93,13 +93,14 @@ def find(session: Session, *, job_id: str, rollout_id: int) -> RolloutSample | N
     return sample if sample is not None and sample.job_id == job_id else None
 
 
-def find_newest_step(session: Session, *, job_id: str, split: str) -> int | None:
-    """The newest step that has responses."""
-    return session.exec(
-        select(func.max(RolloutSample.step)).where(
-            RolloutSample.job_id == job_id, RolloutSample.split == split
-        )
-    ).one()
+def find_newest_step(session: Session, *, job_id: str, split: str, at: int | None = None) -> int | None:
+    """The newest step that has responses; with ``at`` that step, if it has."""
+    statement = select(func.max(RolloutSample.step)).where(
+        RolloutSample.job_id == job_id, RolloutSample.split == split
+    )
+    if at is not None:
+        statement = statement.where(RolloutSample.step == at)
+    return session.exec(statement).one()
 
 
 def list_steps(

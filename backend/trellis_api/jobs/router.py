@@ -22,6 +22,15 @@ from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
 from trellis_api.jobs.storage import check_storage
 from trellis_api.monitoring.dependencies import ProbesDep
 
+Fields = Annotated[
+    list[FieldText] | None,
+    Query(
+        alias="fields",
+        description="Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, "
+        "`metrics.best.KEY` or `metrics.at.STEP.KEY`.",
+        max_length=MAX_FIELDS,
+    ),
+]
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses={401: ERROR_RESPONSES[401]})
 CONFLICT: dict[int | str, dict[str, Any]] = {**JOB_RESPONSES, 409: ERROR_RESPONSES[409]}
 
@@ -96,15 +105,7 @@ def list_jobs(
             pattern=NO_NUL,
         ),
     ] = None,
-    field: Annotated[
-        list[FieldText] | None,
-        Query(
-            alias="fields",
-            description="Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, "
-            "`metrics.best.KEY` or `metrics.at.STEP.KEY`.",
-            max_length=MAX_FIELDS,
-        ),
-    ] = None,
+    field: Fields = None,
     cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
@@ -125,7 +126,7 @@ def list_jobs(
         params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )
     by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric)
-    shown = [fields.parse_field(each) for each in dict.fromkeys(field or ())]
+    shown = fields.parse_fields(field)
     return presentation.list_page(
         session,
         wanted=wanted,
@@ -160,7 +161,7 @@ def list_job_fields(session: ReadSession) -> JobFieldsRead:
     return fields.list_offered(session)
 
 
-@router.get("/{job_id}", summary="Read a job", responses=JOB_RESPONSES)
+@router.get("/{job_id}", summary="Read a job", responses={**JOB_RESPONSES, 422: ERROR_RESPONSES[422]})
 def read_job(
     job_id: JobId,
     session: ReadSession,
@@ -174,10 +175,14 @@ def read_job(
             pattern=NO_NUL,
         ),
     ] = None,
+    field: Fields = None,
 ) -> JobRead:
     """With the last lines of output where it failed."""
     job = service.get_job(session, job_id=job_id)
-    return presentation.present_measured(session, job=job, metric=metric, price=settings.slot_price)
+    shown = fields.parse_fields(field)
+    return presentation.present_measured(
+        session, job=job, metric=metric, fields=shown, price=settings.slot_price
+    )
 
 
 @router.patch(

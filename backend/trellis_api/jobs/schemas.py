@@ -380,8 +380,9 @@ class JobRead(BaseModel):
         description="The requested metric, else its first reported headline metric (only in lists)."
     )
     fields: dict[str, FieldValue] = Field(
-        description="Values of the requested fields, null where there is none (only in lists).",
+        description="Values of the requested fields, null where there is none.",
     )
+    field_modes: dict[str, Mode] = Field(description="Of the requested metrics: which values are better.")
     alarm_count: int = Field(description="Active alarms.")
     worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")
     alarms: list[AlarmRead] = Field(

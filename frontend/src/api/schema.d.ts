@@ -4589,7 +4589,7 @@ export interface components {
         };
         /**
          * BestRun
-         * @description The job with the best value of the metric.
+         * @description The job with the best value of the metric: of those that succeeded, or of all as long as none has.
          */
         BestRun: {
             /** Job Id */
@@ -5373,9 +5373,9 @@ export interface components {
             key: string;
             /**
              * Mode
-             * @enum {string}
+             * @description Which values are better; null where neither are, as of entropy.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
             /** Values */
             values: {
                 [key: string]: components["schemas"]["HeadlineMetric"];
@@ -5406,7 +5406,7 @@ export interface components {
         };
         /**
          * ComparedRollouts
-         * @description Sampled responses to prompts shared by all jobs.
+         * @description Sampled responses to prompts shared by all jobs that have responses.
          */
         ComparedRollouts: {
             /** Items */
@@ -5425,9 +5425,14 @@ export interface components {
             };
             /**
              * Total
-             * @description Prompts shared by all jobs.
+             * @description Prompts shared by the others.
              */
             total: number;
+            /**
+             * Without
+             * @description Jobs without responses there; they are left out.
+             */
+            without: string[];
         };
         /**
          * ComparedSeeds
@@ -5460,9 +5465,9 @@ export interface components {
             metric: string | null;
             /**
              * Mode
-             * @enum {string}
+             * @description Which values are better; null where neither are.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
             /**
              * Take
              * @enum {string}
@@ -7354,6 +7359,11 @@ export interface components {
             /** @description A is the baseline, B the job. */
             comparison: components["schemas"]["ComparedBenchmark"];
             evaluation: components["schemas"]["EvaluationReference"];
+            /**
+             * P Adjusted
+             * @description p_value after Holm's correction for the jobs that were tested on this benchmark.
+             */
+            p_adjusted: number | null;
         };
         /**
          * EvaluationCreate
@@ -8432,10 +8442,10 @@ export interface components {
             p_value: number | null;
             /**
              * Verdict
-             * @description Of the group: better or worse where p_adjusted is below 0.05, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
+             * @description Of the group: better or worse where p_adjusted is below 0.05, different where it is but the metric has no better end, too_few_seeds where one of the two has a single seed, no_spread where the seeds of neither differ.
              * @enum {string}
              */
-            verdict: "better" | "worse" | "unclear" | "too_few_seeds" | "no_spread";
+            verdict: "better" | "worse" | "different" | "unclear" | "too_few_seeds" | "no_spread";
         };
         /**
          * GroupScore
@@ -9466,8 +9476,15 @@ export interface components {
             exported_model: components["schemas"]["NamedReference"] | null;
             failure: components["schemas"]["Failure"] | null;
             /**
+             * Field Modes
+             * @description Of the requested metrics: which values are better.
+             */
+            field_modes: {
+                [key: string]: "max" | "min";
+            };
+            /**
              * Fields
-             * @description Values of the requested fields, null where there is none (only in lists).
+             * @description Values of the requested fields, null where there is none.
              */
             fields: {
                 [key: string]: number | boolean | string | null;
@@ -23683,6 +23700,8 @@ export interface operations {
             query?: {
                 /** @description Key of the metric to show; default the job's headline metric. */
                 metric?: string | null;
+                /** @description Values to add to each training: `parameters.NAME`, `metrics.last.KEY`, `metrics.best.KEY` or `metrics.at.STEP.KEY`. */
+                fields?: string[] | null;
             };
             header?: never;
             path: {

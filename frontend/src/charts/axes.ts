@@ -89,11 +89,11 @@ export function metricAxis(metric: string, rows: readonly ParameterRow[]): Axis 
   return makeAxis(metric, rows.map((row) => row.value), (value) => formatNumber(Number(value)))
 }
 
-/** How good a value is, from 0 for the worst to 1 for the best. */
-export function goodness(value: number, all: readonly number[], mode: 'min' | 'max'): number {
+/** How good a value is, from 0 for the worst to 1 for the best; of a metric without a better end all are alike. */
+export function goodness(value: number, all: readonly number[], mode: 'min' | 'max' | null): number {
   const low = Math.min(...all)
   const high = Math.max(...all)
-  if (high === low) return 1
+  if (high === low || mode === null) return 1
   const share = (value - low) / (high - low)
   return mode === 'max' ? share : 1 - share
 }

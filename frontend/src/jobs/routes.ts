@@ -12,6 +12,8 @@ export const jobRoutes: RouteRecordRaw[] = [
     path: 'jobs/new',
     name: 'launch',
     component: () => import('./launch/LaunchPage.vue'),
+    // A form for each address: one that was filled for another would keep what it asks for.
+    props: (route) => ({ key: route.fullPath }),
     meta: { title: 'jobs.launch.title' },
   },
   {

@@ -279,6 +279,38 @@ def test_a_board_over_many_scores_is_quick(client: TestClient, database: Databas
     assert min(seconds) < 1.0  # whatever else the machine does
 
 
+def make_checkpoint(settings: Settings, database: Database, job_id: str) -> str:
+    """Write the checkpoint of step 5; return the job's id."""
+    folder = settings.checkpoint_dir(job_id) / "global_step_5"
+    folder.mkdir(parents=True)
+    row = Checkpoint(job_id=job_id, step=5, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
+    with database.write() as session:
+        session.add(row)
+    return job_id
+
+
+def test_tests_of_several_jobs_are_corrected_for_their_number(
+    client: TestClient,
+    measure: Any,
+    checkpoint: dict[str, Any],
+    make_job: Callable[..., str],
+    settings: Settings,
+    database: Database,
+    model: Model,
+) -> None:
+    others = [make_checkpoint(settings, database, make_job(model_id=model.id)) for _ in range(2)]
+    measure(WORSE, targets=[checkpoint])
+    for job_id, scores in zip(others, (BETTER, WORSE), strict=True):
+        measure(scores, targets=[{"kind": "checkpoint", "job": job_id, "step": 5}])
+
+    ids = ",".join([checkpoint["job"], *others])
+    runs = client.get("/api/v1/jobs/compare/evaluations", params={"ids": ids}).json()["runs"]
+
+    pairs = [run["benchmarks"][0] for run in runs]
+    assert [pair["comparison"]["p_value"] for pair in pairs] == [0.5, 1.0]
+    assert [pair["p_adjusted"] for pair in pairs] == [1.0, 1.0]
+
+
 def test_jobs_are_compared_by_the_newest_evaluations_of_their_checkpoints(
     client: TestClient,
     measure: Any,
@@ -288,14 +320,8 @@ def test_jobs_are_compared_by_the_newest_evaluations_of_their_checkpoints(
     database: Database,
     model: Model,
 ) -> None:
-    other = make_job(name="other", model_id=model.id)
+    other = make_checkpoint(settings, database, make_job(name="other", model_id=model.id))
     unmeasured = make_job(name="unmeasured", model_id=model.id)
-    folder = settings.checkpoint_dir(other) / "global_step_5"
-    folder.mkdir(parents=True)
-    with database.write() as session:
-        session.add(
-            Checkpoint(job_id=other, step=5, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
-        )
     measure(BETTER, targets=[checkpoint])
     newest = measure(WORSE, targets=[checkpoint])
     theirs = measure(BETTER, targets=[{"kind": "checkpoint", "job": other, "step": 5}])
@@ -313,6 +339,7 @@ def test_jobs_are_compared_by_the_newest_evaluations_of_their_checkpoints(
         newest, theirs, 5,
     )  # fmt: skip
     assert (pair["comparison"]["difference"], pair["comparison"]["p_value"]) == (0.5, 0.5)
+    assert pair["p_adjusted"] == 0.5
     refused = client.get(
         "/api/v1/jobs/compare/evaluations", params={"ids": other, "baseline": checkpoint["job"]}
     )

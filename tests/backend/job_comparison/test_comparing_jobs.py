@@ -12,6 +12,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.jobs import metric_store, service
 from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job, RolloutSample
+from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 
 LOSS = "val/loss"
@@ -53,11 +54,62 @@ def test_only_settings_that_differ_are_listed(client: TestClient, make_job: Call
     rows = {f"{row['group']}.{row['name']}": row["values"] for row in found["parameters"]}
     assert rows == {
         "run.seed": {a: 1, b: 2, c: 3},
-        "params.epochs": {a: 1, b: 1},
         "params.learning_rate": {a: 1e-4, b: 2e-4, c: 2e-4},
         "params.lora.rank": {a: 8, b: 8, c: 16},
     }
     assert found["seed_groups"] == []
+
+
+def test_a_default_is_the_same_as_its_value_typed_out(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    unsaid = make_job(recipe="grpo", params={}, seed=1)
+    typed = make_job(recipe="grpo", params={"learning_rate": 1e-6, "temperature": 1}, seed=2)
+    other = make_job(recipe="grpo", params={"learning_rate": 3e-6}, seed=1)
+
+    found = read(client, ids=[unsaid, typed, other])
+
+    rows = {f"{row['group']}.{row['name']}": row["values"] for row in found["parameters"]}
+    assert rows == {
+        "run.seed": {unsaid: 1, typed: 2, other: 1},
+        "params.learning_rate": {unsaid: 1e-6, typed: 1e-6, other: 3e-6},
+    }
+    assert found["seed_groups"] == [[unsaid, typed]]
+
+
+def test_what_presets_and_recipes_set_differently_is_listed(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    tiny = make_job(recipe="sft", preset="cpu-tiny", params={"epochs": 2})
+    small = make_job(recipe="sft", preset="cpu-small", params={"epochs": 2})
+    other = make_job(recipe="grpo", preset="cpu-tiny", params={"epochs": 2})
+
+    rows = {row["name"]: row["values"] for row in read(client, ids=[tiny, small])["parameters"]}
+    across = {row["name"]: row["values"] for row in read(client, ids=[tiny, other])["parameters"]}
+
+    assert (rows["batch_size"], "epochs" in rows) == ({tiny: 32, small: 8}, False)
+    assert across["learning_rate"] == {tiny: 0.002, other: 0.0002}
+    assert "group_size" not in across  # sft has none: nothing to compare
+
+
+def test_the_job_that_made_the_model_and_its_step_are_settings_of_their_own(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    source = make_job(name="base run")
+    with database.write() as session:
+        for step, model_id in ((10, "mdl_earlier"), (20, "mdl_later")):
+            session.add(
+                Model(
+                    id=model_id, name=model_id, state="ready", source={}, warnings=[],
+                    lineage={"job_id": source, "job_name": "base run", "step": step},
+                )
+            )  # fmt: skip
+    a, b, c = make_job(model_id="mdl_earlier"), make_job(model_id="mdl_later"), make_job()
+
+    rows = {row["name"]: row["values"] for row in read(client, ids=[a, b, c])["parameters"]}
+
+    assert rows["trained_by"] == {a: "base run", b: "base run"}
+    assert rows["trained_by_step"] == {a: 10, b: 20}
 
 
 def test_jobs_that_differ_in_the_seed_alone_are_a_group(
@@ -141,7 +193,24 @@ def test_responses_stand_beside_each_other_by_their_prompt(
     }
     assert texts == {"one": [["a on one"], ["b on one"]], "two": [["a on two"], ["b on two"]]}
     assert second["items"] == found["items"][1:]
-    assert read(client, "/rollouts", ids=[a, make_job()])["items"] == []
+
+
+def test_a_job_without_responses_is_named_and_the_others_compared(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    a, b, silent = make_job(), make_job(), make_job()
+    for job_id in (a, b):
+        add_response(database, job_id, "one", f"{job_id} on one", step=3)
+    add_response(database, a, "two", "a on two", step=4)
+
+    found = read(client, "/rollouts", ids=[a, silent, b], step=3)
+    later = read(client, "/rollouts", ids=[a, silent, b], step=4)
+    none = read(client, "/rollouts", ids=[silent])
+
+    assert (found["total"], found["steps"], found["without"]) == (1, {a: 3, b: 3}, [silent])
+    assert set(found["items"][0]["responses"]) == {a, b}
+    assert (later["steps"], later["without"], later["total"]) == ({a: 4}, [silent, b], 1)
+    assert (none["items"], none["without"]) == ([], [silent])
 
 
 def rollups_of(series: int, points: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -227,3 +227,31 @@ def test_a_baseline_from_outside_is_refused(client: TestClient, make_job: Callab
     response = client.get("/api/v1/jobs/compare/seeds", params={"ids": make_job(), "baseline": "job_x"})
 
     assert (response.status_code, response.json()["error"]) == (422, "invalid_comparison")
+
+
+def test_the_best_run_is_one_that_succeeded_as_long_as_there_is_one(
+    client: TestClient, make_seeds: Callable[..., list[str]]
+) -> None:
+    (crashed,) = make_seeds(1e-6, [0.9], state=JobState.CRASHED)
+    (done,) = make_seeds(2e-6, [0.5])
+    (running,) = make_seeds(3e-6, [0.7], state=JobState.RUNNING)
+
+    assert compare(client, [crashed, done, running])["best"]["job_id"] == done
+    assert compare(client, [crashed, running])["best"]["job_id"] == crashed
+
+
+def test_neither_more_nor_less_entropy_is_better_unless_a_job_says_so(
+    client: TestClient, make_seeds: Callable[..., list[str]]
+) -> None:
+    key = "actor/entropy"
+    base = make_seeds(1e-6, [0.50, 0.51, 0.52], key=key)
+    other = make_seeds(2e-6, [0.75, 0.73, 0.76], key=key)
+    stated = make_seeds(3e-6, [0.1], key=key, keep_best_by={"metric": key, "mode": "min"})
+
+    found = compare(client, [*base, *other], metric=key)
+    table = client.get("/api/v1/jobs/compare", params={"ids": ",".join(base), "keys": [key, REWARD]}).json()
+    directed = compare(client, [*base, *other, *stated], metric=key)
+
+    assert (found["mode"], found["differences"][0]["verdict"], found["best"]) == (None, "different", None)
+    assert [(row["key"], row["mode"]) for row in table["metrics"]] == [(key, None)]
+    assert (directed["mode"], directed["differences"][0]["verdict"]) == ("min", "worse")

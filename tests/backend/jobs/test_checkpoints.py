@@ -154,6 +154,9 @@ def test_modes_suit_their_metrics() -> None:
     assert best.suit_mode("eval_perplexity") == "min"
     assert best.suit_mode("val-core/dataset/acc/mean@1") == "max"
     assert best.suit_mode("eval_rewards/margins") == "max"
+    assert best.suit_mode("train/cross_entropy") == "min"
+    keys = ["actor/entropy", "train/cross_entropy", "critic/score/mean"]
+    assert [best.find_direction(key, jobs=[]) for key in keys] == [None, "min", "max"]
 
 
 def test_older_checkpoints_make_room_and_the_best_one_stays(start: Callable[..., Run]) -> None:

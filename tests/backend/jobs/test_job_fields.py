@@ -95,6 +95,31 @@ def test_a_metric_is_the_last_the_best_or_that_of_one_step(client: TestClient, r
     assert values["preset"] == values["export"] == [None] * 4
 
 
+def test_a_job_that_is_read_alone_has_fields_and_says_which_values_are_better(
+    client: TestClient, make_job: Callable[..., str], database: Database
+) -> None:
+    job_id = make_job(recipe="sft", keep_best_by={"metric": "own/mae_like", "mode": "min"})
+    write_curve(database, job_id, LOSS, {1: 3.0, 2: 1.0})
+    fields = [
+        RATE,
+        f"metrics.last.{LOSS}",
+        "metrics.best.own/mae_like",
+        "metrics.last.reward",
+        "metrics.last.actor/entropy",
+    ]
+
+    found = client.get(f"/api/v1/jobs/{job_id}", params={"fields": fields}).json()
+    (row,) = client.get("/api/v1/jobs", params={"fields": fields}).json()["items"]
+    unknown = client.get(f"/api/v1/jobs/{job_id}", params={"fields": "parameters.learning_rat"})
+
+    assert found["fields"][f"metrics.last.{LOSS}"] == 1.0
+    assert found["field_modes"] == {
+        f"metrics.last.{LOSS}": "min", "metrics.best.own/mae_like": "min", "metrics.last.reward": "max",
+    }  # fmt: skip
+    assert (found["fields"], found["field_modes"]) == (row["fields"], row["field_modes"])
+    assert (unknown.status_code, unknown.json()["error"]) == (422, "unknown_field")
+
+
 def test_without_fields_a_row_has_none(client: TestClient, runs: dict[str, str]) -> None:
     assert set(map(str, listed(client).values())) == {"{}"}
 

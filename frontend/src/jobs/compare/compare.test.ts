@@ -7,7 +7,7 @@ import { readView, writeView } from './view'
 
 describe('the comparison in the address', () => {
   it('comes back as it was written', () => {
-    const view = { ids: ['job_a', 'job_b'], hidden: ['job_b'], baseline: 'job_b', axis: 'tokens' as const, tab: 'metrics' as const, keys: ['val/loss', 'a,b'], areSeedsJoined: true, smoothing: 0.4, metric: 'val/loss', take: 'last' as const }
+    const view = { ids: ['job_a', 'job_b'], hidden: ['job_b'], baseline: 'job_b', axis: 'tokens' as const, tab: 'metrics' as const, keys: ['val/loss', 'a,b'], areSeedsJoined: true, smoothing: 0.4, metric: 'val/loss', take: 'last' as const, split: 'train' as const, step: 0 }
 
     expect(readView(JSON.parse(JSON.stringify(writeView(view))))).toEqual(view)
   })
@@ -68,6 +68,7 @@ describe('the mean of runs', () => {
 describe('the tables', () => {
   it('tell better from worse by the metric', () => {
     expect(differenceTo(0.9, 1, 'min')).toMatchObject({ isBetter: true })
+    expect(differenceTo(0.9, 1, null)).toMatchObject({ isBetter: null })
     expect(differenceTo(1.1, 1, 'max')?.share).toBeCloseTo(0.1)
     expect(differenceTo(1, 0, 'max')?.share).toBeNull()
     expect(differenceTo(null, 1, 'max')).toBeNull()

@@ -1,25 +1,62 @@
-import { describe, expect, it, vi } from 'vitest'
-import { nextTick } from 'vue'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
+import { type Asked, answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 
-const { get } = vi.hoisted(() => ({ get: vi.fn<(path: string, options: { params: { query: { step?: number } } }) => unknown>(() => ({ data: { items: [], total: 0, steps: {} } })) }))
-vi.mock('@/api/client', () => ({ api: { GET: get }, unwrap: (answer: { data: unknown }) => Promise.resolve(answer.data) }))
+import RolloutsPart from './RolloutsPart.vue'
+
+const FOUND = { jobs: ['a', 'b', 'c'].map((name) => ({ id: `job_${name}`, name })) }
+const response = (id: number) => [{ id, response: `said ${id}`, score: 1 }]
+let asked: Asked['query'][]
+
+beforeEach(() => {
+  asked = []
+  answering('GET', ({ query }) => {
+    asked.push(query)
+    return answer(200, { split: 'validation', steps: { job_a: 3, job_c: 9 }, without: ['job_b'], total: 1, items: [{ prompt: 'one', responses: { job_a: response(1), job_c: response(2) } }] })
+  })
+})
+afterEach(() => vi.restoreAllMocks())
+
+async function show(props: object) {
+  const shown = mount(RolloutsPart, { found: FOUND, hidden: [], split: 'validation', step: null, ...props })
+  await vi.waitFor(() => {
+    if (shown.root.querySelector('article, .without') === null) throw new Error('nothing has been read')
+  })
+  return shown
+}
 
 describe('the answers of compared runs', () => {
   it('are those of the step that is chosen, and the newest before', async () => {
-    const { default: RolloutsPart } = await import('./RolloutsPart.vue')
-    const { root, end } = mount(RolloutsPart, { found: { jobs: [{ id: 'job_a', name: 'a' }] } })
-    await nextTick()
+    const newest = await show({})
+    newest.end()
+    const chosen = await show({ step: 20, split: 'train' })
+    chosen.end()
+
+    expect(asked).toMatchObject([{ ids: ['job_a,job_b,job_c'], step: undefined, split: 'validation' }, { step: 20, split: 'train' }])
+  })
+
+  it('leave the choice of a step to the address', async () => {
+    const changes: object[] = []
+    const { root, end } = await show({ onChange: (part: object) => changes.push(part) })
     const input = root.querySelector<HTMLInputElement>('[data-test=step] input')
     if (input === null) throw new Error('there is no field for the step')
     input.value = '20'
-    input.dispatchEvent(new Event('input', { bubbles: true }))
-    input.dispatchEvent(new Event('change', { bubbles: true }))
-    input.dispatchEvent(new Event('blur', { bubbles: true }))
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    for (const name of ['input', 'change', 'blur']) input.dispatchEvent(new Event(name, { bubbles: true }))
 
-    expect(get.mock.calls.map(([, options]) => options.params.query.step)).toEqual([undefined, 20])
+    await vi.waitFor(() => expect(changes).toEqual([{ step: 20 }]))
     end()
+  })
+
+  it('leave out hidden runs, and name those that have none', async () => {
+    const { root, end } = await show({ hidden: ['job_c'] })
+
+    expect(asked[0]?.ids).toEqual(['job_a,job_b'])
+    expect(root.querySelector('[data-test=without]')?.textContent).toBe('No responses here: b')
+    expect([...root.querySelectorAll('h3')].map((each) => each.textContent?.trim())).toEqual(['a step 3', 'c step 9'])
+    end()
+    const none = await show({ hidden: ['job_a', 'job_b', 'job_c'] })
+    expect([asked.length, none.root.textContent]).toEqual([1, expect.stringContaining('All runs are hidden.')])
+    none.end()
   })
 })

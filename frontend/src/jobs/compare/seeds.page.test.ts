@@ -11,9 +11,9 @@ const group = (name: string, seeds: number) => ({ name, job_ids: [`job_${name}`]
 const BETTER = { group: 1, verdict: 'better', difference: 0.03, low: 0.01, high: 0.05, p_value: 0.01, p_adjusted: 0.02 }
 const FEW = { group: 2, verdict: 'too_few_seeds', difference: -0.1, low: null, high: null, p_value: null, p_adjusted: null }
 
-function show(differences: unknown[]) {
+function show(differences: unknown[], mode: string | null = 'max') {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/jobs/new', name: 'launch', component: { template: '' } }] })
-  const seeds = { metric: 'reward', mode: 'max', take: 'last', method: 'welch_t', groups: [group('a', 3), group('b', 3), group('c', 1)], baseline: 0, differences, values: {}, best: null }
+  const seeds = { metric: 'reward', mode, take: 'last', method: 'welch_t', groups: [group('a', 3), group('b', 3), group('c', 1)], baseline: 0, differences, values: {}, best: null }
   return mount(SeedsPart, { found: FOUND, seeds, isStale: false }, (app) => app.use(router))
 }
 
@@ -24,6 +24,14 @@ describe('what is said over seeds', () => {
     const [better, few] = [...root.querySelectorAll('[data-test=seed-sentence]')].map((one) => one.textContent)
     expect(better).toBe('“b” is better than “a” on reward: +0.03, 95% CI +0.01 to +0.05 (p = 0.02 after Holm’s correction), 3 seeds each.')
     expect(few).toContain('1 and 3 seeds. The difference may be chance; run 3 seeds of each.')
+    end()
+  })
+
+  it('is no more than that they differ on a metric without a better end', () => {
+    const { root, end } = show([{ ...BETTER, verdict: 'different' }], null)
+
+    expect(root.querySelector('[data-test=seed-sentence]')?.textContent).toMatch(/^“b” differs from “a” on reward: \+0\.03/)
+    expect(root.textContent).not.toContain('higher is better')
     end()
   })
 

@@ -13,13 +13,13 @@ export interface Difference {
 }
 
 /** Null beside the baseline itself and where a value is missing. */
-export function differenceTo(value: number | null | undefined, base: number | null | undefined, mode: 'max' | 'min'): Difference | null {
+export function differenceTo(value: number | null | undefined, base: number | null | undefined, mode: 'max' | 'min' | null): Difference | null {
   if (value == null || base == null) return null
   const absolute = value - base
   return {
     absolute,
     share: base === 0 ? null : absolute / Math.abs(base),
-    isBetter: absolute === 0 ? null : mode === 'max' ? absolute > 0 : absolute < 0,
+    isBetter: absolute === 0 || mode === null ? null : mode === 'max' ? absolute > 0 : absolute < 0,
   }
 }
 

@@ -14,6 +14,8 @@ export type CompareTab = (typeof TABS)[number]
 
 /** A run's newest value of a metric, or its best. */
 export type Take = 'last' | 'best'
+export const SPLITS = ['validation', 'train'] as const
+export type Split = (typeof SPLITS)[number]
 
 export interface CompareView {
   ids: string[]
@@ -30,6 +32,9 @@ export interface CompareView {
   /** By which runs are ranked; null leaves it to the server. */
   metric: string | null
   take: Take | null
+  /** Of the responses side by side; the step is null for the newest of each run. */
+  split: Split
+  step: number | null
 }
 
 function list(value: LocationQuery[string] | undefined): string[] {
@@ -52,6 +57,8 @@ export function readView(query: LocationQuery): CompareView {
     smoothing: smoothing >= 0 && smoothing <= 0.99 ? smoothing : 0,
     metric: single(query.metric),
     take: (['last', 'best'] as const).find((take) => take === single(query.take)) ?? null,
+    split: SPLITS.find((split) => split === single(query.split)) ?? 'validation',
+    step: /^\d{1,9}$/.test(single(query.step) ?? '') ? Number(single(query.step)) : null,
   }
 }
 
@@ -67,5 +74,7 @@ export function writeView(view: CompareView): LocationQueryRaw {
   if (view.smoothing > 0) query.smoothing = String(view.smoothing)
   if (view.metric !== null) query.metric = view.metric
   if (view.take !== null) query.take = view.take
+  if (view.split !== 'validation') query.split = view.split
+  if (view.step !== null) query.step = String(view.step)
   return query
 }

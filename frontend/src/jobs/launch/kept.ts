@@ -1,50 +1,68 @@
-/** A launch that was begun and not sent: kept while the tab is open, so that leaving the form loses nothing. */
-import type { Draft } from './draft'
-import { emptyDraft } from './draft'
-import type { SweepDraft } from './sweep/draft'
-import { emptySweep } from './sweep/draft'
+/** Launches that were begun and not sent: kept while the tab is open, each for the address that it was begun at. */
+import type { LocationQuery } from 'vue-router'
 
-const KEY = 'trellis.launch.draft'
+import { type Draft, emptyDraft, overrideRow } from './draft'
+import { emptySweep, type SweepDraft } from './sweep/draft'
+
+const KEY = 'trellis.launch.drafts'
+/** The drafts left last; older ones make way for them. */
+const MOST = 10
 
 export interface Kept {
   draft: Draft
   sweep: SweepDraft
 }
 
-/** Whether somebody has put in more than the form fills in by itself. */
-export function isWorthKeeping({ draft, sweep }: Kept): boolean {
-  return draft.name.trim() !== '' || Object.keys(draft.params).length > 0 || draft.overrides.length > 0 || draft.exportName.trim() !== '' || draft.report.project.trim() !== ''
-    || draft.tags.length > 0 || Object.keys(sweep.vary).length > 0 || sweep.seeds.trim() !== ''
+/** The same for the same query, in whatever order it is written. */
+export function addressOf(query: LocationQuery): string {
+  return JSON.stringify(Object.entries(query).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** A kept draft; null where there is none, or one of another release. */
-export function parseKept(text: string | null): Kept | null {
-  if (text === null) return null
+/** A kept draft; null where it is one of another release. */
+function soundOf(found: Partial<Kept> | null | undefined): Kept | null {
+  if (found?.draft == null || found.sweep == null) return null
+  const { draft, sweep } = found
+  const hasAll = Object.keys(emptyDraft()).every((key) => key in draft) && Object.keys(emptySweep()).every((key) => key in sweep)
+  // Rows that are added later must not get the number of one of these.
+  return hasAll ? { draft: { ...draft, overrides: draft.overrides.map((row) => overrideRow(row.key, row.text)) }, sweep } : null
+}
+
+/** What is kept, by address, the one left last at the end; empty where it cannot be read. */
+export function parseKept(text: string | null): Map<string, Kept> {
+  if (text === null) return new Map()
   try {
-    const found = JSON.parse(text) as Partial<Kept> | null
-    if (found?.draft === undefined || found.sweep === undefined) return null
-    const [usual, usualSweep] = [emptyDraft(), emptySweep()]
-    const hasAll = Object.keys(usual).every((key) => key in (found.draft ?? {})) && Object.keys(usualSweep).every((key) => key in (found.sweep ?? {}))
-    return hasAll ? { draft: found.draft, sweep: found.sweep } : null
+    const found: unknown = JSON.parse(text)
+    if (!Array.isArray(found)) return new Map()
+    return new Map((found as [string, Partial<Kept>][]).flatMap(([address, it]) => {
+      const sound = soundOf(it)
+      return sound === null ? [] : [[address, sound] as const]
+    }))
   } catch (cause) {
-    if (cause instanceof SyntaxError) return null
+    if (cause instanceof SyntaxError) return new Map()
     throw cause
   }
 }
 
-export function readKept(): Kept | null {
+function readAll(): Map<string, Kept> {
   try {
     return parseKept(window.sessionStorage.getItem(KEY))
   } catch (cause) {
-    if (cause instanceof DOMException) return null
+    if (cause instanceof DOMException) return new Map()
     throw cause
   }
 }
 
-export function writeKept(kept: Kept | null): void {
+export function readKept(address: string): Kept | null {
+  return readAll().get(address) ?? null
+}
+
+/** Keeps a draft, or with null forgets it. */
+export function writeKept(address: string, kept: Kept | null): void {
+  const all = readAll()
+  all.delete(address)
+  if (kept !== null) all.set(address, kept)
   try {
-    if (kept !== null && isWorthKeeping(kept)) window.sessionStorage.setItem(KEY, JSON.stringify(kept))
-    else window.sessionStorage.removeItem(KEY)
+    window.sessionStorage.setItem(KEY, JSON.stringify([...all].slice(-MOST)))
   } catch (cause) {
     // Storage is full or forbidden: then the draft lasts as long as the page.
     if (!(cause instanceof DOMException)) throw cause

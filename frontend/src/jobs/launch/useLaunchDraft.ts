@@ -1,5 +1,5 @@
 /** The draft of a launch: prefilled from a job or with what suits the machine, kept sound while choices change. */
-import { computed, reactive, ref, shallowRef, watch } from 'vue'
+import { computed, nextTick, reactive, ref, shallowRef, watch } from 'vue'
 import { useI18n } from 'vue-i18n'
 import { useRoute } from 'vue-router'
 
@@ -15,8 +15,8 @@ import { carryOver, emptyParked } from './carry'
 import { copyOf } from './copyName'
 import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf, withChanges } from './draft'
 import { setReading } from './fit/reading'
-import { readKept } from './kept'
-import { recipeForFormat } from './recipes/forData'
+import { addressOf, readKept } from './kept'
+import { recipeForAll, recipeForFormat } from './recipes/forData'
 import { type Choice, useChoices } from './useChoices'
 
 const FIRST_RECIPE = 'grpo'
@@ -30,9 +30,9 @@ export function useLaunchDraft() {
   const route = useRoute()
   const catalogue = useRecipes()
   const platform = usePlatform()
-  // Somebody who comes to train something of their choice begins anew; otherwise the form is as it was left.
-  const isAsked = ['clone', 'recipe', 'model', 'dataset', 'environment', 'workflow', 'rewards'].some((name) => name in route.query)
-  const kept = isAsked ? null : readKept()
+  // Whoever comes back to an address finds the form as it was left there.
+  const address = addressOf(route.query)
+  const kept = readKept(address)
   const draft = reactive<Draft>(kept?.draft ?? emptyDraft())
   const source = shallowRef<Job | null>(null)
   /** What is suggested against the failure of the job that is copied. */
@@ -46,13 +46,15 @@ export function useLaunchDraft() {
   const choices = useChoices(() => recipe.value)
   const slots = computed(() => platform.data.value?.slots.total ?? null)
 
-  async function prefill(jobId: string): Promise<void> {
+  /** Of a draft that came back, the job it copies is only named. */
+  async function prefill(jobId: string, isNamed = false): Promise<void> {
     isPrefilling.value = true
     try {
       const job = await unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: jobId } } }))
       source.value = job
-      hasChosenPreset.value = job.preset !== null
       changes.value = route.query.fix === '1' ? (job.failure?.changes ?? []) : []
+      if (isNamed) return
+      hasChosenPreset.value = job.preset !== null
       const asked = draftOfJob(job, t('jobs.launch.cloneName', copyOf(job.name), copyOf(job.name).number))
       Object.assign(draft, withChanges(asked, changes.value))
     } catch (cause) {
@@ -114,31 +116,39 @@ export function useLaunchDraft() {
     if (!isCopy) draft.gpus = presetOf(of, draft.preset)?.gpus ?? 1
   }
 
-  // The catalogue, the platform's state and the job to copy arrive in any order.
-  watch([catalogue.recipes, platform.data, isPrefilling, choices.datasets.data, choices.datasets.error], ([recipes, , , datasets, failure]) => {
+  function suitedRecipe(recipes: readonly Recipe[], dataset: string | null): string {
+    const usable = (choices.datasets.data.value?.items ?? []).filter((one) => one.head !== null)
+    if (dataset === null) return recipeForAll(usable.map((one) => one.format), recipes, FIRST_RECIPE)
+    return recipeForFormat(usable.find((one) => one.id === dataset)?.format, recipes) ?? FIRST_RECIPE
+  }
+
+  function fillRecipe(): void {
+    const [recipes, datasets, failure] = [catalogue.recipes.value, choices.datasets.data.value, choices.datasets.error.value]
     if (recipes.length === 0 || isPrefilling.value) return
     if (draft.recipe === '') {
       const from = fromQuery(route.query.dataset)
       const asked = fromQuery(route.query.recipe)
-      // Who comes from a dataset gets what suits its rows, as soon as they are known.
-      if (asked === null && from !== null && datasets === null && failure === null) return
-      const suited = asked === null && from !== null ? recipeForFormat(datasets?.items.find((one) => one.id === from)?.format, recipes) : null
-      const wanted = asked ?? suited ?? FIRST_RECIPE
+      // Without a recipe, the rows say what suits them, as soon as they are known; what is scored needs one that scores.
+      const isScored = from === null && ['rewards', 'environment', 'workflow'].some((name) => name in route.query)
+      if (asked === null && !isScored && datasets === null && failure === null) return
+      const wanted = asked ?? (isScored ? FIRST_RECIPE : suitedRecipe(recipes, from))
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
       takeReferences()
     } else if (draft.preset === null && recipe.value !== null) {
       suggestPreset(recipe.value)
     }
-  }, { immediate: true })
+  }
 
-  // A choice of one is no choice.
-  watch([choices.modelChoices, choices.datasetChoices], ([models, datasets]) => {
+  /** A choice of one is no choice. */
+  function fillData(): void {
+    if (isPrefilling.value) return
+    const [models, datasets] = [choices.modelChoices.value, choices.datasetChoices.value]
     const wantedModel = fromQuery(route.query.model)
     const wantedDataset = fromQuery(route.query.dataset)
     if (draft.model === null) draft.model = pick(models, wantedModel)
     if (draft.dataset === null) takeDataset(pick(datasets, wantedDataset), wantedDataset)
-  }, { immediate: true })
+  }
 
   /** The address may say which version and split of it, too. */
   function takeDataset(picked: string | null, wanted: string | null): void {
@@ -158,7 +168,28 @@ export function useLaunchDraft() {
   }
 
   const cloneId = fromQuery(route.query.clone)
-  if (cloneId !== null) void prefill(cloneId)
+  if (cloneId !== null) void prefill(cloneId, kept !== null)
+  // The catalogue, the platform's state and the job to copy arrive in any order.
+  watch([catalogue.recipes, platform.data, isPrefilling, choices.datasets.data, choices.datasets.error], fillRecipe, { immediate: true })
+  watch([choices.modelChoices, choices.datasetChoices, isPrefilling], fillData, { immediate: true })
+
+  /** Everything that fills the form has been here, or will not come. */
+  const isSettled = computed(() => catalogue.recipes.value.length > 0 && !isPrefilling.value
+    && [platform, choices.models, choices.datasets].every(({ data, error }) => data.value !== null || error.value !== null))
+
+  /** The form as the address opens it. */
+  async function begin(): Promise<void> {
+    isPrefilling.value = true
+    hasChosenPreset.value = false
+    parked = emptyParked()
+    Object.assign(draft, emptyDraft())
+    // What goes with the old data has to go before the new data come.
+    await nextTick()
+    if (cloneId !== null) await prefill(cloneId)
+    isPrefilling.value = false
+    fillRecipe()
+    fillData()
+  }
 
   // How to read the rows was said of one dataset and one form of training.
   watch([() => draft.dataset, () => recipe.value?.row_format], ([dataset, form], [oldDataset, oldForm]) => {
@@ -187,5 +218,5 @@ export function useLaunchDraft() {
     return [draft.recipe === '' ? t('jobs.launch.job') : draft.recipe, dataset?.label].filter((part) => part !== undefined).join(' · ').slice(0, 200)
   })
 
-  return { draft, kept, recipe, catalogue, choices, slots, source, changes, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
+  return { draft, address, kept, isSettled, begin, recipe, catalogue, choices, slots, source, changes, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
 }

@@ -7,7 +7,7 @@ import type { Job } from '../types'
 import { COLUMNS } from './columns'
 import JobTable from './JobTable.vue'
 
-const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, sweep: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
+const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, sweep: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, field_modes: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
 
 function show(jobs: object[], more: object = {}) {
   const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset', 'sweep'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
@@ -56,6 +56,16 @@ describe('the table of jobs', () => {
     expect(texts('metricBest')).toEqual(['+25.0%worse than first'])
     expect(root.querySelector('[data-job=job_a] [data-test=is-baseline]')).not.toBeNull()
     expect(root.querySelectorAll('[data-test=is-baseline]')).toHaveLength(1)
+    end()
+  })
+
+  it('shows it in a column of a chosen metric, too', () => {
+    const column = 'metrics.best.val/loss'
+    const run = (id: string, value: number) => ({ ...EMPTY, id, fields: { [column]: value }, field_modes: { [column]: 'min' } })
+    const baseline = run('job_a', 2)
+    const { root, end } = show([baseline, run('job_b', 1)], { baseline, columns: [column] })
+
+    expect([...root.querySelectorAll('[data-test=difference]')].map((cell) => cell.textContent)).toEqual(['−50.0%better than first'])
     end()
   })
 

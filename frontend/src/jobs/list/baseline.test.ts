@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Job } from '../types'
-import { compareWith } from './baseline'
+import { compareWith, isComparable } from './baseline'
 
 function job(id: string, last: number | null, best: number | null, mode = 'min', key = 'val/loss'): Job {
-  return { id, metric: { key, mode, last, last_step: 9, best, best_step: 3 } } as unknown as Job
+  return { id, metric: { key, mode, last, last_step: 9, best, best_step: 3 }, fields: {}, field_modes: {} } as unknown as Job
 }
 
 describe('the difference to the baseline', () => {
@@ -26,6 +26,17 @@ describe('the difference to the baseline', () => {
     expect(compareWith(base, job('b', 1, 1, 'min', 'train/loss'), 'metricLast')).toBeNull()
     expect(compareWith(base, job('b', null, 1), 'metricLast')).toBeNull()
     expect(compareWith(base, job('b', 2, 1), 'metricLast')).toBeNull()
-    expect(compareWith(base, { id: 'b', metric: null } as unknown as Job, 'metricLast')).toBeNull()
+    expect(compareWith(base, { id: 'b', metric: null, fields: {}, field_modes: {} } as unknown as Job, 'metricLast')).toBeNull()
+  })
+
+  it('is one in a column of a chosen metric, too, in that metric’s direction', () => {
+    const column = 'metrics.best.val/loss'
+    const run = (id: string, value: number | null) => ({ id, metric: null, fields: { [column]: value, 'parameters.lr': 1 }, field_modes: { [column]: 'min' } }) as unknown as Job
+
+    expect(compareWith(run('a', 2), run('b', 1), column)).toEqual({ amount: -50, isPercent: true, isBetter: true })
+    expect(compareWith(run('a', null), run('b', 1), column)).toBeNull()
+    const undirected = (id: string, value: number) => ({ ...run(id, value), field_modes: {} }) as unknown as Job
+    expect(compareWith(undirected('a', 2), undirected('b', 1), column)).toEqual({ amount: -50, isPercent: true, isBetter: null })
+    expect([isComparable(run('a', 2)), isComparable(run('a', null))]).toEqual([true, false])
   })
 })

@@ -33,6 +33,10 @@ export function isField(column: string): column is FieldColumn {
   return FIELD.test(column)
 }
 
+export function isMetricField(column: string): column is `metrics.${string}` {
+  return isField(column) && column.startsWith('metrics.')
+}
+
 export function readField(column: FieldColumn): Field {
   const found = /^metrics\.(?:(last|best)|at\.([0-9]+))\.(.+)$/s.exec(column)
   if (found === null) return { parameter: column.slice('parameters.'.length) }

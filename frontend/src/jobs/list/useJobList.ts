@@ -128,8 +128,8 @@ export function useJobList(hasPrice: () => boolean) {
 
   /** From the list where it is in there; a job that is not is read for itself. */
   const fetched = useResource(
-    async (signal) => (view.value.baseline === null ? null : unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: view.value.baseline }, query: { metric: view.value.metric ?? undefined } }, signal }))),
-    { watch: () => [view.value.baseline, view.value.metric].join(' ') },
+    async (signal) => (view.value.baseline === null ? null : unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: view.value.baseline }, query: { metric: view.value.metric ?? undefined, fields: toQuery(view.value, columns.value).fields } }, signal }))),
+    { watch: () => [view.value.baseline, view.value.metric, fieldsKey.value].join(' ') },
   )
   const baseline = computed(() => {
     const id = view.value.baseline

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Recipe } from '../../types'
-import { recipeForFormat } from './forData'
+import { recipeForAll, recipeForFormat } from './forData'
 
 const recipes = [
   { id: 'grpo', data_formats: ['prompt-answer', 'messages', 'verl-rl'] },
@@ -19,5 +19,10 @@ describe('the recipe that suits rows', () => {
   it('is the first that reads them where the usual one is missing, and none where nothing does', () => {
     expect(recipeForFormat('messages', recipes.slice(0, 1))).toBe('grpo')
     expect([recipeForFormat('unknown', recipes), recipeForFormat(null, recipes)]).toEqual([null, null])
+  })
+  it('is that of the newest dataset where the usual one is that of none', () => {
+    expect(recipeForAll(['messages', 'preference'], recipes, 'grpo')).toBe('sft')
+    expect(recipeForAll(['messages', 'prompt-answer'], recipes, 'grpo')).toBe('grpo')
+    expect([recipeForAll([], recipes, 'grpo'), recipeForAll([null, 'unknown'], recipes, 'grpo')]).toEqual(['grpo', 'grpo'])
   })
 })

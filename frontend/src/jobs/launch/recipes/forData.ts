@@ -17,3 +17,9 @@ export function recipeForFormat(format: string | null | undefined, recipes: read
   const fits = recipes.filter((recipe) => recipe.data_formats.some((each) => each === format))
   return fits.find((recipe) => recipe.id === USUAL[format])?.id ?? fits[0]?.id ?? null
 }
+
+/** Where nothing was chosen: `usual`, unless it is that of none of the datasets; then what suits the newest of them. */
+export function recipeForAll(formats: readonly (string | null)[], recipes: readonly Recipe[], usual: string): string {
+  const suited = formats.flatMap((format) => recipeForFormat(format, recipes) ?? [])
+  return suited.includes(usual) ? usual : (suited[0] ?? usual)
+}

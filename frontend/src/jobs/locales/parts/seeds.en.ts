@@ -15,6 +15,7 @@ export default {
     verdict: {
       better: '“{run}” is better than “{base}” on {metric}: {difference}, {interval}, {seeds}.',
       worse: '“{run}” is worse than “{base}” on {metric}: {difference}, {interval}, {seeds}.',
+      different: '“{run}” differs from “{base}” on {metric}: {difference}, {interval}, {seeds}.',
       unclear: 'No clear difference between “{run}” and “{base}” on {metric}: {difference}, {interval}, {seeds}.',
       too_few_seeds: '“{run}” vs “{base}” on {metric}: {difference}, {seeds}. The difference may be chance; run 3 seeds of each.',
       no_spread: '“{run}” vs “{base}” on {metric}: {difference}, {seeds}. The values are the same for all seeds, so there is no interval.',

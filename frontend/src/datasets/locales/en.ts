@@ -76,6 +76,7 @@ export default {
   train: 'Train',
   clean: 'Clean',
   add: 'Add rows',
+  more: 'More actions for {name}',
   download: { jsonl: 'JSON Lines', csv: 'CSV', parquet: 'Parquet' },
   edit: { open: 'Edit name and description', title: 'Name and description', save: 'Save' },
   creation: {

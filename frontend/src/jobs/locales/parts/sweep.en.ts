@@ -41,8 +41,10 @@ export default {
     rule: { none: 'None', asha: 'ASHA (top third continues)', median: 'Median rule' },
     minSteps: 'Start at step',
     minStepsHelp: { asha: 'Runs are compared at this step and at 3×, 9× and 27× of it.', median: 'Runs are compared every N steps.' },
-    summary: '{runs} runs over {trials} combinations, {parallel} at a time. Ranked by',
-    launch: 'Launch {count} runs',
+    runCount: '{n} run | {n} runs',
+    trialCount: '{n} combination | {n} combinations',
+    summary: '{runs} over {trials}, {parallel} at a time. Ranked by',
+    launch: 'Launch {count} run | Launch {count} runs',
     launched: 'Sweep {name} started',
   },
 }

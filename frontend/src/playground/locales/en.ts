@@ -123,6 +123,7 @@ export default {
     template: 'The playground can’t ask this: its prompt has tokens of an unknown chat template ({token}).',
     role: 'The playground can’t ask this: there are {role} turns before the last question.',
   },
+  noCheckpoint: 'This job has no checkpoint left to chat with. Export a checkpoint as a model next time, or keep one.',
   context: 'After {n} earlier turn. | After {n} earlier turns.',
   answer: {
     edit: 'Edit answer',

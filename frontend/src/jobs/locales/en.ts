@@ -238,6 +238,7 @@ export default {
     cost: 'Cost',
     group: 'Group',
     clonedFrom: 'Cloned from',
+    compareWithSource: 'Compare',
     stopping: 'The run finishes the current step, saves a checkpoint and exits. It is killed if it exceeds the grace period.',
   },
   stream: {

@@ -237,6 +237,7 @@ export default {
     cost: '费用',
     group: '分组',
     clonedFrom: '克隆自',
+    compareWithSource: '对比',
     stopping: '任务会完成当前步、保存检查点后退出；超过宽限时间将被强制结束。',
   },
   stream: {

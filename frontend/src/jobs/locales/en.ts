@@ -448,6 +448,8 @@ export default {
   },
   configuration: {
     asked: 'Requested settings',
+    changed: 'Changes from the source job',
+    unchanged: 'Nothing: the settings are identical.',
     engine: 'Engine configuration',
     none: 'Not written yet',
     noneText: 'The run writes this down when it starts.',

@@ -447,6 +447,8 @@ export default {
   },
   configuration: {
     asked: '所请求的设置',
+    changed: '相对来源任务的改动',
+    unchanged: '无：两者设置相同。',
     engine: '引擎配置',
     none: '尚未写出',
     noneText: '任务启动时会写下这些内容。',

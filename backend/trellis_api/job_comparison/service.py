@@ -64,6 +64,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
     reads = presentation.present_all(session, jobs=jobs)
     for job, read in zip(jobs, reads, strict=True):
         read.resumes = presentation.list_resumes(session, job=job)
+        read.alarms = presentation.list_alarms(session, job=job)
     settings = parameters.describe(session, jobs=jobs, reads=reads)
     series = headline.find_many(session.connection(), jobs=jobs, keys=None)
     counts = Counter(key for own in series.values() for key in own)

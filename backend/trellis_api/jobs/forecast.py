@@ -33,16 +33,19 @@ _LOOKED_AT, _MOST_SAMPLES = 200, 20
 _MIN_STEPS = 2
 #: Models of up to this times fewer or more parameters count as alike.
 _SIZE_FACTOR = 1.5
+#: Parameters that bound the tokens of a sampled row.
+_LENGTHS = ("max_prompt_length", "max_response_length")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that was alike: what a step and the start took, and how many rows a step had."""
+    """A run that was alike: what a step and the start took, and how much work a step was."""
 
     job_id: str
     step_s: float
     start_s: float
-    rows: int
+    #: As `work_of_a_step` counts it.
+    work: int
     is_same_data: bool
 
 
@@ -57,11 +60,12 @@ def forecast(
 ) -> RunForecast:
     """Time, start and disk of a run that has been composed."""
     steps = count_run_steps(composition, request)
-    rows = rows_of_a_step(composition.params)
     measured = list_alike(session, job=job, model=model)
     return RunForecast(
         steps=steps,
-        time=_tell_time(measured, steps=steps, rows=rows, gpus=job.gpus, price=settings.slot_price),
+        time=_tell_time(
+            measured, steps=steps, params=composition.params, gpus=job.gpus, price=settings.slot_price
+        ),
         start=_tell_start(session, settings, job=job),
         disk=_tell_disk(composition, request),
     )
@@ -81,6 +85,15 @@ def rows_of_a_step(params: Mapping[str, object]) -> int:
     """Rows, or responses, that one step works on; 1 where the parameters do not say."""
     batch, group = params.get("batch_size"), params.get("group_size")
     return (batch if isinstance(batch, int) else 1) * (group if isinstance(group, int) else 1)
+
+
+def work_of_a_step(params: Mapping[str, object]) -> int:
+    """Tokens that one step may sample and train on: its rows at the full length of prompt and response.
+
+    Rows alone where the recipe has no such lengths: how long the rows of a dataset are is the same for all.
+    """
+    lengths = [params.get(name) for name in _LENGTHS]
+    return rows_of_a_step(params) * (sum(each for each in lengths if isinstance(each, int)) or 1)
 
 
 def list_alike(session: Session, *, job: Job, model: Model) -> list[Measured]:
@@ -128,17 +141,23 @@ def _measure(other: Job, job: Job) -> Measured | None:
         job_id=other.id,
         step_s=seconds / steps,
         start_s=max(0.0, start_s),
-        rows=rows_of_a_step(params),
+        work=work_of_a_step(params),
         is_same_data=other.dataset_id == job.dataset_id,
     )
 
 
 def _tell_time(
-    measured: Sequence[Measured], *, steps: int | None, rows: int, gpus: int, price: SlotPrice | None
+    measured: Sequence[Measured],
+    *,
+    steps: int | None,
+    params: Mapping[str, object],
+    gpus: int,
+    price: SlotPrice | None,
 ) -> TimeForecast | None:
     if not measured or not steps:
         return None
-    scaled = [each.step_s * rows / each.rows for each in measured]
+    work = work_of_a_step(params)
+    scaled = [each.step_s * work / each.work for each in measured]
     start_s = statistics.median(each.start_s for each in measured)
     step_s = statistics.median(scaled)
     seconds = start_s + steps * step_s
@@ -147,7 +166,7 @@ def _tell_time(
         low_s=round(start_s + steps * min(scaled), 1),
         high_s=round(start_s + steps * max(scaled), 1),
         step_s=round(step_s, 4),
-        rows_per_s=round(rows / step_s, 2),
+        rows_per_s=round(rows_of_a_step(params) / step_s, 2),
         slot_hours=round(seconds * gpus / 3600, 4),
         cost=None if price is None else price.of(seconds * gpus),
         runs=[each.job_id for each in measured],
@@ -233,7 +252,7 @@ def _length_s(session: Session, job: Job, known: _Known) -> float | None:
     if not measured:
         return None
     start_s = statistics.median(each.start_s for each in measured)
-    step_s = statistics.median(each.step_s / each.rows for each in measured) * rows_of_a_step(params)
+    step_s = statistics.median(each.step_s / each.work for each in measured) * work_of_a_step(params)
     return start_s + max(0, steps - job.step) * step_s
 
 

@@ -13,6 +13,7 @@ from trellis_api.jobs import headline, log_store, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
+from trellis_api.jobs.alarms.schemas import AlarmRead
 from trellis_api.jobs.best import list_headline
 from trellis_api.jobs.data_fit import format_of
 from trellis_api.jobs.evaluating import repository as evaluating
@@ -173,11 +174,7 @@ def present_all(
             field_modes=map_modes(job, (fields or {}).get(job.id, {})),
             alarm_count=len(alarms.active(job)),
             worst_alarm=find_worst(alarms.active(job)),
-            alarms=(
-                [present_alarm(row) for row in alarm_repository.list_alarms(session, job_id=job.id)]
-                if has_detail
-                else []
-            ),
+            alarms=list_alarms(session, job=job) if has_detail else [],
             can_stop=job.state in STOPPABLE,
             can_resume=job.state in RESUMABLE,
             can_clone=job.kind == TRAIN,
@@ -187,6 +184,11 @@ def present_all(
         )
         for job in jobs
     ]
+
+
+def list_alarms(session: Session, *, job: Job) -> list[AlarmRead]:
+    """Of all attempts, active ones first."""
+    return [present_alarm(row) for row in alarm_repository.list_alarms(session, job_id=job.id)]
 
 
 def list_resumes(session: Session, *, job: Job) -> list[Resume]:

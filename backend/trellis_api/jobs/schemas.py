@@ -386,7 +386,8 @@ class JobRead(BaseModel):
     alarm_count: int = Field(description="Active alarms.")
     worst_alarm: Severity | None = Field(description="The worst severity among the active alarms.")
     alarms: list[AlarmRead] = Field(
-        description="Active and past alarms, active ones first (only when reading one job)."
+        description="Active and past alarms of all attempts, active ones first "
+        "(only when reading one job or comparing jobs)."
     )
     can_stop: bool
     can_resume: bool

@@ -9411,7 +9411,7 @@ export interface components {
             alarm_count: number;
             /**
              * Alarms
-             * @description Active and past alarms, active ones first (only when reading one job).
+             * @description Active and past alarms of all attempts, active ones first (only when reading one job or comparing jobs).
              */
             alarms: components["schemas"]["AlarmRead"][];
             /** Attempt */

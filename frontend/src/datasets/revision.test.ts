@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { chooseSplit, resolveRevision, splitsShown } from './revision'
+import { chooseSplit, resolveRevision, splitsShown, trainingQuery } from './revision'
 
 const refs = {
   branches: [{ name: 'main', version: 'a'.repeat(64), moved_at: '' }],
@@ -16,6 +16,19 @@ describe('the version that a name means', () => {
   it('is the name itself where it is none: an id, or not known yet', () => {
     expect(resolveRevision('cccccccc', refs)).toBe('cccccccc')
     expect(resolveRevision('main', null)).toBe('main')
+  })
+})
+
+describe('what a job from the page of a dataset reads', () => {
+  it('is the version shown, and the split where it is none of the usual', () => {
+    expect(trainingQuery('ds_a', null, null)).toEqual({ dataset: 'ds_a' })
+    expect(trainingQuery('ds_a', 'cccccccc', { split: 'train' })).toEqual({ dataset: 'ds_a', version: 'cccccccc' })
+    expect(trainingQuery('ds_a', 'v1', { split: 'hard' })).toEqual({ dataset: 'ds_a', version: 'v1', split: 'hard' })
+  })
+
+  it('is never a split that was only looked at to validate', () => {
+    expect(trainingQuery('ds_a', null, { split: 'validation' })).toEqual({ dataset: 'ds_a' })
+    expect(trainingQuery('ds_a', null, { split: 'test' })).toEqual({ dataset: 'ds_a' })
   })
 })
 

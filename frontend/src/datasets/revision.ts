@@ -22,6 +22,15 @@ export function splitsShown(newest: Splits, revision: string | null, shown: { sp
   return revision === null ? newest : (shown?.splits ?? null)
 }
 
+/** Names of splits that are for validation, not for training. */
+const HELD_OUT: ReadonlySet<string> = new Set(['validation', 'valid', 'val', 'dev', 'test', 'eval'])
+
+/** What a job that begins on the page of a dataset reads: the version and the split shown. Looking at held-out rows asks for no training on them, and main and train are what the platform takes anyway. */
+export function trainingQuery(dataset: string, revision: string | null, shown: { split: string } | null): Record<string, string> {
+  const split = shown === null || shown.split === 'train' || HELD_OUT.has(shown.split) ? null : shown.split
+  return { dataset, ...(revision === null ? {} : { version: revision }), ...(split === null ? {} : { split }) }
+}
+
 /** Digits that tell versions apart for a person. */
 export function shortId(version: string): string {
   return version.slice(0, 8)

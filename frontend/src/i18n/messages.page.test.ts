@@ -52,6 +52,42 @@ function escape(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 }
 
+/** Numbers before a plural that are never one, and units, which stay as they are. */
+const NEVER_ONE: ReadonlySet<string> = new Set([
+  'datasets.trained.cutAt', 'datasets.tasks.rate', 'datasets.versions.details', 'models.facts.contextValue', 'pipelines.preview.size', 'playground.load.speed', 'playground.status.ready',
+  'charts.tokens', 'evaluations.compare.holm', 'evaluations.compare.points', 'evaluations.history.more', 'evaluations.leaderboard.setting.maxTokens',
+  'jobs.reading.prompts', 'jobs.timing.lanesPart', 'jobs.compareSeeds.fewRuns', 'jobs.list.field.full', 'jobs.compare.meanOf', 'jobs.rollouts.all', 'sweeps.bestCard.spread',
+])
+const COUNTED = /\{(?:n|count|total|all|of|value|tokens)\}\s+(?:[a-z’-]+\s+)?(?!(?:is|as|has|needs|this|vs|ms)\b)[a-z-]+s\b/
+
+/** Calls in the sources that name a text and give values, but no number after them. */
+function callsWithoutNumber(text: string): [key: string, values: string][] {
+  return [...text.matchAll(/(?<![\w.])t\('([\w.-]+)', (\{[^{}]*\})\)/g)].map(([, key, values]) => [key ?? '', values ?? ''])
+}
+
+describe('numbers in English', () => {
+  it('have a text for one wherever they can be one', () => {
+    const lacking = [...en].filter(([key, text]) => !text.includes(' | ') && COUNTED.test(text) && !NEVER_ONE.has(key))
+    expect(lacking).toEqual([])
+  })
+
+  it('choose between the texts: a number that was written out does not', () => {
+    const several = new Set([...en].filter(([, text]) => text.includes(' | ')).map(([key]) => key))
+    const wrong = sources(join(process.cwd(), 'src')).flatMap((file) => callsWithoutNumber(readFileSync(file, 'utf8'))
+      .filter(([key, values]) => several.has(key) && !/\b(?:n|count)\b(?!: (?:format\.|String\())/.test(values))
+      .map(([key]) => `${file}: ${key}`))
+    expect(wrong).toEqual([])
+  })
+
+  it('agree with what they count', () => {
+    const say = (key: string, values: Record<string, unknown>, count: number) => i18n.global.t(key, values, count)
+
+    expect([0, 1, 2].map((n) => say('environments.workflows.files', { n }, n))).toEqual(['0 files', '1 file', '2 files'])
+    expect(say('jobs.launch.rows', { count: '1' }, 1)).toBe('1 row')
+    expect(say('jobs.launch.rows', { count: '1,200' }, 1200)).toBe('1,200 rows')
+  })
+})
+
 describe('the texts of the dashboard', () => {
   it('have the same keys in both languages', () => {
     expect([...zh.keys()].sort()).toEqual([...en.keys()].sort())

@@ -86,6 +86,16 @@ describe('jobs that run or failed', () => {
   })
 })
 
+describe('a job that was resumed', () => {
+  it('counts the time of all its attempts', () => {
+    const resumed = job('again', { state: 'running', started_at: '2026-01-01T00:00:00Z', finished_at: null, earlier_run_time_s: 3 * 3600, eta_s: null, progress: { step: 1, total_steps: 2, fraction: 0.5, phase: null } })
+    const { root, end } = show(RunningJob, { job: resumed, now: '2026-01-01T00:01:00Z' })
+
+    expect(text(root.querySelector('.facts'))).toContain('running for 3 h 1 min')
+    end()
+  })
+})
+
 describe('the queue of the overview', () => {
   it('names the expected start of each job', async () => {
     const jobs = ['one', 'two'].map((name, at) => job(name, { state: 'queued', queue_position: at + 1 }))

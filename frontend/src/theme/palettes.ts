@@ -27,7 +27,7 @@ export interface Palette {
   warningSoft: string
   infoSoft: string
   shadow: string
-  /** Line colours of charts, in the order in which series take them. */
+  /** Line colours of charts, in the order in which series take them: neighbours differ also without red and green, and none is the green of success. */
   series: readonly string[]
 }
 
@@ -58,7 +58,7 @@ export const light: Palette = {
   warningSoft: '#faf0dc',
   infoSoft: '#e5f0f7',
   shadow: '0 1px 2px rgb(25 32 27 / 6%), 0 4px 16px rgb(25 32 27 / 5%)',
-  series: ['#1f6e46', '#1b6a9e', '#b8651b', '#87367e', '#2a8c8c', '#8a7a12', '#b23422', '#5a62b5'],
+  series: ['#1b6a9e', '#b8651b', '#87367e', '#8a7a12', '#2a8c8c', '#4f7f12', '#5a62b5', '#b23422'],
 }
 
 export const dark: Palette = {
@@ -88,5 +88,5 @@ export const dark: Palette = {
   warningSoft: '#332812',
   infoSoft: '#15293a',
   shadow: '0 1px 2px rgb(0 0 0 / 40%), 0 4px 16px rgb(0 0 0 / 28%)',
-  series: ['#74c795', '#70b7e6', '#e5a562', '#d594cd', '#5cc4c0', '#d8c75c', '#f28b74', '#9aa3ec'],
+  series: ['#70b7e6', '#e5a562', '#d594cd', '#d8c75c', '#5cc4c0', '#a9cf5a', '#9aa3ec', '#f28b74'],
 }

@@ -10,6 +10,7 @@ from sqlalchemy import insert
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.jobs import metric_store, service
+from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.models.models import Model
@@ -137,6 +138,27 @@ def test_the_table_has_last_and_best_of_every_job(
     assert (row["values"][a]["best_step"], row["values"][b]["last"]) == (2, 2.5)
     assert found["metric_keys"][0] == {"key": LOSS, "run_count": 2}
     assert [row["key"] for row in named["metrics"]] == ["own"]
+
+
+def test_compared_jobs_have_the_alarms_of_all_attempts(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    a, b = make_job(), make_job()
+    with database.write() as session:
+        for attempt, code in ((1, "loss_not_finite"), (2, "kl_exploding")):
+            alarm = Alarm(
+                job_id=a, attempt=attempt, code=code, severity="critical", metric="actor/loss", step=3,
+                first_step=3, last_step=4, is_active=attempt == 2,
+            )  # fmt: skip
+            session.add(alarm)
+
+    jobs = {job["id"]: job for job in read(client, ids=[a, b])["jobs"]}
+
+    assert [(each["attempt"], each["code"]) for each in jobs[a]["alarms"]] == [
+        (2, "kl_exploding"),
+        (1, "loss_not_finite"),
+    ]
+    assert jobs[b]["alarms"] == []
 
 
 def test_a_deleted_job_is_named_and_the_rest_compared(

@@ -30,6 +30,7 @@ def add_run(
     begun = utc_now() - timedelta(hours=1)
     fields: dict[str, Any] = {
         "id": new_id("job"), "name": "before", "state": JobState.SUCCEEDED, "recipe": body["recipe"],
+        "preset": body["preset"],
         "model_id": body["model"], "dataset_id": body["dataset"], "params": body["params"], "gpus": 1,
         "launched_at": begun, "first_step": 1, "first_step_at": begun + timedelta(seconds=20), "step": steps,
         "last_step_at": begun + timedelta(seconds=20 + step_s * (steps - 1)), "total_steps": steps,
@@ -75,6 +76,19 @@ def test_time_grows_with_the_rows_of_a_step(
     request_body["params"] = {**request_body["params"], "batch_size": 16}
 
     assert read(client, request_body)["time"]["seconds"] == 220.0
+
+
+def test_time_grows_with_the_lengths_of_prompt_and_response(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    short = {**request_body["params"], "max_prompt_length": 64, "max_response_length": 64}
+    add_run(database, request_body, step_s=1.0, params=short)
+    request_body["params"] = {**short, "max_response_length": 192}
+
+    time = read(client, request_body)["time"]
+
+    assert time["seconds"] == 220.0
+    assert time["rows_per_s"] == 16.0  # 8 prompts with 4 responses each in 2 s
 
 
 def test_rows_that_nobody_typed_are_those_of_the_preset(

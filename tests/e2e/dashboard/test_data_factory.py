@@ -125,7 +125,7 @@ def put_together(page: Page) -> None:
     add_step(page, "MinHash", "minhash_duplicates")
     add_step(page, "Assigns each row", "split")
     preview = page.locator("[data-test=preview]")
-    expect(preview.get_by_text("20 rows in, 20 rows out")).to_be_visible(timeout=WORK_MS)
+    expect(preview.get_by_text("20 rows in, 20 out")).to_be_visible(timeout=WORK_MS)
     expect(preview.get_by_role("list", name="Steps").get_by_role("button")).to_have_count(5)
     preview.get_by_role("button", name=re.compile("HTML")).click()
     expect(preview.locator("[data-state=changed]").first).to_be_visible()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Request, expect
+from trellis_testing.pages import choose_from_menu
 
 pytestmark = pytest.mark.browser
 
@@ -62,7 +63,7 @@ def test_a_dataset_is_uploaded_read_and_deleted(logged_in: Page, dashboard, tmp_
     logged_in.get_by_text("3", exact=True).last.click()
     expect(logged_in.get_by_text("What is 44 + 1?")).to_be_visible()
 
-    logged_in.get_by_role("button", name="Delete").click()
+    choose_from_menu(logged_in, logged_in.get_by_role("button", name="More actions for sums"), "Delete")
     logged_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
     expect(logged_in.get_by_role("heading", level=1, name="Datasets")).to_be_visible()

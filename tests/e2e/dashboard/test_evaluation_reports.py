@@ -184,7 +184,8 @@ def test_a_models_page_shows_its_scores_and_starts_an_evaluation(logged_in: Page
 
 
 def test_a_report_is_ordered_in_a_language_written_and_deleted(logged_in: Page, measured: Measured) -> None:
-    logged_in.goto(f"{measured.url}/reports?new=1&evaluation={measured.evaluations['oak']}")
+    logged_in.goto(f"{measured.url}/evaluations/{measured.evaluations['oak']}")
+    logged_in.locator("[data-test=report]").click()
     dialog = logged_in.get_by_role("dialog")
     submit = dialog.get_by_role("button", name="Create", exact=True)
     expect(dialog.locator("[data-test=report-evaluations]")).to_contain_text("oak")

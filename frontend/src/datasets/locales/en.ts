@@ -62,7 +62,7 @@ export default {
     and: '; ',
   },
   tab: { sample: 'Sample', statistics: 'Statistics', quality: 'Quality', duplicates: 'Duplicates', versions: 'Versions', lineage: 'Lineage', quarantine: 'Quarantine' },
-  revision: { label: 'Version', splitLabel: 'Split', branches: 'Branches', tags: 'Tags', version: 'Version {id}', split: '{name} · {n} rows' },
+  revision: { label: 'Version', splitLabel: 'Split', branches: 'Branches', tags: 'Tags', version: 'Version {id}', split: '{name} · {n} row | {name} · {n} rows' },
   columns: {
     title: 'Columns',
     name: 'Name',
@@ -72,10 +72,11 @@ export default {
     empty: 'Empty',
     parts: { prompt: 'prompt', answer: 'answer', messages: 'messages', chosen: 'chosen response', rejected: 'rejected response', text: 'text', data_source: 'source', reward_model: 'expected answer' },
   },
-  warnings: { empty_values: 'Column {column} is empty in {n} rows.', format_unknown: 'Format not recognized.', rows_in_quarantine: '{n} rows were rejected and moved to quarantine, each with a reason.' },
+  warnings: { empty_values: 'Column {column} is empty in {n} row. | Column {column} is empty in {n} rows.', format_unknown: 'Format not recognized.', rows_in_quarantine: '{n} row was rejected and moved to quarantine, with the reason. | {n} rows were rejected and moved to quarantine, each with a reason.' },
   train: 'Train',
   clean: 'Clean',
   add: 'Add rows',
+  more: 'More actions for {name}',
   download: { jsonl: 'JSON Lines', csv: 'CSV', parquet: 'Parquet' },
   edit: { open: 'Edit name and description', title: 'Name and description', save: 'Save' },
   creation: {

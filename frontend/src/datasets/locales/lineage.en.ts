@@ -6,7 +6,7 @@ export default {
   alone: 'Nothing is connected to this dataset yet.',
   cut: 'Only part of the lineage is shown.',
   deleted: 'deleted',
-  rows: '{n} rows',
+  rows: '{n} row | {n} rows',
   from: 'From',
   to: 'Used by',
   task: { import: 'Import', pipeline: 'Pipeline', generate: 'Generation', statistics: 'Statistics', diff: 'Comparison', tokens: 'Tokens', preview: 'Preview' },

@@ -76,6 +76,7 @@ export default {
   train: '用它训练',
   clean: '清洗',
   add: '添加数据',
+  more: '{name} 的更多操作',
   download: { jsonl: 'JSON Lines', csv: 'CSV', parquet: 'Parquet' },
   edit: { open: '修改名称或说明', title: '名称和说明', save: '保存' },
   creation: {

@@ -17,7 +17,7 @@ export function useChoices() {
   const files = useResource((signal) => unwrap(api.GET('/api/v1/rewards/files', { signal })))
 
   const datasetOptions = computed(() =>
-    (datasets.data.value ?? []).filter((one) => one.head !== null).map((one) => ({ value: one.id, label: `${one.name} · ${t('jobs.launch.rows', { count: format.integer(one.row_count) })}` })),
+    (datasets.data.value ?? []).filter((one) => one.head !== null).map((one) => ({ value: one.id, label: `${one.name} · ${t('jobs.launch.rows', { count: format.integer(one.row_count) }, one.row_count)}` })),
   )
   const judgeOptions = computed(() => (judges.data.value?.items ?? []).map((one) => ({ value: one.name, label: one.name === one.model ? one.name : `${one.name} · ${one.model}` })))
   const fileOptions = computed(() => (files.data.value?.items ?? []).map((one) => ({ value: one.id, label: one.name })))

@@ -38,7 +38,7 @@ export default {
   points: '{n} points',
   interval: '95% CI {low} to {high}',
   noInterval: 'no CI',
-  test: 'p {p}, {test}, {pairs} shared problems',
+  test: 'p {p}, {test}, {pairs} shared problem | p {p}, {test}, {pairs} shared problems',
   tests: {
     mcnemar_exact: 'McNemar’s exact test',
     mcnemar_corrected: 'McNemar’s test',

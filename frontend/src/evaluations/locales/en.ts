@@ -61,8 +61,8 @@ export default {
     noMatchText: 'Try removing some filters.',
   },
   progress: {
-    done: '{n} samples',
-    of: '{n} of {total} samples',
+    done: '{n} sample | {n} samples',
+    of: '{n} of {total} sample | {n} of {total} samples',
     waitsFor: 'waiting for files: {names}',
     displaced: 'preempted by a training job; resumes afterwards',
     queue: '#{position} in queue',

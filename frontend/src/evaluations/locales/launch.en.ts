@@ -14,7 +14,7 @@ export default {
     benchmarksHelp: 'Click to add. You can add the same benchmark twice with different settings.',
     add: 'Add',
     removeOf: 'Remove {name}',
-    problems: '{n} problems',
+    problems: '{n} problem | {n} problems',
     free: {
       custom: 'Your own dataset, scored by text match, number, expression, choice, JSON, LLM judge or a custom function.',
       harness: 'Hundreds of tasks, by name, run on this platform’s engine.',

@@ -25,7 +25,7 @@ export default {
   previous: 'Previous sample',
   next: 'Next sample',
   back: 'All samples',
-  prompt: 'Prompt ({n} tokens)',
+  prompt: 'Prompt ({n} token) | Prompt ({n} tokens)',
   gold: 'Expected answer',
   extracted: 'Extracted answer',
   output: 'Output',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Alarm } from '../types'
-import { activeAlarms, marksFor, pastAlarms } from './alarms'
+import { activeAlarms, marksFor, marksOfRun, pastAlarms } from './alarms'
 
 function alarmOf(code: string, part: Partial<Alarm> = {}): Alarm {
   return {
@@ -9,6 +9,8 @@ function alarmOf(code: string, part: Partial<Alarm> = {}): Alarm {
     title: { en: code, zh: code }, advice: { en: '', zh: '' }, raised_at: '2026-01-01T00:00:00Z', cleared_at: null, ...part,
   }
 }
+
+const sayAttempt = (number: number) => `attempt ${number}`
 
 describe('the alarms of a run', () => {
   it('stand with the critical ones first, then as they began', () => {
@@ -21,10 +23,23 @@ describe('the alarms of a run', () => {
   it('mark the chart of their metric, and all charts where they have none', () => {
     const alarms = [alarmOf('kl', { metric: 'actor/ppo_kl', severity: 'critical', first_step: 3 }), alarmOf('stalled', { first_step: 7 })]
 
-    expect(marksFor(alarms, ['actor/ppo_kl'], 'en')).toEqual([
+    expect(marksFor(alarms, ['actor/ppo_kl'], 'en', 1, sayAttempt)).toEqual([
       { step: 3, label: 'kl', isCritical: true },
       { step: 7, label: 'stalled', isCritical: false },
     ])
-    expect(marksFor(alarms, ['actor/entropy'], 'zh').map((mark) => mark.label)).toEqual(['stalled'])
+    expect(marksFor(alarms, ['actor/entropy'], 'zh', 1, sayAttempt).map((mark) => mark.label)).toEqual(['stalled'])
+  })
+
+  it('mark the charts after a resume, too, with their attempt', () => {
+    const alarms = [alarmOf('nan', { metric: 'loss', attempt: 1 }), alarmOf('kl', { metric: 'loss', attempt: 2, first_step: 30 })]
+
+    expect(marksFor(alarms, ['loss'], 'en', 2, sayAttempt).map((mark) => mark.label)).toEqual(['nan (attempt 1)', 'kl'])
+  })
+
+  it('mark the chart of their metric in a comparison, on the line of their run', () => {
+    const job = { id: 'job_a', name: 'first', alarms: [alarmOf('nan', { metric: 'loss', severity: 'critical' }), alarmOf('stalled')] }
+
+    expect(marksOfRun(job, 'loss', 'en', '#123456')).toEqual([{ step: 5, label: 'first: nan', isCritical: true, line: 'job_a', color: '#123456' }])
+    expect(marksOfRun(job, 'entropy', 'en', undefined)).toEqual([])
   })
 })

@@ -2,7 +2,7 @@
 import type { ChartMark } from '@/charts/lines'
 import type { Locale } from '@/i18n'
 
-import type { Alarm } from '../types'
+import type { Alarm, Job } from '../types'
 
 function weight(alarm: Alarm): number {
   return alarm.severity === 'critical' ? 0 : 1
@@ -22,12 +22,21 @@ export function pastAlarms(alarms: readonly Alarm[]): Alarm[] {
   return alarms.filter((alarm) => !alarm.is_active).sort((a, b) => Date.parse(b.raised_at) - Date.parse(a.raised_at))
 }
 
+function toMark(alarm: Alarm, label: string): ChartMark {
+  return { step: alarm.first_step, label, isCritical: alarm.severity === 'critical' }
+}
+
 /**
  * Where the alarms of a metric stand in its chart. An alarm without a metric concerns the whole run: it is marked in
- * every chart.
+ * every chart. Those of an earlier attempt than `attempt` name theirs: its curve may have been replaced.
  */
-export function marksFor(alarms: readonly Alarm[], keys: readonly string[], language: Locale): ChartMark[] {
+export function marksFor(alarms: readonly Alarm[], keys: readonly string[], language: Locale, attempt: number, sayAttempt: (number: number) => string): ChartMark[] {
   return alarms
     .filter((alarm) => alarm.metric === null || keys.includes(alarm.metric))
-    .map((alarm) => ({ step: alarm.first_step, label: alarm.title[language], isCritical: alarm.severity === 'critical' }))
+    .map((alarm) => toMark(alarm, alarm.attempt === attempt ? alarm.title[language] : `${alarm.title[language]} (${sayAttempt(alarm.attempt)})`))
+}
+
+/** In a chart of several runs: the alarms of its metric alone, because those of whole runs would stand in all charts. */
+export function marksOfRun(job: Pick<Job, 'id' | 'name' | 'alarms'>, key: string, language: Locale, color: string | undefined): ChartMark[] {
+  return job.alarms.filter((alarm) => alarm.metric === key).map((alarm) => ({ ...toMark(alarm, `${job.name}: ${alarm.title[language]}`), line: job.id, color }))
 }

@@ -47,7 +47,7 @@ export function useComparison() {
     return defaultKeys(headline, shared).slice(0, USUAL)
   })
   const keys = computed(() => [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS - CLOCK_KEYS.length))
-  const asked = computed(() => JSON.stringify([ids.value, keys.value]))
+  const hasKeys = computed(() => keys.value.length > 0)
 
   const curves = useResource(
     async (signal) => {
@@ -57,8 +57,12 @@ export function useComparison() {
       const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
       return new Map(answer.runs.map((run): [string, Map<string, Curve>] => [run.job_id, new Map(run.series.map((series) => [series.key, toCurve(series)]))]))
     },
-    { watch: asked, intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
+    { watch: [ids, hasKeys], intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
   )
+  // Charts that are there stay while another one is read.
+  watch([ids, hasKeys, () => keys.value.join('\n')], ([jobIds, has], [oldIds, had]) => {
+    if (jobIds === oldIds && has === had) void curves.refresh()
+  })
 
   const ranked = computed(() => JSON.stringify([ids.value, baseline.value, view.value.metric, view.value.take]))
   const seeds = useResource(

@@ -46,7 +46,7 @@ export function useChoices(recipe: () => Recipe | null) {
       .map((dataset) => ({
         value: dataset.id,
         label: dataset.name,
-        note: [...(dataset.format === null ? [] : [formatName(dataset.format)]), t('jobs.launch.rows', { count: format.integer(dataset.row_count) })].join(' · '),
+        note: [...(dataset.format === null ? [] : [formatName(dataset.format)]), t('jobs.launch.rows', { count: format.integer(dataset.row_count) }, dataset.row_count)].join(' · '),
         // Without a version there are no rows (yet).
         disabled: dataset.head === null,
         fits: dataset.format !== null && accepted.includes(dataset.format),

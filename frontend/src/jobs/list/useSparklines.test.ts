@@ -10,7 +10,11 @@ function job(id: string, state: Job['state'], step: number): Job {
   return { id, state, attempt: 1, headline_metrics: ['loss'], progress: { step } } as Job
 }
 
-const answer = { series: [{ key: 'loss', steps: [1], values: [0.5], non_finite: [], total_points: 1, is_downsampled: false }] }
+function curve(key: string, value: number) {
+  return { key, steps: [1], values: [value], non_finite: [], total_points: 1, is_downsampled: false }
+}
+
+const answer = { series: [curve('loss', 0.5)] }
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 0 })
@@ -48,6 +52,26 @@ describe('the curves of a list', () => {
     await vi.advanceTimersByTimeAsync(1_000)
     expect(read).toEqual(['a', 'a'])
     end()
+  })
+
+  it('are of the metric that the rows show, and change with it', async () => {
+    const asked: string[][] = []
+    vi.spyOn(api, 'GET').mockImplementation(((_path: string, { params }: { params: { query: { keys: string[] } } }) => {
+      asked.push(params.query.keys)
+      return Promise.resolve({ data: { series: params.query.keys.map((key) => curve(key, 1)) }, response: new Response() })
+    }) as unknown as typeof api.GET)
+    const of = (key: string) => ({ ...job('a', 'succeeded', 9), metric: { key } }) as Job
+    const jobs = shallowRef<readonly Job[]>([of('loss')])
+    const scope = effectScope()
+    const sparks = scope.run(() => useSparklines(() => jobs.value))
+    await vi.advanceTimersByTimeAsync(100)
+    expect(sparks?.get('a')?.key).toBe('loss')
+
+    jobs.value = [of('val/loss')]
+    await vi.advanceTimersByTimeAsync(100)
+    expect(sparks?.get('a')?.key).toBe('val/loss')
+    expect(asked).toEqual([['loss'], ['val/loss', 'loss']])
+    scope.stop()
   })
 
   it('are all read, even where the list is refreshed before the last one had its turn', async () => {

@@ -1,4 +1,4 @@
-/** The headline metric of each job in a list, read a few at a time and only as often as it can have changed. */
+/** The metric of each job in a list that its row shows, else its headline metric: read a few at a time and only as often as it can have changed. */
 import { onScopeDispose, shallowReactive, watch } from 'vue'
 
 import { api, unwrap } from '@/api/client'
@@ -31,12 +31,13 @@ export function useSparklines(jobs: () => readonly Job[]) {
   /** Changes when the curve can have: every step of a finished job, now and then while it runs. */
   function stampOf(job: Job): string {
     const progress = isActive(job.state) ? Math.floor(Date.now() / RUNNING_REFRESH_MS) : job.progress.step
-    return `${job.state}:${job.attempt}:${progress}`
+    return `${job.state}:${job.attempt}:${progress}:${job.metric?.key ?? ''}`
   }
 
   async function read(job: Job): Promise<void> {
     // Which of the headline metrics a run reports depends on its data: the first that is there is shown.
-    const keys = job.headline_metrics.slice(0, 3)
+    const shown = job.metric == null ? [] : [job.metric.key]
+    const keys = [...new Set([...shown, ...job.headline_metrics.slice(0, 3)])]
     const answer = await unwrap(
       api.GET('/api/v1/jobs/{job_id}/metrics', {
         params: { path: { job_id: job.id }, query: { keys, max_points: POINTS } },
@@ -72,7 +73,7 @@ export function useSparklines(jobs: () => readonly Job[]) {
     jobs,
     (current) => {
       waiting = current
-        .filter((job) => job.headline_metrics.length > 0 && job.state !== 'queued' && job.state !== 'launching')
+        .filter((job) => (job.metric != null || job.headline_metrics.length > 0) && job.state !== 'queued' && job.state !== 'launching')
         .map((job) => ({ job, stamp: stampOf(job) }))
         .filter(({ job, stamp }) => readFor.get(job.id) !== stamp)
       next()

@@ -237,6 +237,7 @@ export default {
     cost: '费用',
     group: '分组',
     clonedFrom: '克隆自',
+    compareWithSource: '对比',
     stopping: '任务会完成当前步、保存检查点后退出；超过宽限时间将被强制结束。',
   },
   stream: {
@@ -446,6 +447,8 @@ export default {
   },
   configuration: {
     asked: '所请求的设置',
+    changed: '相对来源任务的改动',
+    unchanged: '无：两者设置相同。',
     engine: '引擎配置',
     none: '尚未写出',
     noneText: '任务启动时会写下这些内容。',

@@ -30,7 +30,7 @@ export default {
   status: {
     connecting: 'Connecting…',
     unreachable: 'Connection lost at {time}. Reconnecting…',
-    slots: '{used} of {total} slots busy',
+    slots: '{used} of {total} slot busy | {used} of {total} slots busy',
     running: 'No job running | {n} job running | {n} jobs running',
     withoutSlot: '{n} running without a slot',
     waiting: 'none queued | {n} queued | {n} queued',

@@ -50,7 +50,7 @@ export default {
     free: '{free} free',
     machine: 'This machine',
     cpu: 'CPU',
-    cpuDetail: '{count} cores, load {load}',
+    cpuDetail: '{count} core, load {load} | {count} cores, load {load}',
     memory: 'Memory',
     disk: 'Disk',
     diskFree: '{free} of {total} free',

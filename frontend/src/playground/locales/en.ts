@@ -145,7 +145,8 @@ export default {
     template: 'The playground can’t ask this: its prompt has tokens of an unknown chat template ({token}).',
     role: 'The playground can’t ask this: there are {role} turns before the last question.',
   },
-  context: 'After {n} earlier turns.',
+  noCheckpoint: 'This job has no checkpoint left to chat with. Export a checkpoint as a model next time, or keep one.',
+  context: 'After {n} earlier turn. | After {n} earlier turns.',
   answer: {
     edit: 'Edit answer',
     edited: 'Edited.',
@@ -164,7 +165,7 @@ export default {
     pairTitle: 'Save as a pair',
     pairHelp: 'The two answers become a row with prompt, chosen and rejected, ready for DPO. No vote is recorded.',
     pairNone: 'No dataset of pairs yet. Create a new one.',
-    before: 'After {n} messages',
+    before: 'After {n} message | After {n} messages',
     better: 'Better answer',
     place: 'Save to',
     new: 'New dataset',

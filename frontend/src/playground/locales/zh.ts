@@ -145,6 +145,7 @@ export default {
     template: '无法在试用台中提问：提示中有未知对话模板的 Token（{token}）。',
     role: '无法在试用台中提问：最后一个问题之前有“{role}”消息。',
   },
+  noCheckpoint: '该任务已没有可用于对话的检查点。下次请将检查点导出为模型，或保留一个检查点。',
   context: '接在前面的 {n} 条消息之后。',
   answer: {
     edit: '编辑回答',

@@ -22,7 +22,7 @@ export default {
   facts: { search: 'Search', model: 'Model', dataset: 'Dataset', recipe: 'Recipe', parallel: 'Parallel runs', earlyStop: 'Early stopping', elapsed: 'Elapsed', slotHours: 'Slot-hours', cost: 'Cost', none: 'none' },
   take: { last: 'last {metric}', best: 'best {metric}' },
   mode: { min: 'lower is better', max: 'higher is better' },
-  rule: { asha: 'ASHA from step {step}, top 1/{factor} continue', median: 'Median rule every {step} steps' },
+  rule: { asha: 'ASHA from step {step}, top 1/{factor} continue', median: 'Median rule every step | Median rule every {step} steps' },
   bestCard: { title: 'Best run', none: 'No finished run has a value yet.', run: 'Run {number}', spread: '± {spread} over {count} seeds', clone: 'Clone the best run', export: 'Export the best run', evaluate: 'Evaluate the best run', noCheckpoint: 'The best run has no checkpoint.', compare: 'Compare top {count}' },
   seedsOf: '{finished} of {planned} seeds',
   table: { run: 'Run', step: 'at step {step}', duration: 'Duration', seed: 'Seed' },

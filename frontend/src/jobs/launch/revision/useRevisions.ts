@@ -63,7 +63,7 @@ export function useRevisions(datasetId: () => string | null, revision: () => str
     ]
   })
   const splitOptions = computed<SelectOption[]>(() =>
-    Object.entries(chosen.value?.splits ?? {}).map(([name, rows]) => ({ value: name, label: t('jobs.launch.revision.splitRows', { split: name, n: format.integer(rows) }) })),
+    Object.entries(chosen.value?.splits ?? {}).map(([name, rows]) => ({ value: name, label: t('jobs.launch.revision.splitRows', { split: name, n: format.integer(rows) }, rows) })),
   )
   /** What is taken unasked: train, the only one, or the first. */
   const usualSplit = computed(() => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { JobCreate, Parameter } from '../../types'
-import { emptySweep, isSweep, readSeeds, seedsInAddress, startVary, toSweep, toVariation, unreadableOf, type Vary } from './draft'
+import { chooseMetric, emptySweep, isSweep, readSeeds, seedsInAddress, startVary, toSweep, toVariation, unreadableOf, type Vary } from './draft'
 
 const rate = { name: 'learning_rate', type: 'float', default: 1e-5, title: { en: '', zh: '' }, help: { en: '', zh: '' } } as Parameter
 const choice = { ...rate, name: 'precision', type: 'choice', choices: ['fp32', 'bf16'] } as Parameter
@@ -56,6 +56,15 @@ describe('sweeps', () => {
     const broken = { ...draft, vary: { learning_rate: list('x') }, seeds: 'x' }
     expect(unreadableOf(broken, [rate])).toEqual(['learning_rate', 'seeds'])
     expect(toSweep(broken, job, [rate])).toBeNull()
+  })
+  it('says which end of the metric is the good one, until another metric is chosen', () => {
+    const draft = { ...emptySweep(), seeds: '1-2', mode: 'max' as const }
+    chooseMetric(draft, 'response_length/mean')
+    expect(toSweep(draft, job, [rate])?.objective).toEqual({ metric: 'response_length/mean', mode: null, take: null })
+
+    const shorter = { ...draft, mode: 'min' as const }
+    chooseMetric(shorter, 'response_length/mean')
+    expect(toSweep(shorter, job, [rate])?.objective?.mode).toBe('min')
   })
   it('lets asha stop runs early without being told how', () => {
     const request = toSweep({ ...emptySweep(), method: 'asha', vary: { learning_rate: list('1, 2') } }, job, [rate])

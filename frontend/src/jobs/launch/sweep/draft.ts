@@ -42,6 +42,12 @@ export function emptySweep(): SweepDraft {
   return { isOpen: false, vary: {}, seeds: '', method: 'grid', runs: 20, parallel: null, hours: null, slotHours: null, cost: null, metric: '', mode: null, rule: 'none', minSteps: 10 }
 }
 
+/** Which end is the good one is said of one metric: another begins with what its name says. */
+export function chooseMetric(draft: SweepDraft, metric: string): void {
+  if (metric !== draft.metric) draft.mode = null
+  draft.metric = metric
+}
+
 const SPECIAL = new Set(['rewards', 'environment', 'workflow'])
 
 export function canVary(parameter: Parameter): boolean {

@@ -8,6 +8,6 @@ export default {
   branches: 'Branches',
   tags: 'Tags',
   versions: 'Versions',
-  splitRows: '{split} · {n} rows',
+  splitRows: '{split} · {n} row | {split} · {n} rows',
   at: 'version {id}, split {split}',
 }

@@ -76,7 +76,7 @@ export default {
   queue: {
     title: 'Queue',
     subtitle: 'Queued jobs in launch order.',
-    slots: '{used} of {total} slots in use',
+    slots: '{used} of {total} slot in use | {used} of {total} slots in use',
     byMouse: 'Drag jobs to reorder them, or use the arrow buttons (Alt+↑ / Alt+↓).',
     byTouch: 'Use the arrow buttons to reorder jobs.',
     hint: 'A job’s priority changes only when needed. Evaluations start after all other jobs.',

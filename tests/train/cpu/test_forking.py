@@ -5,9 +5,10 @@ import sys
 
 import pytest
 from trellis_train.cpu import forking
+from trellis_train.cpu.changes import FORKING
 from trellis_train.cpu.forkserver.server import ForkServer
 from trellis_train.cpu.layer import CpuLayer
-from trellis_train.cpu.pieces import FORKING, LEAVE_OUT_VARIABLE
+from trellis_train.cpu.pieces import LEAVE_OUT_VARIABLE
 from trellis_train.platform.activation import PLATFORM_VARIABLE
 
 

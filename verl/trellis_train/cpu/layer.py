@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from trellis_train.compat.applying import apply, apply_now
 from trellis_train.cpu import changes
+from trellis_train.cpu.changes import FORKING
 from trellis_train.cpu.forking import start_fork_server
-from trellis_train.cpu.pieces import FORKING, PACKED_ATTENTION, PRESTARTING, SPINNING, is_used
+from trellis_train.cpu.pieces import PACKED_ATTENTION, PRESTARTING, SPINNING, is_used
 from trellis_train.cpu.trainer_process import THREADS
 from trellis_train.platform.layer import Layer
 

@@ -130,8 +130,10 @@ def check_sandbox() -> Check:
 
 def check_isolation(settings: Settings) -> Check:
     """Whether jobs can be kept from files that they have no use for."""
-    if settings.job_isolation == "off":
-        return Check("job isolation", "warning", f"TRELLIS_JOB_ISOLATION=off: {_OPEN}")
+    mode = settings.resolved_job_isolation
+    if mode == "off":
+        why = "" if settings.job_isolation else " is the default with GPUs"
+        return Check("job isolation", "warning", f"TRELLIS_JOB_ISOLATION=off{why}: {_OPEN}")
     probe = [str(settings.job_python or sys.executable), "-P", "-m", "trellis_contracts.isolated"]
     try:
         done = subprocess.run(probe, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
@@ -142,7 +144,7 @@ def check_isolation(settings: Settings) -> Check:
         problem = None if done.returncode == 0 else said
     if problem is None:
         return Check("job isolation", "ok", "jobs see only the files they use")
-    if settings.job_isolation == "required":
+    if mode == "required":
         return Check("job isolation", "failing", f"{problem}: jobs won't start (TRELLIS_JOB_ISOLATION)")
     return Check("job isolation", "warning", f"{problem}: {_OPEN}")
 

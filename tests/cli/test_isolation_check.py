@@ -32,3 +32,18 @@ def test_isolation_that_was_turned_off_is_a_warning(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TRELLIS_JOB_ISOLATION", "off")
 
     assert check_isolation(Settings()).state == "warning"
+
+
+@pytest.mark.parametrize(("platform", "mode"), [("cpu", "auto"), ("cuda", "off")])
+def test_jobs_on_a_cpu_are_isolated_unless_that_is_turned_off(platform: str, mode: str) -> None:
+    settings = Settings(platform=platform, job_isolation=None)
+
+    assert settings.resolved_job_isolation == mode
+    assert Settings(platform=platform, job_isolation="required").resolved_job_isolation == "required"
+
+
+def test_with_gpus_the_doctor_says_that_jobs_are_not_isolated() -> None:
+    check = check_isolation(Settings(platform="cuda", job_isolation=None))
+
+    assert check.state == "warning"
+    assert "is the default with GPUs: jobs can read" in check.detail

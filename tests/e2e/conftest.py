@@ -271,7 +271,6 @@ def running_platform(request: pytest.FixtureRequest) -> Iterator[Rig]:
         "TRELLIS_PORT": str(pick_free(1)[0]),
         "TRELLIS_PLATFORM": "cpu",
         "TRELLIS_SLOTS": "1",
-        "TRELLIS_JOB_ISOLATION": "auto",
         "TRELLIS_LAUNCH_TIMEOUT_S": "5",
         "TRELLIS_BENCHMARK_MIRROR": str(Path(BENCHMARKS).resolve()),
     }

@@ -67,10 +67,11 @@ class Settings(BaseSettings):
     job_python: Path | None = Field(
         None, description="Python executable for jobs on the cluster; default: the platform's own."
     )
-    job_isolation: Literal["auto", "required", "off"] = Field(
-        "off",
-        description="Experimental: whether jobs and dry runs see only the files they use. `auto`: if the "
-        "machine permits it; `required`: otherwise they fail with isolation_unavailable; `off`: never.",
+    job_isolation: Literal["auto", "required", "off"] | None = Field(
+        None,
+        description="Whether jobs and dry runs see only the files they use. `auto`: if the machine permits it; "
+        "`required`: otherwise they fail with isolation_unavailable; `off`: never. Default: `auto` on a CPU, "
+        "`off` with GPUs, where it has not been tried.",
     )
     sweep_interval_s: float = Field(2, gt=0, description="Polling interval of the workers.")
     max_exports: int = Field(
@@ -234,6 +235,11 @@ class Settings(BaseSettings):
         if self.platform == "auto":
             return "cuda" if self.gpu_count else "cpu"
         return self.platform
+
+    @property
+    def resolved_job_isolation(self) -> Literal["auto", "required", "off"]:
+        """``job_isolation`` with the default decided."""
+        return self.job_isolation or ("auto" if self.resolved_platform == "cpu" else "off")
 
     @property
     def slot_price(self) -> SlotPrice | None:

@@ -21,7 +21,7 @@ def make_rules(
     may_write = [str(path) for path in writable]
     named = {str(path) for path in inputs}
     return Rules(
-        mode=settings.job_isolation,
+        mode=settings.resolved_job_isolation,
         data_root=str(settings.data_root),
         writable=may_write,
         read_only=sorted(named.difference(may_write)),

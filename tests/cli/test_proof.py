@@ -179,5 +179,5 @@ def test_an_agent_with_a_proof_on_a_pretrained_model_may_be_named(
 
 
 def test_the_other_agents_are_proven_on_the_starter_model_alone() -> None:
-    with pytest.raises(Problem, match="^agent_grpo can only be checked with the starter model"):
+    with pytest.raises(Problem, match=r"^agent_grpo can only be checked with the starter model"):
         proof.run_proofs(["grpo", "agent_grpo", "tune"], model="some-model", as_json=True)

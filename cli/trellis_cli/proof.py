@@ -25,6 +25,8 @@ SCOPE_VARIABLE, REPORT_VARIABLE = "TRELLIS_PROOF", "TRELLIS_PROOF_REPORT"
 EVERYTHING = "all"
 #: The family whose recipes are proven only where they are named.
 AGENTS = "agent"
+#: Of that family, those that have a proof on a pretrained model.
+PRETRAINED_AGENTS = frozenset({"tune"})
 #: Options of pytest that leave out what a recipe also does: with an adapter, with rewards from elsewhere, ...
 WITHOUT_VARIANTS = ("-m", "not variant")
 #: For the algorithms' recipes together, on two cores.
@@ -38,7 +40,7 @@ def run_proofs(recipes: list[str], *, model: str | None = None, as_json: bool) -
     """
     wanted = choose_recipes(recipes)
     if model is not None:
-        refuse_agents(recipes)
+        refuse_unproven(recipes)
     is_bounded = model is None and not recipes
     command = ["-m", "pytest", *choose_tests(model, has_recipes=bool(recipes))]
     started = time.monotonic()
@@ -87,10 +89,10 @@ def choose_recipes(named: list[str]) -> list[str]:
     return named or [name for name, family in known.items() if family != AGENTS]
 
 
-def refuse_agents(recipes: list[str]) -> None:
+def refuse_unproven(recipes: list[str]) -> None:
     """Raise ``Problem`` where a recipe has no proof on a pretrained model."""
     agents = {recipe.id for recipe in list_recipes() if recipe.family == AGENTS} | {EVERYTHING}
-    if unproven := [name for name in recipes if name in agents]:
+    if unproven := [name for name in recipes if name in agents - PRETRAINED_AGENTS]:
         raise Problem(
             f"{', '.join(unproven)} can only be checked with the starter model, not a pretrained one",
             hint="omit --model, or choose other recipes",

@@ -44,6 +44,7 @@ RESERVED: dict[Engine, dict[str, str]] = {
         "trainer.validation_data_dir": "the platform collects samples of the rollouts itself",
     },
     Engine.VERL_SFT: {
+        "data.prompt_key": "a dataset's own columns are recognized when it is imported",
         "data.train_files": "choose another dataset for the job",
         "data.val_files": "choose another validation dataset for the job",
         "model.path": "choose another model for the job",

@@ -48,12 +48,12 @@ sys.exit(code)
 """
 
 
-@pytest.mark.slow
-def test_every_recipe_has_a_proof() -> None:
+def _list_proven(folder: str) -> set[str]:
+    """The recipes that the proofs of a folder are of, without their variants."""
     scopeless = {name: value for name, value in os.environ.items() if name != proof.SCOPE_VARIABLE}
 
     listed = subprocess.run(
-        [sys.executable, "-c", LIST_PROVEN, proof.FOLDER],
+        [sys.executable, "-c", LIST_PROVEN, folder],
         cwd=REPOSITORY_ROOT,
         env=scopeless,
         capture_output=True,
@@ -62,7 +62,17 @@ def test_every_recipe_has_a_proof() -> None:
     )
 
     assert listed.returncode == 0, listed.stdout + listed.stderr
-    assert set(json.loads(listed.stdout.splitlines()[-1])) == RECIPES
+    return set(json.loads(listed.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_every_recipe_has_a_proof() -> None:
+    assert _list_proven(proof.FOLDER) == RECIPES
+
+
+@pytest.mark.slow
+def test_the_agents_proven_on_a_pretrained_model_are_those_that_may_be_named() -> None:
+    assert _list_proven(proof.PRETRAINED_FOLDER) & OF_AGENTS == proof.PRETRAINED_AGENTS
 
 
 def test_without_a_name_the_recipes_of_algorithms_are_proven() -> None:
@@ -112,11 +122,14 @@ def test_some_recipes_have_no_bound(
 
 
 def _prove(
-    recipes: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    recipes: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    model: str | None = None,
 ) -> dict[str, Any]:
     """What the command prints as JSON, with the stand-in for pytest."""
     monkeypatch.setattr(proof, "python_command", lambda *said: [sys.executable, "-c", STAND_IN, *said])
-    assert proof.run_proofs(recipes, as_json=True)
+    assert proof.run_proofs(recipes, model=model, as_json=True)
     report: dict[str, Any] = json.loads(capfd.readouterr().out)
     return report
 
@@ -156,6 +169,15 @@ def test_a_pretrained_model_has_its_own_proofs_and_no_bound_on_their_time() -> N
     assert f"--ignore={proof.PRETRAINED_FOLDER}" in starter
 
 
-def test_agents_are_proven_on_the_starter_model_alone() -> None:
-    with pytest.raises(Problem, match="agent_grpo can only be checked with the starter model"):
-        proof.run_proofs(["grpo", "agent_grpo"], model="some-model", as_json=True)
+def test_an_agent_with_a_proof_on_a_pretrained_model_may_be_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report = _prove(["tune"], monkeypatch, capfd, model="some-model")
+
+    assert report["proofs"][0]["recipe"] == "tune"
+    assert report["proofs"][0]["measure"][2] == proof.PRETRAINED_FOLDER
+
+
+def test_the_other_agents_are_proven_on_the_starter_model_alone() -> None:
+    with pytest.raises(Problem, match=r"^agent_grpo can only be checked with the starter model"):
+        proof.run_proofs(["grpo", "agent_grpo", "tune"], model="some-model", as_json=True)

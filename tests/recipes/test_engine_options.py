@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from trellis_contracts.recipe import Engine
 from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.dataclass_fields import FieldType
@@ -184,6 +185,24 @@ def _is_the_platforms(schema: EngineSchema, key: str) -> bool:
 
 
 # -- vLLM, whose options no schema of ours knows -------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["automodel", "megatron", "torchtitan", "veomni"])
+@pytest.mark.parametrize("group", ["engine", "optim"])
+def test_what_only_another_training_engine_has_is_refused_with_that_reason(group: str, engine: str) -> None:
+    """Its keys are in no schema, and the nearest key of FSDP's would mislead."""
+    schema = load_schema(Engine.VERL_SFT)
+    specification = importlib.util.find_spec("verl")
+    assert specification is not None
+    (folder,) = specification.submodule_search_locations or ()
+    file = Path(folder) / "trainer" / "config" / group / f"{engine}.yaml"
+    keys = [f"{group}.{name}" for name in yaml.safe_load(file.read_text()) if not name.startswith("_")]
+    theirs = [key for key in keys if schema.find(key) is None and not schema.is_group(key)]
+
+    reasons = {key: getattr(rule_of(schema.engine, key), "refused", None) or "" for key in theirs}
+
+    assert theirs
+    assert [key for key, reason in reasons.items() if "not installed" not in reason] == []
 
 
 def test_every_option_of_vllm_is_classified_and_none_is_made_up() -> None:

@@ -171,6 +171,54 @@ def test_what_the_job_does_not_get_is_listed_with_the_reason(
 
 
 @pytest.mark.parametrize(
+    ("trainer", "setting", "code", "says"),
+    [
+        ("sft_trainer", "engine.use_mbridge=True", "option_refused", "Megatron-LM"),
+        ("sft_trainer", "engine.tensor_model_parallel_size=2", "option_refused", "Megatron-LM"),
+        ("sft_trainer", "engine.override_ddp_config.x=1", "option_refused", "Megatron-LM"),
+        (
+            "sft_trainer",
+            "engine.data_parallel_shard_size=2",
+            "option_refused",
+            "engine that is not installed",
+        ),
+        ("sft_trainer", "optim.lr_decay_style=cosine", "option_refused", "'lr_scheduler_type'"),
+        ("sft_trainer", "data.prompt_key=question", "reserved_key", "columns"),
+        ("sft_trainer", "data.prompt_dict_keys=['question']", "option_refused", "column"),
+        ("main_ppo", "distillation.enabled=True", "option_refused", "teacher"),
+        ("main_ppo", "distillation.distillation_loss.loss_mode=k3", "option_refused", "teacher"),
+        ("main_ppo", "distillation.num_workers=8", "option_refused", "teacher"),
+        ("main_ppo", "global_profiler.tool=npu", "option_refused", "profilers"),
+        (
+            "main_ppo",
+            "actor_rollout_ref.actor.profiler.tool_config.npu.level=level1",
+            "option_refused",
+            "NPU",
+        ),
+        ("main_ppo", "global_profiler.global_tool_config.npu.discrete=True", "option_refused", "NPU"),
+        (
+            "main_ppo",
+            "actor_rollout_ref.actor.fsdp_config.turbo_config.distributed.tensor_parallel_size=2",
+            "option_refused",
+            "not installed",
+        ),
+    ],
+)
+def test_what_the_platform_does_not_have_is_said_and_no_other_setting_is_offered_for_it(
+    trainer: str, setting: str, code: str, says: str
+) -> None:
+    (left,) = read(f"python3 -m verl.trainer.{trainer} {setting}").left_out
+
+    assert (left.setting, left.code) == (setting.partition("=")[0], code)
+    assert says in left.reason
+    assert "nearest" not in left.reason
+
+
+def test_switched_off_distillation_is_no_problem() -> None:
+    assert ppo("distillation.enabled=False").left_out == []
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("X=5; {}=$X", 5),

@@ -32,6 +32,7 @@ def demands(monkeypatch: pytest.MonkeyPatch) -> dict[str, ResourceDemand]:
         ("reward_model", 2, ResourceDemand(cpus=1, gpus=2)),
         ("agent_retrieval", 1, ResourceDemand(cpus=1, gpus=1)),
         ("evaluation", 2, ResourceDemand(cpus=1, gpus=2)),
+        ("serve", 1, ResourceDemand(cpus=1, gpus=1)),
         # Written in main memory, whatever the training ran on.
         ("export", 2, ResourceDemand(cpus=1, gpus=0)),
         # Its GPUs are in placement groups that verl makes.

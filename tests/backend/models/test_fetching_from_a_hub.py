@@ -12,6 +12,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.models import repository
+from trellis_api.models.catalogue import HubOrigin, list_entries
 from trellis_api.models.models import Model
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
 from trellis_workers.models import fetch
@@ -33,6 +34,24 @@ def hub(
 
 
 @pytest.fixture
+def open_hub_of_catalogue(
+    hub: StandInHub, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], StandInHub]]:
+    """Starts a hub that has the catalogue's repository at a commit."""
+    opened: list[StandInHub] = []
+
+    def open_hub(commit: str) -> StandInHub:
+        _, origin = find_hub_entry()
+        opened.append(StandInHub(hub.files, repository=origin.repo_id, commit=commit))
+        monkeypatch.setenv("HF_ENDPOINT", opened[-1].url)
+        return opened[-1]
+
+    yield open_hub
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
 def add_model(database: Database) -> Callable[..., str]:
     """Writes a hub model that waits to be fetched; returns its id."""
 
@@ -45,6 +64,11 @@ def add_model(database: Database) -> Callable[..., str]:
         return model_id
 
     return add
+
+
+def find_hub_entry() -> tuple[str, HubOrigin]:
+    """Name and origin of the first model of the catalogue that a hub has."""
+    return next((entry.name, entry.origin) for entry in list_entries() if isinstance(entry.origin, HubOrigin))
 
 
 def read(database: Database, model_id: str) -> Model:
@@ -65,6 +89,41 @@ def test_a_waiting_model_is_fetched_and_ready(
     assert (model.state, model.revision, model.path) == ("ready", COMMIT, f"models/{model_id}")
     assert model.parameter_count == 10_010
     assert (settings.data_root / "models" / model_id / "model.safetensors").is_file()
+
+
+def test_a_model_of_the_catalogue_is_fetched_by_its_name(
+    settings: Settings,
+    database: Database,
+    open_hub_of_catalogue: Callable[..., StandInHub],
+    add_model: Callable[..., str],
+) -> None:
+    name, origin = find_hub_entry()
+    open_hub_of_catalogue(origin.revision)
+    model_id = add_model(source={"kind": "catalogue", "name": name})
+
+    assert fetch.fetch_pending(settings, database) == [model_id]
+
+    model = read(database, model_id)
+    assert (model.state, model.revision) == ("ready", origin.revision)
+    assert (settings.data_root / "models" / model_id / "model.safetensors").is_file()
+
+
+def test_a_model_of_the_catalogue_is_never_fetched_at_another_commit(
+    settings: Settings,
+    database: Database,
+    open_hub_of_catalogue: Callable[..., StandInHub],
+    add_model: Callable[..., str],
+) -> None:
+    """What is there now may be other files than those that the catalogue's size and licence are of."""
+    name, origin = find_hub_entry()
+    hub = open_hub_of_catalogue(COMMIT)
+    model_id = add_model(source={"kind": "catalogue", "name": name})
+
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    reason = f"'{origin.repo_id}' has no revision '{origin.revision}'."
+    assert reason in (read(database, model_id).state_reason or "")
+    assert hub.downloaded == []
 
 
 def test_pickles_are_never_downloaded(

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from trellis_api.core.columns import utc_now
+from trellis_api.endpoints import service as endpoints
+from trellis_api.endpoints.schemas import EndpointStart
 from trellis_api.evaluations.create import create
-from trellis_api.evaluations.schemas import EvaluationCreate
+from trellis_api.evaluations.schemas import EvaluationCreate, ModelTarget
 from trellis_api.jobs import exports
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.jobs.schemas import ExportCreate
@@ -13,6 +15,7 @@ from trellis_contracts.states import JobState
 
 from trellis_testing.datasets import add_dataset
 from trellis_testing.evaluations import install_gsm8k
+from trellis_testing.model_folders import write_model_folder
 
 _PAIRS = [{"prompt": f"{n}+1?", "chosen": f"{n + 1}", "rejected": f"{n + 2}"} for n in range(512)]
 _QUERIES = [
@@ -74,6 +77,17 @@ def queue_evaluation(platform: Any, *, gpus: int = 1) -> Job:
     return job
 
 
+def queue_endpoint(platform: Any, *, gpus: int = 1) -> Job:
+    """An endpoint of a model; the platform gives each one GPU."""
+    write_model_folder(platform.settings.data_root / "models" / "tiny")
+    target = ModelTarget(model="mdl_aaaaaaaaaaaa")
+    with platform.write() as session:
+        _, job = endpoints.start(session, platform.settings, target=target, request=EndpointStart())
+    started: Job = platform.get_job(job.id)
+    assert started.gpus == gpus
+    return started
+
+
 #: By recipe, or by the kind of a job that has none.
 QUEUE: dict[str, Callable[..., Job]] = {
     "grpo": queue_training("grpo"),
@@ -83,4 +97,5 @@ QUEUE: dict[str, Callable[..., Job]] = {
     "agent_retrieval": queue_training("agent_retrieval", _QUERIES),
     "export": queue_export,
     "evaluation": queue_evaluation,
+    "serve": queue_endpoint,
 }

@@ -87,7 +87,7 @@ def edit(
         bool | None,
         typer.Option(
             "--preemptible/--keep",
-            help="Whether training jobs that need its slot may stop it.",
+            help="Whether training jobs and other endpoints that need its slot may stop it.",
             show_default=False,
         ),
     ] = None,
@@ -103,7 +103,7 @@ def edit(
     if as_json:
         print_json(changed)
         return
-    kept = "preemptible" if changed["preemptible"] else "kept from training jobs"
+    kept = "preemptible" if changed["preemptible"] else "kept loaded"
     told = f"{changed['id']}  {changed['name']}  {kept}, stops after {changed['idle_timeout_s']:g} s idle"
     out.print(told, highlight=False)
 

@@ -1,6 +1,7 @@
 """Ways to divide a run over GPUs that verl or vLLM refuse once the model is loaded are refused before."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -144,6 +145,10 @@ def test_rows_longer_than_the_context_are_warned_of(
     model = shape(smollm, context_length=256)
 
     found = compose(request_for(recipe=recipe, architecture=model, params={"max_length": 512}))
+    scaled = compose(
+        request_for(recipe=recipe, architecture=replace(model, rope_factor=4.0), params={"max_length": 512})
+    )
 
     assert found.errors == []
     assert "longer_than_context" in codes(found.warnings)
+    assert "longer_than_context" not in codes(scaled.warnings)

@@ -70,8 +70,8 @@ class Settings(BaseSettings):
     job_isolation: Literal["auto", "required", "off"] | None = Field(
         None,
         description="Whether jobs and dry runs see only the files they use. `auto`: if the machine permits "
-        "it; `required`: otherwise they fail with isolation_unavailable; `off`: never. Default: `auto` on a CPU, "
-        "`off` with GPUs, where it has not been tried.",
+        "it; `required`: otherwise they fail with isolation_unavailable; `off`: never. Default: `auto` on a "
+        "CPU, `off` with GPUs, where it has not been tried.",
     )
     sweep_interval_s: float = Field(2, gt=0, description="Polling interval of the workers.")
     max_exports: int = Field(

@@ -58,7 +58,8 @@ class EndpointUpdate(BaseModel):
     )
     preemptible: bool = Field(
         default=True,
-        description="False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).",
+        description="False: never stop it to make room for training jobs or other endpoints "
+        "(TRELLIS_ENDPOINT_PREEMPTION).",
     )
 
 

@@ -7062,7 +7062,7 @@ export interface components {
             idle_timeout_s?: number | null;
             /**
              * Preemptible
-             * @description False: never stop it to make room for training jobs (TRELLIS_ENDPOINT_PREEMPTION).
+             * @description False: never stop it to make room for training jobs or other endpoints (TRELLIS_ENDPOINT_PREEMPTION).
              * @default true
              */
             preemptible: boolean;

@@ -62,6 +62,7 @@ describe('a streamed answer', () => {
       promptIds: null,
     })
     expect(readEvent('{"choices": [], "usage": {}}').tokens).toEqual([])
+    expect(readEvent('{"choices": [{"text": "", "prompt_token_ids": [7, 8]}]}').promptIds).toEqual([7, 8])
     expect(() => readEvent('{"error": {"message": "Gone.", "code": "engine_lost"}}')).toThrowError(expect.objectContaining({ code: 'engine_lost' }))
     expect(spellMessages([{ role: 'system', content: 'Sums:' }, { role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: '2+2=' }])).toBe('Sums:\n\n1+1=2\n\n2+2=')
   })

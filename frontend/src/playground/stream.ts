@@ -99,7 +99,9 @@ export function readEvent(data: string): Piece {
   const choices: unknown[] = isRecord(event) && Array.isArray(event.choices) ? event.choices : []
   const choice = choices[0]
   if (!isRecord(choice)) return NOTHING
-  const promptIds = isRecord(event) && Array.isArray(event.prompt_token_ids) ? readIds(event.prompt_token_ids) : null
+  // Chats tell the prompt's tokens beside the choices, completions in the choice.
+  const ofPrompt = choice.prompt_token_ids ?? (isRecord(event) ? event.prompt_token_ids : null)
+  const promptIds = Array.isArray(ofPrompt) ? readIds(ofPrompt) : null
   const ids = readIds(choice.token_ids)
   const ending = typeof choice.finish_reason === 'string' ? choice.finish_reason : null
   const called: unknown[] = isRecord(choice.delta) && Array.isArray(choice.delta.tool_calls) ? choice.delta.tool_calls : []

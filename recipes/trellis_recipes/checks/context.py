@@ -14,12 +14,14 @@ def check_context(
 ) -> None:
     """Refuse rollouts longer than the model's context; warn of training rows that are longer.
 
-    The rollout engine refuses such a length once the model is loaded. Trainers run, but at positions that the
-    model was never trained on, or that it has no embeddings for.
+    verl refuses such a length once the model is loaded: it takes ``max_position_embeddings`` for the longest,
+    whatever scaling of RoPE the model has (``vLLMHttpServer._validate_configs``). Trainers run, but at
+    positions that the model was never trained on, or that it has no embeddings for.
     """
-    context = request.architecture.context_length if request.architecture else None
-    if context is None:
+    shape = request.architecture
+    if shape is None or shape.context_length is None:
         return
+    context = shape.context_length
     if engine is Engine.VERL_PPO:
         longest = positive(config["actor_rollout_ref"]["rollout"]["max_model_len"], 0)
         if longest > context:
@@ -34,7 +36,7 @@ def check_context(
     length = positive(
         config["data"].get("max_length") if engine is Engine.VERL_SFT else config.get("max_length"), 0
     )
-    if length > context:
+    if length > context * shape.rope_factor:
         findings.warn(
             "longer_than_context",
             "params.max_length",

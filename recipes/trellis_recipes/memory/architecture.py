@@ -73,6 +73,8 @@ class Architecture:
     base_bits: int = 0
     #: Positions that the model was made for; None where its configuration does not say.
     context_length: int | None = None
+    #: By how much its RoPE is scaled beyond these positions (YaRN, arXiv:2309.00071, and others).
+    rope_factor: float = 1.0
     #: Whether the family's modules are known exactly.
     is_known: bool = True
 
@@ -231,6 +233,7 @@ def read_architecture(config: dict[str, Any]) -> Architecture:
         experts=_read_experts(config, layers),
         base_bits=_read_bits(config.get("quantization_config")),
         context_length=_read_context(config),
+        rope_factor=_read_rope_factor(config),
         is_known=family in KNOWN_FAMILIES,
     )
 
@@ -238,6 +241,13 @@ def read_architecture(config: dict[str, Any]) -> Architecture:
 def _read_context(config: dict[str, Any]) -> int | None:
     length = config.get("max_position_embeddings")
     return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None
+
+
+def _read_rope_factor(config: dict[str, Any]) -> float:
+    rope = config.get("rope_scaling") or config.get("rope_parameters")
+    factor = rope.get("factor") if isinstance(rope, dict) else None
+    is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+    return max(1.0, float(factor)) if is_number else 1.0
 
 
 def _read_bits(quantization: Any) -> int:

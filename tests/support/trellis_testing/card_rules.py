@@ -15,6 +15,8 @@ _LICENCE_NAME = re.compile(r"[a-z0-9.-]+")
 
 def find_card_problems(card: str) -> Iterator[str]:
     """What the hub would say of a card; nothing of one that it takes."""
+    if not card.startswith("---\n"):
+        return  # a card without front matter states nothing
     matter: dict[str, Any] = yaml.safe_load(card.split("---\n")[1])
     if matter.get("license") not in _LICENCES:
         yield f'"license" must be one of [{", ".join(sorted(_LICENCES))}]'

@@ -1,6 +1,7 @@
 """End processes, with their whole group or after they were asked to, and notice those that stand still."""
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -11,6 +12,10 @@ from typing import Any
 #: Stopped, or waiting for a disk: a process that does nothing else for so long goes on by itself no more.
 STANDSTILL_S = 120.0
 _STOPPED = ("T", "D")
+#: A killed process is gone at once, but for one that waits for a disk: that one is left to the kernel.
+_KILLED_WITHIN_S = 10.0
+
+log = logging.getLogger(__name__)
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
@@ -18,7 +23,7 @@ def end_group(process: "subprocess.Popen[Any]") -> None:
     # The group outlives its leader where that left something behind.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    _wait_for_killed(process)
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -32,7 +37,14 @@ def end_gently(process: "subprocess.Popen[Any]", grace_s: float) -> None:
         process.wait(grace_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        _wait_for_killed(process)
+
+
+def _wait_for_killed(process: "subprocess.Popen[Any]") -> None:
+    try:
+        process.wait(_KILLED_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        log.warning("process %d was killed but does not end: it waits for a disk", process.pid)
 
 
 class Standstill:

@@ -65,7 +65,7 @@ def test_options_are_changed_without_a_start(
     endpoints.edit("ep_1", preemptible=False)
 
     assert asked == [("PATCH", "/endpoints/ep_1", {"preemptible": False})]
-    assert capsys.readouterr().out == "ep_1  tiny  kept from training jobs, stops after 600 s idle\n"
+    assert capsys.readouterr().out == "ep_1  tiny  kept loaded, stops after 600 s idle\n"
     with pytest.raises(Problem, match="nothing to change"):
         endpoints.edit("ep_1")
 

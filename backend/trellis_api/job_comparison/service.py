@@ -82,7 +82,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
         metrics=[
             ComparedMetric(
                 key=key,
-                mode=find_direction(key, jobs=[]),
+                mode=find_direction(key, jobs=jobs),
                 values={
                     job.id: summaries[series[job.id][key].id]
                     for job in jobs

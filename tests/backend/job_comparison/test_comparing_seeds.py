@@ -250,8 +250,10 @@ def test_neither_more_nor_less_entropy_is_better_unless_a_job_says_so(
 
     found = compare(client, [*base, *other], metric=key)
     table = client.get("/api/v1/jobs/compare", params={"ids": ",".join(base), "keys": [key, REWARD]}).json()
+    told = client.get("/api/v1/jobs/compare", params={"ids": ",".join([*base, *stated]), "keys": [key]}).json()
     directed = compare(client, [*base, *other, *stated], metric=key)
 
     assert (found["mode"], found["differences"][0]["verdict"], found["best"]) == (None, "different", None)
     assert [(row["key"], row["mode"]) for row in table["metrics"]] == [(key, None)]
+    assert [row["mode"] for row in told["metrics"]] == ["min"]
     assert (directed["mode"], directed["differences"][0]["verdict"]) == ("min", "worse")

@@ -250,7 +250,8 @@ def test_neither_more_nor_less_entropy_is_better_unless_a_job_says_so(
 
     found = compare(client, [*base, *other], metric=key)
     table = client.get("/api/v1/jobs/compare", params={"ids": ",".join(base), "keys": [key, REWARD]}).json()
-    told = client.get("/api/v1/jobs/compare", params={"ids": ",".join([*base, *stated]), "keys": [key]}).json()
+    ids = ",".join([*base, *stated])
+    told = client.get("/api/v1/jobs/compare", params={"ids": ids, "keys": [key]}).json()
     directed = compare(client, [*base, *other, *stated], metric=key)
 
     assert (found["mode"], found["differences"][0]["verdict"], found["best"]) == (None, "different", None)

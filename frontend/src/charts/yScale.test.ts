@@ -9,6 +9,10 @@ describe('the scales of charts in an address', () => {
     expect(readScales(writeScales(scales))).toEqual(scales)
   })
 
+  it('keep what is typed as it is, also where it is no number', () => {
+    expect(readScales(writeScales(new Map([['loss', { isLog: false, low: '0,5', high: '-' }]]))).get('loss')).toMatchObject({ low: '0,5', high: '-' })
+  })
+
   it('say nothing of charts that are drawn as usual', () => {
     expect(writeScales(new Map([['loss', USUAL_SCALE]]))).toEqual([])
   })

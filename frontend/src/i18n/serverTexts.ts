@@ -1,5 +1,6 @@
 /**
- * Sentences that the server writes in English and that have no code: states of components, and messages of versions.
+ * Sentences that the server writes in English and that have no code: states of components, messages of versions, and
+ * how runs and sweeps ended.
  * Each pattern is one of the server's sentences; what it leaves open (names, numbers) comes over as it is.
  */
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
@@ -32,12 +33,30 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/^Check failed; see the API log\.$/, '测量失败，原因见 API 日志。'],
   [/^(TRELLIS_\w+) is not set\.$/, '未设置 $1。'],
   [/^Not checked yet\.$/, '尚未测量。'],
+  [/^The first (\d+) runs failed; the last one: (.+)$/s, '前 $1 次运行均失败，最后一次：$2'],
+  [/^A run has finished without '(.+)'\. It reported: (.+)\.$/, '有运行结束时没有报告 $1，它报告了：$2。'],
+  [/^A run has finished without '(.+)'\. It reported: nothing\.$/, '有运行结束时没有报告 $1，也没有报告任何指标。'],
+  [/^The budget of ([\d.e+]+) hours is used up; no more runs start\.$/, '$1 小时的预算已用完，不再启动新的运行。'],
+  [/^The budget of ([\d.e+]+) slot-hours is used up; no more runs start\.$/, '$1 槽位小时的预算已用完，不再启动新的运行。'],
+  [/^No run has finished with a value of the metric\.$/, '没有运行在结束时给出目标指标的值。'],
+  [/^Stopped early by the sweep's rule (\w+): at step (\d+), (.+) was (\S+), worse than enough of the (\d+) other runs measured there\.$/, '被扫描的提前停止规则 $1 停止：第 $2 步的 $3 为 $4，不如该步上其余 $5 次运行中的足够多次。'],
+  [/^A run could not be started or finished; see the workers' log for the reason\.$/, '有运行无法启动或结束，原因见 Worker 的日志。'],
+  [/^The Ray cluster has no record of the run: .+$/, 'Ray 集群中没有这次运行的记录：集群重启过，或机器已丢失。'],
+  [/^The run stopped reporting, and the Ray cluster cannot be reached\.$/, '运行不再报告，并且无法连接 Ray 集群。'],
+  [/^The run's supervisor process hung for more than a minute and was killed: .+$/, '运行的监督进程停滞超过一分钟，已被终止：它被暂停，或卡在没有响应的文件系统上。'],
   [/^Import (.+)$/, '导入 $1'],
   [/^Pipeline (.+)$/, '流水线 $1'],
 ]
 
 /** A sentence of the server in Chinese; itself where it is none of those known. */
 export function toChinese(sentence: string): string {
+  const told = /^(The first \d+ runs failed; the last one: )(.+)$/s.exec(sentence)
+  // The end of this one is a sentence of its own.
+  if (told !== null) return sayKnown(`${told[1] ?? ''}${sayKnown(told[2] ?? '')}`)
+  return sayKnown(sentence)
+}
+
+function sayKnown(sentence: string): string {
   // Later patterns say more of the same sentence.
   for (const [pattern, text] of [...PATTERNS].reverse()) {
     if (pattern.test(sentence)) return sentence.replace(pattern, text)

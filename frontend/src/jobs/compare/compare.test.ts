@@ -7,7 +7,7 @@ import { readView, writeView } from './view'
 
 describe('the comparison in the address', () => {
   it('comes back as it was written', () => {
-    const view = { ids: ['job_a', 'job_b'], hidden: ['job_b'], baseline: 'job_b', axis: 'tokens' as const, tab: 'metrics' as const, keys: ['val/loss', 'a,b'], areSeedsJoined: true, smoothing: 0.4, metric: 'val/loss', take: 'last' as const, split: 'train' as const, step: 0 }
+    const view = { ids: ['job_a', 'job_b'], hidden: ['job_b'], baseline: 'job_b', axis: 'tokens' as const, tab: 'metrics' as const, keys: ['val/loss', 'a,b'], areSeedsJoined: true, smoothing: 0.4, scales: new Map([['val/loss', { isLog: true, low: '0.1', high: '' }]]), metric: 'val/loss', take: 'last' as const, split: 'train' as const, step: 0 }
 
     expect(readView(JSON.parse(JSON.stringify(writeView(view))))).toEqual(view)
   })

@@ -2,6 +2,7 @@
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
 import type { XAxis } from '@/charts/lines'
+import { readScales, writeScales, type YScale } from '@/charts/yScale'
 
 import { single } from '../list/filters'
 
@@ -29,6 +30,8 @@ export interface CompareView {
   /** Runs that differ only in the seed as one mean. */
   areSeedsJoined: boolean
   smoothing: number
+  /** Of the charts whose y axis the reader has set, by metric. */
+  scales: ReadonlyMap<string, YScale>
   /** By which runs are ranked; null leaves it to the server. */
   metric: string | null
   take: Take | null
@@ -55,6 +58,7 @@ export function readView(query: LocationQuery): CompareView {
     keys: [query.key].flat().filter((key): key is string => typeof key === 'string' && key !== ''),
     areSeedsJoined: single(query.seeds) === '1',
     smoothing: smoothing >= 0 && smoothing <= 0.99 ? smoothing : 0,
+    scales: readScales([query.scale].flat()),
     metric: single(query.metric),
     take: (['last', 'best'] as const).find((take) => take === single(query.take)) ?? null,
     split: SPLITS.find((split) => split === single(query.split)) ?? 'validation',
@@ -72,6 +76,8 @@ export function writeView(view: CompareView): LocationQueryRaw {
   if (view.keys.length > 0) query.key = view.keys
   if (view.areSeedsJoined) query.seeds = '1'
   if (view.smoothing > 0) query.smoothing = String(view.smoothing)
+  const scales = writeScales(view.scales)
+  if (scales.length > 0) query.scale = scales
   if (view.metric !== null) query.metric = view.metric
   if (view.take !== null) query.take = view.take
   if (view.split !== 'validation') query.split = view.split

@@ -7,10 +7,10 @@ import type { Job } from '../types'
 import { COLUMNS } from './columns'
 import JobTable from './JobTable.vue'
 
-const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, sweep: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, field_modes: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
+const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, sweep: null, group: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, field_modes: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
 
 function show(jobs: object[], more: object = {}) {
-  const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'model', 'dataset', 'sweep'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })) })
+  const router = createRouter({ history: createMemoryHistory(), routes: [...['job', 'model', 'dataset', 'sweep'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })), { path: '/jobs', name: 'jobs', component: { template: '' } }] })
   const props = { jobs: jobs as Job[], columns: COLUMNS, sort: 'created', isRising: false, selected: new Set(), sparks: new Map(), busyId: null, titleOf: () => 'SFT', recipeTitle: (id: string) => id.toUpperCase(), ...more }
   return mount(JobTable, props, (app) => app.use(router))
 }
@@ -20,6 +20,13 @@ describe('the table of jobs', () => {
     const { root, end } = show([{ ...EMPTY, state: 'failed', failure: { reason: 'The loss is NaN.', cause: null, exit_code: 1, hint: null, last_lines: [] } }])
 
     expect(root.querySelector('[data-test=row-failure]')?.textContent).toBe('The loss is NaN.')
+    end()
+  })
+
+  it('has the group of a job, which leads to all of its jobs', () => {
+    const { root, end } = show([{ ...EMPTY, group: 'seeds' }, { ...EMPTY, id: 'job_b' }])
+
+    expect([...root.querySelectorAll('[data-test=group-cell]')].map((link) => [link.textContent, link.getAttribute('href')])).toEqual([['seeds', '/jobs?kind=all&group=seeds']])
     end()
   })
 

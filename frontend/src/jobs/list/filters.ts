@@ -11,6 +11,8 @@ export interface JobFilters {
   states: JobState[]
   recipe: string | null
   tag: string | null
+  /** Related runs. */
+  group: string | null
   text: string
   /** Only jobs with an active alarm. */
   hasAlarms: boolean
@@ -21,10 +23,10 @@ export interface JobFilters {
   workflow: string | null
 }
 
-export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, text: '', hasAlarms: false, isStarred: false, kind: 'train', environment: null, workflow: null }
+export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, group: null, text: '', hasAlarms: false, isStarred: false, kind: 'train', environment: null, workflow: null }
 
 /** Their names in the address. */
-export const FILTER_KEYS = ['state', 'recipe', 'tag', 'text', 'alarms', 'starred', 'kind', 'environment', 'workflow'] as const
+export const FILTER_KEYS = ['state', 'recipe', 'tag', 'group', 'text', 'alarms', 'starred', 'kind', 'environment', 'workflow'] as const
 
 export function single(value: LocationQuery[string] | undefined): string | null {
   const first = Array.isArray(value) ? value[0] : value
@@ -38,6 +40,7 @@ export function readFilters(query: LocationQuery): JobFilters {
     states: JOB_STATES.filter((state) => asked.includes(state)),
     recipe: single(query.recipe),
     tag: single(query.tag),
+    group: single(query.group),
     text: single(query.text) ?? '',
     hasAlarms: single(query.alarms) === '1',
     isStarred: single(query.starred) === '1',
@@ -53,6 +56,7 @@ export function writeFilters(filters: JobFilters): LocationQueryRaw {
   if (filters.states.length > 0) query.state = filters.states
   if (filters.recipe !== null) query.recipe = filters.recipe
   if (filters.tag !== null) query.tag = filters.tag
+  if (filters.group !== null) query.group = filters.group
   if (filters.text !== '') query.text = filters.text
   if (filters.hasAlarms) query.alarms = '1'
   if (filters.isStarred) query.starred = '1'

@@ -9,6 +9,11 @@ describe('the query of a list', () => {
     expect(toQuery(readView({ kind: 'all', starred: '1' }))).toMatchObject({ kind: undefined, starred: true })
   })
 
+  it('asks for the jobs of a group', () => {
+    expect(toQuery(readView({ group: 'lr study' })).group).toBe('lr study')
+    expect(toQuery(readView({})).group).toBeUndefined()
+  })
+
   it('sorts by a metric only where it is named', () => {
     expect(toQuery(readView({ sort: 'metric_best' })).sort).toBe('created')
     expect(toQuery(readView({ sort: 'metric_best', metric: 'loss' }))).toMatchObject({ sort: 'metric_best', metric: 'loss' })

@@ -19,13 +19,14 @@ const PAGE_SIZE = 25
 /** The query of the API for a view; a metric's order needs its name. */
 export function toQuery({ filters, sort, isRising, metric }: ListView, columns: readonly Column[] = []) {
   const fields = columns.filter(isField)
-  const { states, recipe, tag, text, hasAlarms, isStarred, kind, environment, workflow } = filters
+  const { states, recipe, tag, group, text, hasAlarms, isStarred, kind, environment, workflow } = filters
   const isByMetric = sort === 'metric_last' || sort === 'metric_best'
   return {
     limit: PAGE_SIZE,
     state: states.length > 0 ? states : undefined,
     recipe: recipe ?? undefined,
     tag: tag ?? undefined,
+    group: group ?? undefined,
     text: text === '' ? undefined : text,
     has_alarms: hasAlarms ? true : undefined,
     starred: isStarred ? true : undefined,

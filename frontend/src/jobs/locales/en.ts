@@ -32,7 +32,7 @@ export default {
   one: 'Job',
   subtitle: 'All training runs: queued, running and finished.',
   deleted: 'deleted',
-  filter: { kind: 'Kind', alarms: 'With alarms', starred: 'Starred', text: 'Name, ID or tag', states: 'All states', recipe: 'All recipes', tag: 'Any tag', environment: 'All environments', workflow: 'All agent code' },
+  filter: { kind: 'Kind', alarms: 'With alarms', starred: 'Starred', text: 'Name, ID or tag', states: 'All states', recipe: 'All recipes', tag: 'Any tag', group: 'Any group', environment: 'All environments', workflow: 'All agent code' },
   progress: {
     step: 'step {step}',
     steps: 'step {step} of {total}',

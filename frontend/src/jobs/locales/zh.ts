@@ -32,7 +32,7 @@ export default {
   one: '任务',
   subtitle: '所有训练任务：排队中、运行中与已结束。',
   deleted: '已删除',
-  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', environment: '全部环境', workflow: '全部智能体代码' },
+  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', group: '任意分组', environment: '全部环境', workflow: '全部智能体代码' },
   progress: {
     step: '第 {step} 步',
     steps: '第 {step} / {total} 步',

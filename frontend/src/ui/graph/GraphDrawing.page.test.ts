@@ -18,10 +18,10 @@ class Observer {
   }
 }
 
-function draw(width: number) {
+function draw(width: number, links = ['ab', 'bc', 'cd']) {
   shownWidth = width
   const nodes = ['a', 'b', 'c', 'd'].map((id) => ({ id }))
-  const edges = ['ab', 'bc', 'cd'].map(([source, target]) => ({ source: source ?? '', target: target ?? '' }))
+  const edges = links.map(([source, target]) => ({ source: source ?? '', target: target ?? '' }))
   const boxOf = ({ id }: { id: string }) => ({ name: id, under: '', to: null, tone: 'plain', isHere: false, isGone: false })
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
   return mount(GraphDrawing, { nodes, edges, label: 'graph', boxOf, isDashed: () => false }, (app) => app.use(router))
@@ -36,7 +36,7 @@ describe('a graph', () => {
   })
 
   it('that is wider than its place says so at its edge, and fits on demand', async () => {
-    const { root, end } = draw(300)
+    const { root, end } = draw(600)
     await nextTick()
 
     expect(root.querySelector('.frame')?.classList.contains('right')).toBe(true)
@@ -45,6 +45,27 @@ describe('a graph', () => {
     await nextTick()
     expect(root.querySelector('svg')?.classList.contains('fitted')).toBe(true)
     expect(root.querySelector('.frame')?.classList.contains('right')).toBe(false)
+    end()
+  })
+
+  it('runs down on a phone, where it would be cut across', async () => {
+    const { root, end } = draw(342)
+    await nextTick()
+
+    expect(Number(root.querySelector('svg')?.getAttribute('width'))).toBeLessThanOrEqual(342)
+    expect(root.querySelector('[data-test=fit-graph]')).toBeNull()
+    end()
+  })
+
+  it('is seen as a whole on a phone, also where it parts', async () => {
+    const { root, end } = draw(342, ['ab', 'ac', 'bd', 'cd'])
+    await nextTick()
+
+    expect(root.querySelector('svg')?.classList.contains('fitted')).toBe(true)
+    expect(root.querySelector('.frame')?.classList.contains('right')).toBe(false)
+    root.querySelector<HTMLElement>('[data-test=fit-graph]')?.click()
+    await nextTick()
+    expect(root.querySelector('svg')?.classList.contains('fitted')).toBe(false)
     end()
   })
 

@@ -1,4 +1,4 @@
-/** Places a graph without rings from left (what was first) to right (what came of it). */
+/** Places a graph without rings from left (what was first) to right (what came of it), or from top to bottom. */
 
 export interface GraphNode {
   id: string
@@ -55,7 +55,14 @@ function columnsOf(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Ma
   return column
 }
 
-export function drawGraph<N extends GraphNode, E extends GraphEdge>({ nodes, edges }: { nodes: readonly N[]; edges: readonly E[] }): Drawing<N, E> {
+/** In the direction that takes less width: what a narrow place needs. */
+export function drawNarrow<N extends GraphNode, E extends GraphEdge>(graph: { nodes: readonly N[]; edges: readonly E[] }): Drawing<N, E> {
+  const across = drawGraph(graph)
+  const down = drawGraph({ ...graph, isDown: true })
+  return down.width < across.width ? down : across
+}
+
+export function drawGraph<N extends GraphNode, E extends GraphEdge>({ nodes, edges, isDown = false }: { nodes: readonly N[]; edges: readonly E[]; isDown?: boolean }): Drawing<N, E> {
   const column = columnsOf(nodes, edges)
   const rowOf = new Map<string, number>()
   const last = Math.max(0, ...column.values())
@@ -72,20 +79,29 @@ export function drawGraph<N extends GraphNode, E extends GraphEdge>({ nodes, edg
     ordered.forEach((node, row) => rowOf.set(node.id, row))
     tallest = Math.max(tallest, ordered.length)
   }
-  const placeOf = (id: string) => ({
-    x: (column.get(id) ?? 0) * (NODE.width + NODE.gapX),
-    y: (rowOf.get(id) ?? 0) * (NODE.height + NODE.gapY),
-  })
+  // Lines need the wider gap, whichever way they run.
+  const gap = isDown ? { x: NODE.gapY, y: NODE.gapX } : { x: NODE.gapX, y: NODE.gapY }
+  const placeOf = (id: string) => {
+    const [across, down] = isDown ? [rowOf.get(id), column.get(id)] : [column.get(id), rowOf.get(id)]
+    return { x: (across ?? 0) * (NODE.width + gap.x), y: (down ?? 0) * (NODE.height + gap.y) }
+  }
+  const [wide, high] = isDown ? [tallest, last + 1] : [last + 1, tallest]
   const isKnown = (edge: E) => column.has(edge.source) && column.has(edge.target)
   return {
     nodes: nodes.map((node) => ({ node, ...placeOf(node.id) })),
-    edges: edges.filter(isKnown).map((edge) => ({ edge, path: curve(placeOf(edge.source), placeOf(edge.target)) })),
-    width: (last + 1) * NODE.width + last * NODE.gapX,
-    height: tallest * NODE.height + Math.max(0, tallest - 1) * NODE.gapY,
+    edges: edges.filter(isKnown).map((edge) => ({ edge, path: curve(placeOf(edge.source), placeOf(edge.target), isDown) })),
+    width: wide * NODE.width + Math.max(0, wide - 1) * gap.x,
+    height: high * NODE.height + Math.max(0, high - 1) * gap.y,
   }
 }
 
-function curve(from: { x: number; y: number }, to: { x: number; y: number }): string {
+function curve(from: { x: number; y: number }, to: { x: number; y: number }, isDown: boolean): string {
+  if (isDown) {
+    const [x, y] = [from.x + NODE.width / 2, from.y + NODE.height]
+    const endX = to.x + NODE.width / 2
+    const middle = (y + to.y) / 2
+    return `M${x} ${y}C${x} ${middle} ${endX} ${middle} ${endX} ${to.y}`
+  }
   const start = [from.x + NODE.width, from.y + NODE.height / 2] as const
   const end = [to.x, to.y + NODE.height / 2] as const
   const middle = (start[0] + end[0]) / 2

@@ -1,7 +1,14 @@
-"""Keep for every job, not only for fine-tuning jobs, how far its metrics were sent to Weights & Biases."""
+"""Keep for every job, not only for fine-tuning jobs, how far its metrics were sent to Weights & Biases.
+
+The settings in fine-tuning jobs used to be checked for little more than their length. They are read with the
+stricter schema of all jobs from now on, so those that it refuses are made fit for it here.
+"""
+
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
+from trellis_contracts.secrets import SECRET_SHAPES
 
 revision = "0038_job_reports"
 down_revision = "0037_shared_conversations"
@@ -21,6 +28,8 @@ _FINE_TUNING = sa.table(
     sa.column("report_failures", sa.Integer),
     sa.column("report_due_at", INSTANT),
 )
+#: What the schema allows, and where W&B puts runs without a project.
+_MAX_TEXT, _MAX_TAGS, _NO_PROJECT = 200, 64, "uncategorized"
 _JOBS = sa.table("jobs", sa.column("id", sa.String), sa.column("attempt", sa.Integer))
 
 
@@ -39,12 +48,37 @@ def upgrade() -> None:
         sa.Column("due_at", INSTANT, nullable=True),
     )
     op.create_index("ix_job_reports_due", "job_reports", ["done_at", "due_at"])
+    _clean_requests()
     if rows := _read_fine_tuning():
         op.bulk_insert(reports, rows)
     for name in ("report_due_at", "report_failures", "report_error"):
         op.drop_column("fine_tuning_jobs", name)
     for name in ("reported_at", "reported_step", "reports_to"):
         op.drop_column("fine_tuning_jobs", name)
+
+
+def _clean_requests() -> None:
+    """Rewrite requests that would be refused; jobs that wait for their files begin with them."""
+    connection = op.get_bind()
+    for row in connection.execute(sa.select(_FINE_TUNING.c.id, _FINE_TUNING.c.request)).all():
+        given = row.request.get("integrations") or []
+        cleaned = [{**each, "wandb": _clean(each["wandb"])} if each.get("wandb") else each for each in given]
+        if cleaned != given:
+            change = sa.update(_FINE_TUNING).where(_FINE_TUNING.c.id == row.id)
+            connection.execute(change.values(request={**row.request, "integrations": cleaned}))
+
+
+def _clean(wandb: dict[str, Any]) -> dict[str, Any]:
+    """Settings without empty texts, tokens and what is too long."""
+    texts = {name: _clean_text(wandb.get(name) or "") for name in ("project", "entity", "name")}
+    cleaned: dict[str, Any] = {name: text for name, text in texts.items() if text}
+    cleaned.setdefault("project", _NO_PROJECT)
+    tags = [text for each in wandb.get("tags") or [] if (text := _clean_text(each))]
+    return {**cleaned, "tags": tags[:_MAX_TAGS]} if tags else cleaned
+
+
+def _clean_text(text: str) -> str:
+    return SECRET_SHAPES.sub("[secret]", text.replace("\x00", ""))[:_MAX_TEXT]
 
 
 def _read_fine_tuning() -> list[dict[str, object]]:

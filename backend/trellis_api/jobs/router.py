@@ -16,6 +16,7 @@ from trellis_api.jobs.errors import SortNeedsMetric
 from trellis_api.jobs.field_schemas import JobFieldsRead
 from trellis_api.jobs.fields import MAX_FIELDS, FieldText
 from trellis_api.jobs.queue_schemas import JobQueue, QueueMove
+from trellis_api.jobs.reporting.requests import refuse_unsendable
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
 from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
@@ -49,6 +50,7 @@ def create_job(
     tasks: TasksDep,
 ) -> JobRead:
     """The job is queued when this answers; it starts when its slots are free."""
+    refuse_unsendable(settings, body.report_to)
     job = submit.submit(session, request=body, settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, job=job)

@@ -197,6 +197,9 @@ class JobClone(BaseModel):
     overrides: Choices = Field(default_factory=dict, description="Merged into the original's keys.")
     seed: int | None = Field(default=None, ge=0, lt=2**31)
     tags: list[Tag] | None = Field(default=None, max_length=MAX_TAGS)
+    report_to: ReportTo | None = Field(
+        default=None, description="Null: send the metrics nowhere. Not given: as the original."
+    )
 
 
 class JobUpdate(BaseModel):

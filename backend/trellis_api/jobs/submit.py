@@ -53,13 +53,16 @@ from trellis_api.workflows.service import find_workflow_problems, keep_workflow
 def submit(
     session: Session, *, request: JobCreate, settings: Settings, cloned_from: str | None = None
 ) -> Job:
-    """Write a QUEUED row for a request that can run; everything that is wrong with it raises here."""
+    """Write a QUEUED row for a request that can run; what is wrong with it raises here.
+
+    Whether metrics can be sent is checked by who takes a client's request (``refuse_unsendable``): workers
+    submit jobs too, perhaps without the key, and a job whose metrics wait for it runs all the same.
+    """
     check_storage(settings)
     job = _build_job(request)
     job.cloned_from = cloned_from
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
-    refuse_unsendable(settings, request.report_to)
     _keep_ingredients(session, job=job)
     composition = _compose(session, job=job, settings=settings).composition
     _refuse_errors(composition)
@@ -139,7 +142,11 @@ def preview(
 
 
 def clone(session: Session, *, job_id: str, changes: JobClone, settings: Settings) -> Job:
-    """Submit the original's request again, with some values changed."""
+    """Submit the original's request again, with some values changed.
+
+    Where the original reported is kept, also if the key is gone since: then the clone says so.
+    """
+    refuse_unsendable(settings, changes.report_to)
     original = service.get_job(session, job_id=job_id)
     if original.kind != TRAIN or original.dataset_id is None:
         raise JobNotCloneable("Only training jobs can be cloned. Start a new export or evaluation instead.")
@@ -168,7 +175,11 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         priority=original.priority,
         keep_best_by=original.keep_best_by if order is None or order.best_by is None else None,
         evaluate=order,
-        report_to=reporting.read_wanted(session, job_id=original.id),
+        report_to=(
+            changes.report_to
+            if "report_to" in changes.model_fields_set
+            else reporting.read_wanted(session, job_id=original.id)
+        ),
     )
     return submit(session, request=request, settings=settings, cloned_from=original.id)
 

@@ -8961,6 +8961,8 @@ export interface components {
             params?: {
                 [key: string]: unknown;
             };
+            /** @description Null: send the metrics nowhere. Not given: as the original. */
+            report_to?: components["schemas"]["ReportTo"] | null;
             /** Seed */
             seed?: number | null;
             /** Tags */

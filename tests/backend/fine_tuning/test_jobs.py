@@ -7,7 +7,6 @@ import openai
 import pytest
 from fastapi.testclient import TestClient
 from openai.types.fine_tuning import FineTuningJob
-from pydantic import SecretStr
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.fine_tuning import repository as fine_tuning
@@ -15,9 +14,6 @@ from trellis_api.fine_tuning import service
 from trellis_api.fine_tuning.translation import choose_epochs
 from trellis_api.jobs import repository
 from trellis_api.jobs import service as jobs
-from trellis_api.jobs.models import Job
-from trellis_api.jobs.reporting import requests
-from trellis_api.jobs.reporting.models import JobReport
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
@@ -423,32 +419,3 @@ def test_a_job_runs_until_its_model_is_there(
 def test_a_foreign_job_is_not_found(official: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="Fine-tuning job"):
         official.fine_tuning.jobs.retrieve("ftjob-abc")
-
-
-def test_an_integration_with_wandb_is_kept_and_shown_without_its_key(
-    official: openai.OpenAI,
-    upload: Upload,
-    model: Model,
-    settings: Settings,
-    database: Database,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    settings.wandb_api_key = SecretStr("the key of the account")
-    monkeypatch.setattr(requests, "find_spec", lambda _: object())
-    wanted: Any = [{"type": "wandb", "wandb": {"project": "sums", "tags": ["a"]}}]
-
-    made = official.fine_tuning.jobs.create(
-        model=model.name, training_file=upload(chats()).id, integrations=wanted
-    )
-
-    assert made.integrations is not None
-    assert [(each.type, each.wandb.project, each.wandb.tags) for each in made.integrations] == [
-        ("wandb", "sums", ["a"])
-    ]
-    with database.read() as session:
-        row = fine_tuning.find_job(session, job_id=made.id)
-        assert row is not None
-        report = session.get(JobReport, row.job_id)
-        assert report is not None
-        assert (report.settings, report.run_id) == ({"wandb": wanted[0]["wandb"]}, row.job_id)
-        assert "the key" not in str([row.model_dump(), report.model_dump(), session.get(Job, row.job_id)])

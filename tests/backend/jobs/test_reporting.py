@@ -115,6 +115,33 @@ def test_a_job_says_where_it_reports_and_a_clone_does_the_same(
 
 
 @pytest.mark.usefixtures("has_wandb")
+def test_a_clone_may_report_elsewhere_or_nowhere(
+    client: TestClient, body: dict[str, Any], settings: Settings
+) -> None:
+    url = f"/api/v1/jobs/{launch(client, body)['id']}/clone"
+    other = {"wandb": {"project": "other"}}
+
+    told = [client.post(url, json={"report_to": each}).json()["report_to"] for each in (other, None)]
+
+    assert (told[0]["wandb"]["project"], told[0]["wandb"]["name"], told[1]) == ("other", None, None)
+    settings.wandb_api_key = None
+    assert client.post(url, json={"report_to": other}).json()["error"] == "wandb_not_set_up"
+
+
+@pytest.mark.usefixtures("has_wandb")
+def test_a_clone_keeps_where_its_original_reported_when_the_key_is_gone(
+    client: TestClient, body: dict[str, Any], settings: Settings
+) -> None:
+    job = launch(client, body)
+    settings.wandb_api_key = None
+
+    answer = client.post(f"/api/v1/jobs/{job['id']}/clone")
+
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["report_to"]["wandb"] == WANTED["wandb"]
+
+
+@pytest.mark.usefixtures("has_wandb")
 def test_a_deleted_job_leaves_no_report(client: TestClient, body: dict[str, Any], database: Database) -> None:
     job_id = launch(client, body)["id"]
     client.post(f"/api/v1/jobs/{job_id}/stop")
@@ -139,6 +166,8 @@ def test_every_run_of_a_sweep_reports(
     answer = client.post("/api/v1/sweeps", json=sweep)
     assert answer.status_code == 201, answer.text
 
+    settings.wandb_api_key = None  # where the worker runs that begins them
+    assert "wandb_not_set_up" in client.post("/api/v1/sweeps", json=sweep).text
     SweepRig(database, settings).look()
 
     listed = client.get("/api/v1/jobs", params={"sweep": answer.json()["id"]}).json()["items"]
@@ -154,10 +183,13 @@ def test_a_stage_of_a_pipeline_reports(
         "id": "rl",
         "model": {"base": body["model"]},
     }
-    answer = client.post("/api/v1/job-pipelines", json={"name": "agent", "stages": [stage]})
+    pipeline = {"name": "agent", "stages": [stage]}
+    answer = client.post("/api/v1/job-pipelines", json=pipeline)
     assert answer.status_code == 201, answer.text
     rig = PipelineRig(database, settings)
 
+    settings.wandb_api_key = None  # where the worker runs that begins it
+    assert "wandb_not_set_up" in client.post("/api/v1/job-pipelines", json=pipeline).text
     rig.look()
 
     (job,) = client.get("/api/v1/jobs").json()["items"]

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _BUDGET_S, _LEAST_S = 60.0, 30.0
 _MODULE = "trellis_workers.jobs.wandb_run"
 _KEY_VARIABLE = "WANDB_API_KEY"
-#: The API had a key, else the job would have been refused.
+#: The API has a key, else the job would have been refused; a clone keeps where its original reported.
 _NO_KEY = "the workers have no key; set TRELLIS_WANDB_API_KEY for them too"
 _FOLDER, _LOG_FILE = "run/wandb", "log"
 #: The page of the run, which the process notes for us.

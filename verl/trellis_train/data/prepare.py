@@ -95,9 +95,9 @@ def prepare(
 
     Without a validation dataset the last ``validation_rows`` rows (a parameter) are held out; they are rows
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
-    Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``, and
-    ``SamplingStopped`` where ``is_stopped`` holds while the model is sampled for its pairs. Rows that are not to
-    be trained on (``is_trained``) are not noted for the replay of later jobs.
+    Prompts that are too long are left to verl, which knows the tokenizer. Rows that are not to be trained
+    on (``is_trained``) are not noted for the replay of later jobs. Raises ``BadData``, and
+    ``SamplingStopped`` where ``is_stopped`` holds while the model is sampled for its pairs.
     """
     if spec.train_data is None or spec.row_format is None:
         raise BadData("The job has no training data.")

@@ -52,11 +52,12 @@ def find_data(given: str) -> NamedData:
     return NamedData(folder, named[1])
 
 
-def find_model(given: str, *, scratch: Path) -> str:
+def find_model(given: str, *, scratch: Path, has_weights: bool = True) -> str:
     """A folder with whole weights: ``given`` itself, or the newest checkpoint of the run that it is.
 
-    An adapter is folded into its base, in ``scratch``; a model of the hub is downloaded once. Raises
-    ``Problem`` where there is no model.
+    An adapter is folded into its base, in ``scratch``; a model of the hub is downloaded once. Without
+    ``has_weights`` neither is done: of an adapter it is the base's folder, and of the hub's model the one of
+    its configuration. Raises ``Problem`` where there is no model.
     """
     folder = Path(given).expanduser()
     state = find_newest(folder) or folder
@@ -67,11 +68,11 @@ def find_model(given: str, *, scratch: Path) -> str:
         (state / each).is_dir() for each in _ADAPTERS
     )
     if has_adapter or (state / "actor" / "fsdp_config.json").is_file() or _is_sharded(state):
-        return _merge(state, folder, scratch)
+        return _merge(state, folder, scratch) if has_weights else _base_of(folder) or str(state.resolve())
     if (folder / "config.json").is_file():
         return str(folder.resolve())
     if not folder.exists() and is_hub_model(given):
-        return fetch_hub_model(given)
+        return fetch_hub_model(given, has_weights=has_weights)
     raise Problem(
         f"{given} is neither a model folder (with config.json) nor a run that produced a model",
         hint="name such a folder, or a model of a hub: owner/name or modelscope:owner/name[@revision]",

@@ -151,19 +151,28 @@ def train(
     # Those of the file are for language models.
     chosen = preset or (None if stage is Stage.RETRIEVAL else read.preset)
     named = data or _default_data(read, stage)
-    model = find_model(base_model or read.base_model(chosen), scratch=output / "base-model")
+    made = output / PAIRS_FILE
+    # What a resumed run has learned from is what it goes on with.
+    is_made = checkpoint is not None and made.is_file()
+    samples_pairs = stage is Stage.DPO and num_samples is not None
+    if dry_run and samples_pairs and not is_made:
+        raise Problem(
+            "--dry-run counts rows that exist, but --num-samples makes the pairs from the model's responses",
+            hint="leave out one of them",
+            exit_code=ExitCode.USAGE,
+        )
+    model = find_model(
+        base_model or read.base_model(chosen), scratch=output / "base-model", has_weights=not dry_run
+    )
     given = find_data(named)
     if stage is Stage.SFT:
         dev_data = dev_data or _find_dev_data(read, output)
         warmed_up = output / WARM_UP_FOLDER
         if checkpoint is not None and warmed_up.is_dir():
-            model = find_model(str(warmed_up), scratch=warmed_up / "merged")
+            model = find_model(str(warmed_up), scratch=warmed_up / "merged", has_weights=not dry_run)
         elif read.warm_up.enabled and not dry_run:
             model = _warm_up(read, model, named, output, parameters, chosen, seed, wanted)
-    if stage is Stage.DPO and num_samples is not None:
-        made = output / PAIRS_FILE
-        # What a resumed run has learned from is what it goes on with.
-        is_made = checkpoint is not None and made.is_file()
+    if samples_pairs and num_samples is not None:
         pairs = made if is_made else _sample_pairs(given, model, output, num_samples, seed, parameters)
         rows = LocalRows(pairs, DataFormat.PREFERENCE)
         measured = None if dev_data is None else LocalRows(dev_data, DataFormat.PREFERENCE)

@@ -25,7 +25,6 @@ from trellis_cli.resolve_by_name import (
     find_environment,
     find_model,
     find_workflow,
-    look_for_dataset,
     look_for_model,
 )
 from trellis_cli.set_options import read_parameters
@@ -83,12 +82,15 @@ def submit(
     kind = client.get("/monitoring/dashboard")["platform"]
     plan = _map(config, workflow if validate and path is not None else None, kind)
     params = plan["params"]
-    if validation_dataset is not None and plan["validation"] is None:
+    has_evaluation = plan["validation"] is not None or bool(plan["evaluations"])
+    if validation_dataset is not None and not has_evaluation:
         params = {each: value for each, value in params.items() if each not in _OF_VALIDATION}
     params = {**params, **changes}
     if environment is not None:
         params["environment"] = find_environment(client, environment)
     _refuse_unnamed(plan, params)
+    if validation_dataset is None:
+        _refuse_apart(plan)
     request: dict[str, Any] = {
         "name": name or str(plan["name"]),
         "recipe": plan["recipe"],
@@ -161,6 +163,18 @@ def _refuse_unnamed(plan: dict[str, Any], params: dict[str, Any]) -> None:
         )
 
 
+def _refuse_apart(plan: dict[str, Any]) -> None:
+    """Several evaluations of which some are no files here: a job measures on one dataset."""
+    away = [rows["path"] for rows in plan["evaluations"].values() if not Path(rows["path"]).is_file()]
+    if away:
+        raise Problem(
+            f"several eval_tasksets are joined only if all are files of this machine: {', '.join(away)}",
+            hint="bring their rows to the platform as one dataset (trellis datasets import) and name it with "
+            "--validation-dataset",
+            exit_code=ExitCode.USAGE,
+        )
+
+
 def _find_model(client: ApiClient, called: str | None, path: str) -> str:
     if called is not None:
         return find_model(client, called)
@@ -201,6 +215,11 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
     return found
 
 
+def _is_numbered(found: str, name: str) -> bool:
+    """Whether it is the name, or one that ``_free_name`` makes of it."""
+    return found == name or found.removeprefix(f"{name}-").isdigit()
+
+
 def _name_rows(
     client: ApiClient, plan: dict[str, Any], dataset: str | None, validation: str | None
 ) -> dict[str, Any]:
@@ -211,12 +230,15 @@ def _name_rows(
         "columns": train["columns"],
         "data_format": train["format"],
     }
-    if validation is None and measured is not None:
+    described = measured
+    if validation is not None:
+        # Rows that are named have the columns of the file, not those of evaluations that are joined here.
+        described = next(iter(plan["evaluations"].values()), measured or train)
+    elif measured is not None:
         validation = _send_rows(client, measured["path"], "--validation-dataset")
     if validation is not None:
         rows["validation_dataset"] = validation
-        rows["validation_columns"] = (measured or train)["columns"]
-        rows["validation_data_format"] = (measured or train)["format"]
+        rows["validation_columns"], rows["validation_data_format"] = described["columns"], described["format"]
     return rows
 
 
@@ -232,8 +254,11 @@ def _send_rows(client: ApiClient, place: str, option: str) -> str:
     with path.open("rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
     name = f"{path.stem[:100]}-{digest[:8]}"
-    found = look_for_dataset(client, name)
+    # Also those that got a number, because an import under the name failed.
+    named = [each for each in client.pages("/datasets", text=name) if _is_numbered(each["name"], name)]
+    found = next((str(each["id"]) for each in named if each["state"] != "failed"), None)
     if found is None:
+        name = _free_name(name, (each["name"] for each in named))
         with FileBar(path) as bar:
             upload = send_file(client, path, tell=bar.show)
         source = {"kind": "upload", "upload": upload}

@@ -95,7 +95,7 @@ class AgentSFTTrainer(_Trainer):
         """Select and replay the rows as ``train`` does with the same arguments, and count them.
 
         Raises ``AgentTrainingFailed`` where rows are missing or of no use; its ``code`` says which, such as
-        ``no_usable_rows``. Rows that are replayed here are those that ``train`` replays.
+        ``no_usable_rows``. Nothing is noted for the replay of other runs.
         """
         options = self._options(train_data, dev_data)
         found = _run_stage("sft", self.output_dir, [*options, "--dry-run"], parameters, sft=self.config)

@@ -1,5 +1,6 @@
 """`trellis tune submit`: a workflow and its configuration as a job of a platform."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
+from trellis_cli.uploading import send_file
 from trellis_testing.commands import trellis, trellis_with_workers
 
 WORKFLOW = """
@@ -100,6 +102,72 @@ def test_code_and_rows_are_uploaded_once_and_the_job_has_the_settings_of_the_fil
         "named",
         changed,
     )
+
+
+def write_evaluations(folder: Path, **second: Any) -> Path:
+    """A configuration with two evaluations, of which the second has columns of its own."""
+    config = yaml.safe_load(write_config(folder).read_text())
+    (folder / "words.jsonl").write_text('{"asked": "Say hi", "wanted": "hi"}\n' * 2)
+    words = {"prompt_key": "asked", "response_key": "wanted"}
+    tasksets = config["buffer"]["explorer_input"]["eval_tasksets"]
+    tasksets[0]["name"] = "sums"
+    tasksets.append({"name": "words", "path": str(folder / "words.jsonl"), "format": words, **second})
+    path = folder / "tune.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def test_several_evaluations_are_measured_on_together(
+    platform: LightPlatform, tmp_path: Path, workflow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = write_evaluations(tmp_path)
+
+    done = trellis_with_workers(
+        platform, "tune", "submit", str(config), str(workflow), "--no-validate", "--json"
+    )
+
+    assert done.returncode == 0, done.stderr
+    job = json.loads(done.stdout)
+    assert (job["validation_data_format"], job["params"]["validate_every"]) == ("verl-rl", 100)
+    measured = f"/datasets/{job['validation_dataset']['id']}/rows"
+    rows = platform.client.get(measured)["rows"]
+    assert [each["data_source"] for each in rows] == ["sums"] * 4 + ["words"] * 2
+
+
+def test_several_evaluations_of_which_one_is_elsewhere_or_unreadable_are_refused(
+    platform: LightPlatform, tmp_path: Path, workflow: Path
+) -> None:
+    for second, told in (
+        ({"path": "owner/words"}, "owner/words"),
+        ({"format": {"prompt_key": "question", "response_key": "answer"}}, "eval_tasksets.1"),
+    ):
+        config = write_evaluations(tmp_path, **second)
+        done = trellis(platform, "tune", "submit", str(config), str(workflow), "--no-validate")
+        assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True), done.stderr
+
+
+def test_rows_whose_import_failed_once_are_uploaded_again(
+    platform: LightPlatform, tmp_path: Path, workflow: Path
+) -> None:
+    config = write_config(tmp_path)
+    (tmp_path / "train.jsonl").write_text('{"question": "7+1=", "answer": "8"}\n' * 16)
+    name = f"train-{hashlib.sha256((tmp_path / 'train.jsonl').read_bytes()).hexdigest()[:8]}"
+    (tmp_path / "broken.jsonl").write_text("{\n")
+    upload = send_file(platform.client, tmp_path / "broken.jsonl", tell=lambda _: None)
+    source = {"kind": "upload", "upload": upload}
+    failed = platform.client.post("/datasets/imports", {"name": name, "source": source})["id"]
+    platform.carry_out_data_tasks()
+    assert platform.client.get(f"/datasets/{failed}")["state"] == "failed"
+    arguments = ("tune", "submit", str(config), str(workflow), "--no-validate", "--json")
+
+    done = trellis_with_workers(platform, *arguments)
+
+    assert done.returncode == 0, done.stderr
+    dataset = json.loads(done.stdout)["dataset"]
+    assert dataset["name"] == f"{name}-2"
+    again = trellis(platform, *arguments)
+    assert json.loads(again.stdout)["dataset"]["id"] == dataset["id"]
 
 
 def test_what_is_wrong_ends_before_anything_is_sent(

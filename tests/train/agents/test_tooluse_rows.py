@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from trellis_contracts.recipe import DataFormat
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job
+from trellis_train.agents.tooluse.training.row_selection import REPLAYED_FILE
+from trellis_train.data import prepare_alone
 from trellis_train.data.prepare import BadData
 
 pytestmark = pytest.mark.training
@@ -140,6 +142,27 @@ def test_rows_of_an_earlier_job_are_replayed_and_stay_the_same_when_it_resumes(t
     prepare_again(second.spec)
     assert questions(second) == before
     assert (tmp_path / "jobs/replay/tools.json").read_bytes() == buffer
+
+
+def test_rows_that_are_only_counted_are_not_replayed_to_other_jobs(tmp_path: Path) -> None:
+    replaying = {"use_online_continual": True, "continual_replay_ratio": 0.5, "continual_buffer": "counted"}
+    prepare(tmp_path, "one", max_samples=20, **replaying)
+    buffer = tmp_path / "jobs/replay/counted.json"
+    before = buffer.read_bytes()
+    second = prepare(tmp_path, "two", name="b", max_samples=40, **replaying)
+    trained = questions(second)
+    # As it was before the second job.
+    buffer.write_bytes(before)
+    noted = Path(second.spec.checkpoint_dir).parent / REPLAYED_FILE
+    noted.unlink()
+    spec_file = tmp_path / "spec.json"
+    spec_file.write_text(second.spec.model_dump_json())
+
+    assert prepare_alone.main(str(spec_file)) == 0
+
+    assert questions(second) == trained
+    assert buffer.read_bytes() == before
+    assert not noted.exists()
 
 
 def test_a_broken_buffer_is_told(tmp_path: Path) -> None:

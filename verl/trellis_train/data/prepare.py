@@ -85,13 +85,18 @@ class PreparedData:
 
 
 def prepare(
-    spec: JobSpec, out_dir: str | Path | None = None, *, is_stopped: Callable[[], bool] = lambda: False
+    spec: JobSpec,
+    out_dir: str | Path | None = None,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    is_trained: bool = True,
 ) -> PreparedData:
     """Write training and validation files into ``out_dir`` (default: the attempt's ``prepared`` folder).
 
     Without a validation dataset the last ``validation_rows`` rows (a parameter) are held out; they are rows
     of the dataset, so that what one of them becomes lies on one side. Counts are of rows written.
-    Prompts that are too long are left to verl, which knows the tokenizer. Raises ``BadData``, and
+    Prompts that are too long are left to verl, which knows the tokenizer. Rows that are not to be trained
+    on (``is_trained``) are not noted for the replay of later jobs. Raises ``BadData``, and
     ``SamplingStopped`` where ``is_stopped`` holds while the model is sampled for its pairs.
     """
     if spec.train_data is None or spec.row_format is None:
@@ -114,7 +119,7 @@ def prepare(
         return _convert(form, source, target, split, start, stop)
 
     if spec.recipe == CHOOSING_RECIPE:
-        train_rows = _convert_chosen(spec, spec.train_data, train_path, kept)
+        train_rows = _convert_chosen(spec, spec.train_data, train_path, kept, is_trained=is_trained)
     else:
         train_rows = write(spec.train_data, train_path, TRAINED_SPLIT, 0, kept)
     validation_rows = 0
@@ -126,7 +131,7 @@ def prepare(
     return PreparedData(train_path, train_rows, validation_path if validation_rows else None, validation_rows)
 
 
-def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) -> int:
+def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int, *, is_trained: bool) -> int:
     """Rows of an agent's supervised training, chosen by its parameters; all of them are held in memory."""
     convert = _choose_conversion(DataFormat.MESSAGES, source)
     rows = []
@@ -138,7 +143,7 @@ def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int) 
             except (BadRow, BadSelection) as error:
                 raise BadData(f"Row {index + 1} of dataset {source.dataset_id}: {error}.") from error
     try:
-        chosen = choose_rows(rows, spec)
+        chosen = choose_rows(rows, spec, is_kept=is_trained)
     except BadSelection as error:
         code = NOTHING_LEFT if isinstance(error, NothingSelected) else UNUSABLE
         raise BadData(f"Cannot select rows of dataset {source.dataset_id}: {error}.", code) from error

@@ -21,7 +21,7 @@ def main(spec_file: str) -> int:
     """The exit code."""
     spec = JobSpec.model_validate_json(Path(spec_file).read_text(encoding="utf-8"))
     try:
-        prepared = prepare(spec)
+        prepared = prepare(spec, is_trained=False)
     except BadData as error:
         print(json.dumps({"error": {"code": error.code, "message": str(error)}}))
         return EXIT_BAD_INPUT

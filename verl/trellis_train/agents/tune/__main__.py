@@ -7,7 +7,8 @@ configuration names, then sessions that are played in the sandbox with a scripte
 ``plan CONFIG.yaml [--platform cpu|cuda]`` prints the job that a configuration asks for, and in ``faults``
 what it names and is not there. ``map CONFIG.yaml [FILE.py[:FUNCTION]] [--platform cpu|cuda]`` prints the same
 for a platform, which has the model and the rows: of these only what is here is looked at, and nothing is
-fetched; a file or package is validated as by ``validate``.
+fetched (several evaluations are joined in one file if all are here); a file or package is validated as by
+``validate``.
 All leave with 65 and a sentence on standard error where what they were given is wrong.
 """
 
@@ -25,7 +26,7 @@ from trellis_contracts.engine_install import require_engine
 from trellis_recipes.workflows.package import REQUIREMENTS_FILE, BadPackage, read_requirements
 
 from trellis_train.agents.tune.mapping import MappedJob, map_config
-from trellis_train.agents.tune.places import bring
+from trellis_train.agents.tune.places import bring, join_local
 from trellis_train.agents.tune.program import WorkflowSource, WorkflowUnusable
 from trellis_train.agents.tune.requirements import NotInstalled, cache_folder, install
 from trellis_train.agents.tune.services import NO_SERVICES, Services
@@ -104,8 +105,9 @@ def _validate(place: str, config: str | None, task: str | None) -> int:
 
 
 def _map(config: str, place: str | None, platform: str | None) -> int:
-    job = _read_job(config, platform)
-    faults, tasks = find_row_faults(job)
+    job, faults = join_local(_read_job(config, platform))
+    found, tasks = find_row_faults(job)
+    faults += found
     if place is not None:
         require_engine()
         install_needed(place)

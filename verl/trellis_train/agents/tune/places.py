@@ -47,6 +47,17 @@ def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]
     return replace(job, model=model, train=train, validation=validation), faults
 
 
+def join_local(job: MappedJob) -> tuple[MappedJob, list[Fault]]:
+    """The job with its evaluations joined where all are files of this machine; nothing is fetched.
+
+    Where one is elsewhere, the job stays as it is.
+    """
+    if not job.evaluations or not all(Path(rows.path).is_file() for rows in job.evaluations.values()):
+        return job, []
+    validation, faults = _bring_evaluations(job.evaluations)
+    return replace(job, validation=validation), faults
+
+
 def _bring_model(name: str, *, has_weights: bool) -> tuple[str, list[Fault]]:
     if (Path(name) / CONFIG_FILE).is_file():
         return name, []

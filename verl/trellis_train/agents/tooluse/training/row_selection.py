@@ -89,8 +89,11 @@ def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]
     }
 
 
-def choose_rows(rows: Sequence[Row], spec: JobSpec) -> Chosen:
-    """The rows to train on. Raises ``BadSelection``."""
+def choose_rows(rows: Sequence[Row], spec: JobSpec, *, is_kept: bool = True) -> Chosen:
+    """The rows to train on; not ``is_kept``, where nothing is trained, the replay buffer stays as it is.
+
+    Raises ``BadSelection``.
+    """
     parameters, seed = spec.params, int(spec.params.get("seed") or spec.seed)
     try:
         focused = _focus(_with_own_ids(rows), parameters)
@@ -99,7 +102,8 @@ def choose_rows(rows: Sequence[Row], spec: JobSpec) -> Chosen:
             if parameters.get("mix_tasks", True)
             else _draw(focused, parameters, seed)
         )
-        replayed = _replay(chosen, spec, seed) if chosen and parameters.get("use_online_continual") else []
+        replays = bool(chosen and parameters.get("use_online_continual"))
+        replayed = _replay(chosen, spec, seed, is_kept=is_kept) if replays else []
     except NothingSelected:
         raise
     except (BadWeights, BadBuffer, ValueError) as error:
@@ -174,8 +178,8 @@ def _coreset_size(parameters: Mapping[str, Any]) -> int:
     return size if limit is None else min(size, int(limit))
 
 
-def _replay(new: list[Row], spec: JobSpec, seed: int) -> list[Row]:
-    """Rows of earlier runs; the buffer then holds the new ones too."""
+def _replay(new: list[Row], spec: JobSpec, seed: int, *, is_kept: bool) -> list[Row]:
+    """Rows of earlier runs; where ``is_kept``, the buffer then holds the new ones too."""
     job_folder = Path(spec.checkpoint_dir).parent
     noted = job_folder / REPLAYED_FILE
     if noted.exists():
@@ -193,6 +197,8 @@ def _replay(new: list[Row], spec: JobSpec, seed: int) -> list[Row]:
         seed=seed,
     )
     replayed = [dict(row) for row in buffer.absorb(new)]
+    if not is_kept:
+        return replayed
     buffer.save(path)
     job_folder.mkdir(parents=True, exist_ok=True)
     staging = noted.with_suffix(".writing")

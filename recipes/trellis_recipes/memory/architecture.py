@@ -246,8 +246,9 @@ def _read_context(config: dict[str, Any]) -> int | None:
 def _read_rope_factor(config: dict[str, Any]) -> float:
     rope = config.get("rope_scaling") or config.get("rope_parameters")
     factor = rope.get("factor") if isinstance(rope, dict) else None
-    is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
-    return max(1.0, float(factor)) if is_number else 1.0
+    if not isinstance(factor, int | float) or isinstance(factor, bool):
+        return 1.0
+    return max(1.0, float(factor))
 
 
 def _read_bits(quantization: Any) -> int:

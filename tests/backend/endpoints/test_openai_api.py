@@ -594,7 +594,7 @@ def test_a_stream_that_breaks_ends_with_an_error(
 def test_requests_that_get_no_answer_in_time_are_told_from_lost_ones(
     client: TestClient, ready: dict[str, Any], engine: EngineServer, settings: Settings, stream: bool
 ) -> None:
-    settings.endpoint_answer_s = 0.2
+    settings.endpoint_answer_s = 0.05  # less than from one comment of the stand-in's streams to the next
     engine.may_go_on.clear()
 
     answer = ask(client, ready["name"], stream=stream)

@@ -117,7 +117,8 @@ def preview(client: TestClient, database: Database, body: dict[str, Any]) -> Any
     """The time that is told after a run that was alike: 20 s of start and a second a step."""
     begun = utc_now() - timedelta(hours=1)
     add_job(
-        database, recipe="grpo", model_id=body["model"], dataset_id=body["dataset"], params=body["params"],
+        database, recipe="grpo", preset=body["preset"], model_id=body["model"], dataset_id=body["dataset"],
+        params=body["params"],
         launched_at=begun, first_step=1, first_step_at=begun + timedelta(seconds=20), step=11,
         last_step_at=begun + timedelta(seconds=30), total_steps=11,
     )  # fmt: skip

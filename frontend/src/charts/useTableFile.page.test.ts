@@ -1,17 +1,28 @@
 import { NMessageProvider } from 'naive-ui'
 import { h } from 'vue'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
 import { mount } from '@/testing/withSetup'
 
 import type { ChartLine } from './lines'
 import { useTableFile } from './useTableFile'
 
-const { saved } = vi.hoisted(() => ({ saved: [] as string[][] }))
-vi.mock('@/composables/saveFile', () => ({ saveFile: (name: string, text: string) => saved.push([name, text]) }))
+/** What the browser was handed to save: names and texts. */
+const saved: string[][] = []
+let texts: Blob[] = []
 
 function line(steps: number[]): ChartLine {
   return { id: 'val/loss', label: 'a', curve: { steps, values: steps } }
+}
+
+function read(text: Blob): Promise<string> {
+  return new Promise((resolve) => {
+    const reader = new FileReader()
+    reader.onload = () => {
+      resolve(reader.result as string)
+    }
+    reader.readAsText(text)
+  })
 }
 
 async function save(readWhole?: () => Promise<ChartLine[]>): Promise<void> {
@@ -23,12 +34,27 @@ async function save(readWhole?: () => Promise<ChartLine[]>): Promise<void> {
   } }
   const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(page)) })
   await asked
+  await Promise.all(texts.map(async (text, at) => saved[at]?.push(await read(text))))
   end()
 }
 
 describe('the values of a chart as a file', () => {
-  afterEach(() => {
+  // jsdom makes no addresses of files, and follows none.
+  beforeEach(() => {
     saved.length = 0
+    texts = []
+    vi.stubGlobal('URL', Object.assign(class extends URL {}, {
+      createObjectURL: (text: Blob) => `blob:${String(texts.push(text))}`,
+      revokeObjectURL: () => undefined,
+    }))
+    vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+      saved.push([this.download])
+    })
+  })
+
+  afterEach(() => {
+    vi.unstubAllGlobals()
+    vi.restoreAllMocks()
   })
 
   it('are all of them, where those that are drawn are thinned out', async () => {

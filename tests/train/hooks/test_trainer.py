@@ -66,6 +66,12 @@ class FakeTrainer:
         (folder / "data.pt").write_bytes(b"12345")
 
 
+class TrainerWithoutRows(FakeTrainer):
+    def _init_dataloader(self) -> None:
+        self.config.data.max_prompt_length = 512
+        torch.utils.data.RandomSampler([])
+
+
 @pytest.fixture
 def attempt_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(ATTEMPT_DIR_VARIABLE, str(tmp_path))
@@ -274,3 +280,8 @@ def test_the_hooks_override_methods_that_every_trainer_of_verl_has() -> None:
 
     for trainer_cls in TRAINER_REGISTRY.values():
         assert {name for name in overridden if not hasattr(trainer_cls, name)} == set()
+
+
+def test_prompts_that_are_all_too_long_are_told_with_what_to_raise(attempt_dir: Path) -> None:
+    with pytest.raises(ValueError, match=r"more than 512 tokens \(max_prompt_length\)"):
+        make_trainer(attempt_dir, TrainerWithoutRows).run(1)

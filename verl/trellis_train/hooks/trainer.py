@@ -194,7 +194,17 @@ class _ReportingTrainer:
         return batch
 
     def _init_dataloader(self) -> None:
-        super()._init_dataloader()  # type: ignore[misc]
+        try:
+            super()._init_dataloader()  # type: ignore[misc]
+        except ValueError as error:
+            # What PyTorch's sampler says of no rows; verl has left out all whose prompts are too long.
+            if "num_samples" not in str(error):
+                raise
+            longest = self.config.data.max_prompt_length
+            raise ValueError(
+                f"No row is left to train on: all prompts have more than {longest} tokens "
+                "(max_prompt_length). Raise it, or shorten the prompts."
+            ) from error
         self.report_progress("loading", step=0)
         self._leave_if_asked()
 

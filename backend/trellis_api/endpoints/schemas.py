@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,17 +21,22 @@ class EndpointState(StrEnum):
     FAILED = "failed"
 
 
+IdleTimeout = Annotated[
+    float | None,
+    Field(
+        ge=10,
+        le=MAX_IDLE_S,
+        description="Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.",
+    ),
+]
+
+
 class EndpointStart(BaseModel):
     """Options for serving a model or checkpoint."""
 
     model_config = ConfigDict(extra="forbid")
 
-    idle_timeout_s: float | None = Field(
-        default=None,
-        ge=10,
-        le=MAX_IDLE_S,
-        description="Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.",
-    )
+    idle_timeout_s: IdleTimeout = None
     max_model_len: int | None = Field(
         default=None,
         ge=16,
@@ -50,12 +55,7 @@ class EndpointUpdate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    idle_timeout_s: float | None = Field(
-        default=None,
-        ge=10,
-        le=MAX_IDLE_S,
-        description="Stop after this time without requests; null: TRELLIS_ENDPOINT_IDLE_S.",
-    )
+    idle_timeout_s: IdleTimeout = None
     preemptible: bool = Field(
         default=True,
         description="False: never stop it to make room for training jobs or other endpoints "

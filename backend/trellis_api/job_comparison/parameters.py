@@ -7,8 +7,8 @@ from typing import Any, cast
 from sqlmodel import Session, col, select
 
 from trellis_api.job_comparison.schemas import ComparedParameter, ParameterGroup
-from trellis_api.jobs.forecast import resolve_params
 from trellis_api.jobs.models import Job
+from trellis_api.jobs.resolved_params import resolve_params
 from trellis_api.jobs.schemas import JobRead
 from trellis_api.models.models import Model
 from trellis_api.sweeps.repository import map_trials

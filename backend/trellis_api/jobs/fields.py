@@ -17,7 +17,6 @@ from sqlmodel import Session, col
 from trellis_contracts.recipe import Text
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.issues import nearest
-from trellis_recipes.recipe_parameters import resolve_parameters
 
 from trellis_api.jobs import headline
 from trellis_api.jobs.best import Mode, find_direction
@@ -25,6 +24,7 @@ from trellis_api.jobs.errors import UnknownField
 from trellis_api.jobs.field_schemas import FieldValue, JobFieldsRead, ParameterField
 from trellis_api.jobs.metric_tables import metric_points, metric_series
 from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.resolved_params import resolve_params
 from trellis_api.jobs.rollout_store import finite
 
 MAX_FIELDS = 16
@@ -120,14 +120,12 @@ def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
 
 def _resolve(job: Job) -> dict[str, FieldValue]:
     """What a run was given, the rest by its preset and its recipe; only what is given where that is gone."""
-    try:
-        recipe = get_recipe(job.recipe)
-    except UnknownRecipe:
-        found = dict(job.params)
-    else:
-        preset = next((each for each in recipe.presets if each.id == job.preset), None)
-        found = dict(resolve_parameters(recipe, preset, job.params)[0])
-    return {name: value for name, value in found.items() if not isinstance(value, list | dict)}
+    found = resolve_params(job)
+    return {
+        name: value
+        for name, value in (job.params if found is None else found).items()
+        if not isinstance(value, list | dict)
+    }
 
 
 def _add_summaries(

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 from sqlmodel import Session, col, select
 from trellis_contracts.states import JobState
-from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition
 from trellis_recipes.memory.settings import IncompleteConfiguration
-from trellis_recipes.recipe_parameters import Value, resolve_parameters
 
 from trellis_api.core.pricing import SlotPrice
 from trellis_api.core.settings import Settings
@@ -25,6 +23,7 @@ from trellis_api.jobs.disk import count_run_steps, estimate_use
 from trellis_api.jobs.forecast_schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.presentation import estimate_eta_s
+from trellis_api.jobs.resolved_params import resolve_params
 from trellis_api.models.models import Model
 
 #: Newest measured runs that are looked at, and how many of them speak.
@@ -69,16 +68,6 @@ def forecast(
         start=_tell_start(session, settings, job=job),
         disk=_tell_disk(composition, request),
     )
-
-
-def resolve_params(job: Job) -> dict[str, Value] | None:
-    """What a run was given, the rest by its preset and its recipe; None where the recipe is not known."""
-    try:
-        recipe = get_recipe(job.recipe)
-    except UnknownRecipe:
-        return None
-    preset = next((each for each in recipe.presets if each.id == job.preset), None)
-    return resolve_parameters(recipe, preset, job.params)[0]
 
 
 def rows_of_a_step(params: Mapping[str, object]) -> int:

@@ -10,6 +10,7 @@ import { useTableFile } from './useTableFile'
 /** What the browser was handed to save: names and texts. */
 const saved: string[][] = []
 let texts: Blob[] = []
+let givenBack: string[] = []
 
 function line(steps: number[]): ChartLine {
   return { id: 'val/loss', label: 'a', curve: { steps, values: steps } }
@@ -35,6 +36,10 @@ async function save(readWhole?: () => Promise<ChartLine[]>): Promise<void> {
   const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(page)) })
   await asked
   await Promise.all(texts.map(async (text, at) => saved[at]?.push(await read(text))))
+  // The address of a file is given back one turn after the click: before the stand-in for it is taken away.
+  await vi.waitFor(() => {
+    expect(givenBack).toHaveLength(texts.length)
+  })
   end()
 }
 
@@ -43,9 +48,10 @@ describe('the values of a chart as a file', () => {
   beforeEach(() => {
     saved.length = 0
     texts = []
+    givenBack = []
     vi.stubGlobal('URL', Object.assign(class extends URL {}, {
       createObjectURL: (text: Blob) => `blob:${String(texts.push(text))}`,
-      revokeObjectURL: () => undefined,
+      revokeObjectURL: (address: string) => givenBack.push(address),
     }))
     vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
       saved.push([this.download])

@@ -44,13 +44,13 @@ from trellis_api.generations.router import router as generations_router
 from trellis_api.ingest.router import router as ingest_router
 from trellis_api.job_comparison.router import router as job_comparison_router
 from trellis_api.job_pipelines.router import router as job_pipelines_router
-from trellis_api.jobs.checkpoints_router import router as checkpoints_router
+from trellis_api.jobs.checkpoints.router import router as checkpoints_router
+from trellis_api.jobs.events.stream import EventHub
 from trellis_api.jobs.replay.router import router as replay_router
 from trellis_api.jobs.results_router import router as results_router
-from trellis_api.jobs.rollouts_router import router as rollouts_router
+from trellis_api.jobs.rollouts.router import router as rollouts_router
 from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.script_router import router as job_scripts_router
-from trellis_api.jobs.stream import EventHub
 from trellis_api.jobs.timing.router import router as timing_router
 from trellis_api.jobs.warm_up import load_engines
 from trellis_api.models.router import router as models_router

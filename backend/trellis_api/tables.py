@@ -13,7 +13,7 @@ import trellis_api.fine_tuning.models
 import trellis_api.job_pipelines.models
 import trellis_api.jobs.alarms.models
 import trellis_api.jobs.evaluating.models
-import trellis_api.jobs.metric_tables
+import trellis_api.jobs.metrics.models
 import trellis_api.jobs.models
 import trellis_api.jobs.reporting.models
 import trellis_api.jobs.timing.models

@@ -99,7 +99,7 @@ def run_local(
 
 def require_success(outcome: LocalOutcome) -> LocalOutcome:
     """The outcome of a run that succeeded or was stopped; else ``Problem`` with advice and the log's end."""
-    from trellis_api.jobs.hints import find_hint
+    from trellis_api.jobs.failures.hints import find_hint
 
     if outcome.outcome in ("succeeded", "stopped"):
         return outcome

@@ -31,9 +31,10 @@ from trellis_api.evaluations.create import create as create_evaluations
 from trellis_api.evaluations.recording import record_result
 from trellis_api.evaluations.schemas import EvaluationCreate
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
-from trellis_api.jobs import repository, rollout_store
+from trellis_api.jobs import repository
 from trellis_api.jobs.models import Attempt, Checkpoint, Job
-from trellis_api.jobs.rollout_groups import hash_prompt
+from trellis_api.jobs.rollouts import store as rollout_store
+from trellis_api.jobs.rollouts.groups import hash_prompt
 from trellis_api.jobs.service import claim_for_launch, settle
 from trellis_api.main import API_PREFIX, create_app
 from trellis_api.models.models import Model

@@ -26,7 +26,7 @@ _ROWS = "verl/trellis_train/agents/tooluse/training/row_selection.py"
 _PAIRS = "verl/trellis_train/agents/tooluse/training/sampled_pairs.py"
 #: Parameters that reach no engine: the platform reads them in these files, by these words.
 READ_ELSEWHERE: dict[str, tuple[str, str]] = {
-    "keep_checkpoints": ("backend/trellis_api/jobs/checkpoints.py", '"keep_checkpoints"'),
+    "keep_checkpoints": ("backend/trellis_api/jobs/checkpoints/service.py", '"keep_checkpoints"'),
     "validation_rows": ("verl/trellis_train/data/prepare.py", '.get("validation_rows")'),
     "target_accuracy": ("verl/trellis_train/engines/ppo.py", '["target_accuracy"]'),
     "patience": ("verl/trellis_train/engines/ppo.py", '["patience"]'),

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from trellis_api.core.columns import utc_now
-from trellis_api.jobs import checkpoints, exports, repository, service
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.checkpoints import service as checkpoints
+from trellis_api.jobs.exports import service as exports
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.jobs.models import EXPORT, Checkpoint, Job
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import ExportCreate

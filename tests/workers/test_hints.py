@@ -1,7 +1,7 @@
 """What runs report as their cause is what the API has a hint for."""
 
 import pytest
-from trellis_api.jobs.hints import find_hint
+from trellis_api.jobs.failures.hints import find_hint
 from trellis_train.supervise.failure_causes import KNOWN_CAUSES
 
 #: Causes that are not found in the output: judged by signals, by the workers, or on a request.

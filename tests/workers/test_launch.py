@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy.exc import OperationalError
-from trellis_api.jobs import admission, service
 from trellis_api.jobs import models as job_models
+from trellis_api.jobs import service
 from trellis_api.jobs.errors import UnknownVersion
+from trellis_api.jobs.queue import admission
 from trellis_contracts.spec import JobSpec
 from trellis_contracts.states import JobState
 from trellis_recipes.placement import ResourceDemand

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from trellis_api.core.columns import utc_now
 from trellis_api.ingest.service import ingest_batch
-from trellis_api.jobs import admission, events, metric_query, repository, service
+from trellis_api.jobs import repository, service
 from trellis_api.jobs.alarms import stall
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.queue import admission
 from trellis_contracts.attempt import ADDRESS_FILE, EVENTS_FOLDER, KEY_FILES
 from trellis_contracts.events import Event, IngestBatch, LogEvent, MetricsEvent, OutcomeEvent, ProgressEvent
 from trellis_contracts.spool import SpoolReader

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from trellis_api.core.columns import utc_now
 from trellis_api.ingest.service import ingest_batch
-from trellis_api.jobs import admission, repository
+from trellis_api.jobs import repository
+from trellis_api.jobs.queue import admission
 from trellis_contracts.attempt import BEAT_FILE
 from trellis_contracts.events import IngestBatch, ProgressEvent
 from trellis_contracts.states import JobState

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from trellis_api.jobs import log_store, service
+from trellis_api.jobs import service
 from trellis_api.jobs.alarms import repository as alarms
+from trellis_api.jobs.logs import store as log_store
 from trellis_contracts.states import JobState
 from trellis_recipes.placement import ResourceDemand
 from trellis_testing.kinds_of_jobs import QUEUE

@@ -12,7 +12,9 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.fine_tuning import events
 from trellis_api.fine_tuning.models import FineTuningJob
-from trellis_api.jobs import log_store, metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.logs import store as log_store
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.reporting.models import JobReport

@@ -17,7 +17,8 @@ from trellis_api.datasets.repository import find_dataset
 from trellis_api.evaluations.measured import map_datasets_of_scores
 from trellis_api.evaluations.models import EvaluationScore
 from trellis_api.evaluations.schemas import MeasuredDataset
-from trellis_api.jobs import checkpoint_metrics, headline
+from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
+from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_checkpoint, find_job, list_attempts
 from trellis_api.models.models import Model

@@ -15,7 +15,8 @@ from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.evaluations.schemas import ModelTarget, Target
-from trellis_api.jobs import checkpoints, service
+from trellis_api.jobs import service
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.errors import CheckpointNotFound
 from trellis_api.jobs.models import SERVE, Job
 from trellis_api.jobs.repository import find_checkpoint, find_job, list_jobs_from_model

@@ -17,7 +17,8 @@ from trellis_api.evaluations.orders import EvaluationRequest
 from trellis_api.evaluations.repository import EvaluationFilter
 from trellis_api.evaluations.schemas import EvaluationRead, EvaluationTarget, MeasuredDataset
 from trellis_api.evaluations.service import read_request
-from trellis_api.jobs import metric_query, presentation
+from trellis_api.jobs import presentation
+from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_job_names
 from trellis_api.jobs.schemas import JobRead, NamedReference

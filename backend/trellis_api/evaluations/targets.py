@@ -10,7 +10,8 @@ from trellis_api.core.settings import Settings
 from trellis_api.evaluations.errors import TargetUnusable
 from trellis_api.evaluations.models import CHECKPOINT, MODEL
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
-from trellis_api.jobs import checkpoints, service
+from trellis_api.jobs import service
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.errors import AdapterNeedsBase, CheckpointInUse, CheckpointNotFound
 from trellis_api.jobs.models import TRAIN
 from trellis_api.models.models import Model

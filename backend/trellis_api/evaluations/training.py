@@ -19,12 +19,12 @@ from trellis_api.evaluations import repository
 from trellis_api.evaluations.create import create
 from trellis_api.evaluations.models import TRAINING, Evaluation
 from trellis_api.evaluations.schemas import CheckpointTarget, EvaluationCreate
-from trellis_api.jobs import exports
 from trellis_api.jobs import repository as jobs
 from trellis_api.jobs.evaluating import repository as due_rows
 from trellis_api.jobs.evaluating import scores
 from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.evaluating.models import DueEvaluation, DueState
+from trellis_api.jobs.exports import service as exports
 from trellis_api.jobs.models import Job
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.requests import FineTuningCreate
 from trellis_api.fine_tuning.schemas import CheckpointList, CheckpointObject, JobList, JobObject
 from trellis_api.fine_tuning.states import find_error, find_export, find_status
-from trellis_api.jobs import checkpoints
-from trellis_api.jobs.metric_tables import metric_points, metric_series
+from trellis_api.jobs.checkpoints import service as checkpoints
+from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.presentation import estimate_eta_s
 from trellis_api.jobs.repository import find_job

@@ -9,7 +9,7 @@ from trellis_api.fine_tuning import figures, repository
 from trellis_api.fine_tuning.errors import FileNotFound
 from trellis_api.fine_tuning.models import FineTuningJob
 from trellis_api.fine_tuning.schemas import FileObject
-from trellis_api.jobs.metric_query import find_series, read_curves
+from trellis_api.jobs.metrics.query import find_series, read_curves
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_job
 

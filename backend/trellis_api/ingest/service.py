@@ -37,18 +37,23 @@ from trellis_api.endpoints import service as endpoints
 from trellis_api.endpoints.adapters import list_adapters
 from trellis_api.endpoints.sharing import note_adapter
 from trellis_api.ingest.errors import InvalidJobToken, MalformedBatch, SequenceGap, StaleAttempt
-from trellis_api.jobs import checkpoints, events, log_store, metric_store, repository, rollout_store, service
+from trellis_api.jobs import repository, service
 from trellis_api.jobs.alarms import service as alarms
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.evaluating import due
-from trellis_api.jobs.metric_query import name_non_finite
-from trellis_api.jobs.models import Attempt, Checkpoint, Job
-from trellis_api.jobs.presentation import estimate_eta_s
-from trellis_api.jobs.stream_schemas import (
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.events.schemas import (
     CheckpointSaved,
     ManifestWritten,
     ProgressMade,
     RolloutsSampled,
 )
+from trellis_api.jobs.logs import store as log_store
+from trellis_api.jobs.metrics import store as metric_store
+from trellis_api.jobs.metrics.query import name_non_finite
+from trellis_api.jobs.models import Attempt, Checkpoint, Job
+from trellis_api.jobs.presentation import estimate_eta_s
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.jobs.timing import store as timing_store
 
 #: Larger numbers are no steps and no sizes; browsers cannot hold them exactly either.

@@ -16,8 +16,8 @@ from trellis_api.job_comparison.schemas import (
     JobComparison,
     Take,
 )
-from trellis_api.jobs.rollout_pages import MAX_STEP
-from trellis_api.jobs.rollout_schemas import Split
+from trellis_api.jobs.rollouts.pages import MAX_STEP
+from trellis_api.jobs.rollouts.schemas import Split
 from trellis_api.jobs.schemas import MetricKeyText
 
 router = APIRouter(

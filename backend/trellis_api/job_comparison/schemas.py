@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from trellis_api.evaluations.schemas import ComparedBenchmark
-from trellis_api.jobs.rollout_schemas import RolloutRead, Split
+from trellis_api.jobs.rollouts.schemas import RolloutRead, Split
 from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode
 
 #: A job's newest value of a metric, or its best.

@@ -21,8 +21,16 @@ from trellis_api.job_comparison.schemas import (
     Take,
     Verdict,
 )
-from trellis_api.jobs import headline, presentation
-from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_direction, is_validation, suit_mode
+from trellis_api.jobs import presentation
+from trellis_api.jobs.checkpoints.best import (
+    Criterion,
+    Mode,
+    choose_criterion,
+    find_direction,
+    is_validation,
+    suit_mode,
+)
+from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.models import Job
 
 #: Below this a difference is called one: the usual bound.

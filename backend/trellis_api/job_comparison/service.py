@@ -18,19 +18,15 @@ from trellis_api.job_comparison.schemas import (
     PromptResponses,
     RunCurves,
 )
-from trellis_api.jobs import (
-    headline,
-    metric_query,
-    presentation,
-    repository,
-    results,
-    rollout_store,
-    rollouts,
-)
-from trellis_api.jobs.best import find_direction, is_validation, list_headline
+from trellis_api.jobs import presentation, repository, results
+from trellis_api.jobs.checkpoints.best import find_direction, is_validation, list_headline
 from trellis_api.jobs.errors import JobNotFound
+from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.models import Job, RolloutSample
-from trellis_api.jobs.rollout_schemas import RolloutRead, Split
+from trellis_api.jobs.rollouts import service as rollouts
+from trellis_api.jobs.rollouts import store as rollout_store
+from trellis_api.jobs.rollouts.schemas import RolloutRead, Split
 
 MAX_JOBS = 20
 #: Metrics in the table where none are named.

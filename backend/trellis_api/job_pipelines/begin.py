@@ -21,7 +21,8 @@ from trellis_api.job_pipelines.checking import evaluation_plan, job_request
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage, StageOutcome
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.job_pipelines.states import StageState
-from trellis_api.jobs import exports, service, submit
+from trellis_api.jobs import service, submit
+from trellis_api.jobs.exports import service as exports
 from trellis_api.jobs.repository import find_job
 from trellis_api.jobs.schemas import JobCreate
 from trellis_api.models.ready import require_ready

@@ -8,7 +8,7 @@ from trellis_api.job_pipelines import repository
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_api.job_pipelines.schemas import JobPipelineRead, StageCreate, StageJob, StageRead
 from trellis_api.job_pipelines.states import DONE, PipelineState, StageState, find_behind
-from trellis_api.jobs.hints import find_hint
+from trellis_api.jobs.failures.hints import find_hint
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.presentation import estimate_eta_s, present_progress
 from trellis_api.jobs.repository import map_jobs

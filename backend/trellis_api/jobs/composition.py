@@ -9,7 +9,7 @@ from trellis_recipes.memory.architecture import Architecture
 from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
-from trellis_api.jobs.memory import find_architecture
+from trellis_api.jobs.forecast.memory import find_architecture
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 

@@ -9,20 +9,23 @@ from trellis_contracts.states import ACTIVE, JobState
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.datasets.repository import map_dataset_names
-from trellis_api.jobs import headline, log_store, repository
+from trellis_api.jobs import repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.alarms.schemas import AlarmRead
-from trellis_api.jobs.best import list_headline
-from trellis_api.jobs.data_fit import format_of
+from trellis_api.jobs.checkpoints.best import list_headline
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
-from trellis_api.jobs.field_schemas import FieldValue
-from trellis_api.jobs.fields import JobField, map_modes, read_values
-from trellis_api.jobs.hints import find_hint
+from trellis_api.jobs.failures.hints import find_hint
+from trellis_api.jobs.failures.remedies import helps_to_resume, suggest_changes
+from trellis_api.jobs.fields.schemas import FieldValue
+from trellis_api.jobs.fields.service import JobField, map_modes, read_values
+from trellis_api.jobs.fields.sorting import JobOrder, JobSort, decode_position, list_sorted
+from trellis_api.jobs.fit.data import format_of
+from trellis_api.jobs.logs import store as log_store
+from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
-from trellis_api.jobs.remedies import helps_to_resume, suggest_changes
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.run_time import current_run_s
@@ -40,7 +43,6 @@ from trellis_api.jobs.schemas import (
     Resume,
 )
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
-from trellis_api.jobs.sorting import JobOrder, JobSort, decode_position, list_sorted
 from trellis_api.models.repository import map_model_names
 from trellis_api.sweeps.repository import map_names as map_sweep_names
 

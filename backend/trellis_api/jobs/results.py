@@ -5,9 +5,12 @@ from typing import Literal, cast
 
 from sqlmodel import Session
 
-from trellis_api.jobs import log_store, metric_query, repository, rollout_store, service
+from trellis_api.jobs import repository, service
 from trellis_api.jobs.errors import ManifestNotFound
+from trellis_api.jobs.logs import store as log_store
+from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.models import LogLine
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.jobs.schemas import (
     LogLineRead,
     LogPage,

@@ -11,15 +11,15 @@ from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.jobs import results
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
-from trellis_api.jobs.rollout_pages import MAX_STEP
+from trellis_api.jobs.events.schemas import StreamEvents
+from trellis_api.jobs.events.stream import EventHub, stream_events
+from trellis_api.jobs.rollouts.pages import MAX_STEP
 from trellis_api.jobs.schemas import (
     LogPage,
     ManifestRead,
     MetricKey,
     MetricsRead,
 )
-from trellis_api.jobs.stream import EventHub, stream_events
-from trellis_api.jobs.stream_schemas import StreamEvents
 from trellis_api.monitoring import prometheus
 
 router = APIRouter(prefix="/jobs/{job_id}", tags=["results"], responses=JOB_RESPONSES)

@@ -10,16 +10,18 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import editing, fields, presentation, queue, service, submit
+from trellis_api.jobs import editing, presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
-from trellis_api.jobs.field_schemas import JobFieldsRead
-from trellis_api.jobs.fields import MAX_FIELDS, FieldText
-from trellis_api.jobs.queue_schemas import JobQueue, QueueMove
+from trellis_api.jobs.fields import service as fields
+from trellis_api.jobs.fields.schemas import JobFieldsRead
+from trellis_api.jobs.fields.service import MAX_FIELDS, FieldText
+from trellis_api.jobs.fields.sorting import BY_METRIC, Direction, JobOrder, JobSort
+from trellis_api.jobs.queue import service as queue
+from trellis_api.jobs.queue.schemas import JobQueue, QueueMove
 from trellis_api.jobs.reporting.requests import refuse_unsendable
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
-from trellis_api.jobs.sorting import BY_METRIC, Direction, JobOrder, JobSort
 from trellis_api.jobs.storage import check_storage
 from trellis_api.monitoring.dependencies import ProbesDep
 

@@ -17,9 +17,9 @@ from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 from trellis_api.jobs.choices import Choices, check_choices
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
-from trellis_api.jobs.field_schemas import FieldValue
-from trellis_api.jobs.fit_schemas import DataFit
-from trellis_api.jobs.forecast_schemas import RunForecast
+from trellis_api.jobs.fields.schemas import FieldValue
+from trellis_api.jobs.fit.schemas import DataFit
+from trellis_api.jobs.forecast.schemas import RunForecast
 from trellis_api.jobs.reporting.schemas import JobReportRead, ReportTo
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64, pattern=NO_NUL)]

@@ -16,8 +16,9 @@ from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.core.columns import utc_now
-from trellis_api.jobs import checkpoint_metrics, events, metric_store, repository, rollout_store
+from trellis_api.jobs import repository
 from trellis_api.jobs.alarms import service as alarms
+from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
 from trellis_api.jobs.errors import (
     CheckpointInUse,
     CheckpointNotFound,
@@ -30,9 +31,12 @@ from trellis_api.jobs.errors import (
     MoveNotAllowed,
 )
 from trellis_api.jobs.evaluating import repository as evaluating
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.events.schemas import StateChanged, StreamReset
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import EVALUATE, SERVE, Attempt, Checkpoint, Job
 from trellis_api.jobs.reporting import service as reporting
-from trellis_api.jobs.stream_schemas import StateChanged, StreamReset
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.jobs.timing import store as timing_store
 
 #: From a state, the states that may follow. An exit can be seen before the first report

@@ -16,11 +16,8 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
-from trellis_api.jobs import data_fit, exports, memory, repository, service
-from trellis_api.jobs import forecast as forecasting
+from trellis_api.jobs import repository, service
 from trellis_api.jobs.composition import JobInputs, build_compose_request
-from trellis_api.jobs.data_selection import DataSelection, require_rows
-from trellis_api.jobs.disk import check_disk
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
     ExportNameTaken,
@@ -32,14 +29,20 @@ from trellis_api.jobs.errors import (
 )
 from trellis_api.jobs.evaluating import request as evaluating
 from trellis_api.jobs.evaluating.due import read_order
-from trellis_api.jobs.fit_schemas import DataFit
+from trellis_api.jobs.exports import service as exports
+from trellis_api.jobs.fit import data as data_fit
+from trellis_api.jobs.fit.data_selection import DataSelection, require_rows
+from trellis_api.jobs.fit.row_templates import find_row_problems
+from trellis_api.jobs.fit.schemas import DataFit
+from trellis_api.jobs.fit.tool_templates import find_tool_problems
+from trellis_api.jobs.forecast import memory
+from trellis_api.jobs.forecast import service as forecasting
+from trellis_api.jobs.forecast.disk import check_disk
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.reporting.requests import find_report_problems, refuse_unsendable
-from trellis_api.jobs.row_templates import find_row_problems
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
-from trellis_api.jobs.tool_templates import find_tool_problems
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.models.tried_templates import find_template_problems

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import number_name
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.jobs.models import Job
 from trellis_api.models import repository, service
 from trellis_api.models.adapter import inspect_adapter

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from sqlmodel import Session
 
-from trellis_api.jobs import headline, presentation
+from trellis_api.jobs import presentation
 from trellis_api.jobs.alarms.presentation import present_alarm
 from trellis_api.jobs.alarms.repository import list_active_of_unfinished
+from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_jobs
 from trellis_api.jobs.schemas import JobRead, NamedReference

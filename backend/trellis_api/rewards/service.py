@@ -16,10 +16,11 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset, map_dataset_names
 from trellis_api.datasets.view import DatasetView
-from trellis_api.jobs import data_fit, rollout_store
 from trellis_api.jobs import service as jobs_service
-from trellis_api.jobs.data_fit import Choice
-from trellis_api.jobs.data_selection import DataSelection, require_rows
+from trellis_api.jobs.fit import data as data_fit
+from trellis_api.jobs.fit.data import Choice
+from trellis_api.jobs.fit.data_selection import DataSelection, require_rows
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.jobs.schemas import NamedReference
 from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle

@@ -7,7 +7,7 @@ from sqlmodel import Session, col, select, tuple_, update
 from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.ids import is_id
-from trellis_api.jobs.metric_tables import metric_points, metric_series
+from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import Job
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_api.sweeps.states import UNDER_WAY

@@ -5,7 +5,8 @@ import statistics
 import time
 
 from trellis_api.core.database import Database
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.metrics import store as metric_store
 
 from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.bench.result import Result

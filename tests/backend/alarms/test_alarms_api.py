@@ -9,9 +9,10 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.jobs import events, repository, service
+from trellis_api.jobs import repository, service
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.alarms import stall
+from trellis_api.jobs.events import service as events
 from trellis_api.jobs.models import Checkpoint
 from trellis_contracts.states import JobState
 

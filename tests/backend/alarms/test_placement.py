@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from sqlmodel import Session
 from trellis_api.core.ray_cluster import RayNode, Waiting
-from trellis_api.jobs import log_store
 from trellis_api.jobs import repository as jobs
 from trellis_api.jobs.alarms import repository
 from trellis_api.jobs.alarms.placement import NOT_PLACED, find_shortage
 from trellis_api.jobs.alarms.presentation import present_alarm
 from trellis_api.jobs.alarms.service import note_shortage
+from trellis_api.jobs.logs import store as log_store
 
 PACKED = Waiting({"CPU": 24.0, "GPU": 8.0})
 

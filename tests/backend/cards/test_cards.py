@@ -12,7 +12,8 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
-from trellis_api.jobs import metric_store, repository
+from trellis_api.jobs import repository
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Attempt, Checkpoint
 from trellis_api.models.lineage import continue_lineage, describe_training
 from trellis_api.models.models import Model

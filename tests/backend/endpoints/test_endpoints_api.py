@@ -11,8 +11,8 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import service
-from trellis_api.jobs import admission
 from trellis_api.jobs.models import Checkpoint
+from trellis_api.jobs.queue import admission
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import Life

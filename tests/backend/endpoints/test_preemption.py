@@ -12,8 +12,8 @@ from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import EndpointPreemption, Settings
 from trellis_api.endpoints import repository
-from trellis_api.jobs import admission
 from trellis_api.jobs.models import Checkpoint
+from trellis_api.jobs.queue import admission
 from trellis_api.jobs.repository import find_job
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model

@@ -10,7 +10,8 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations import repository
 from trellis_api.evaluations import service as evaluations
-from trellis_api.jobs import admission, service
+from trellis_api.jobs import service
+from trellis_api.jobs.queue import admission
 from trellis_api.jobs.repository import list_purges
 from trellis_contracts.states import JobState
 

@@ -11,7 +11,8 @@ from trellis_api.core.settings import Settings
 from trellis_api.evaluations import recording, repository
 from trellis_api.evaluations.folder import result_path, samples_path
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.evaluations import leave_results

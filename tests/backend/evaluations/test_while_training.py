@@ -11,12 +11,17 @@ from sqlalchemy import select
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import checkpoints, events, exports, metric_query, metric_store, service
 from trellis_api.jobs import repository as jobs
-from trellis_api.jobs.downsampling import reduce_points
+from trellis_api.jobs import service
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.evaluating import due, repository, scores
 from trellis_api.jobs.evaluating.models import DueState
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_rollups, metric_series
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.exports import service as exports
+from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.metrics import store as metric_store
+from trellis_api.jobs.metrics.downsampling import reduce_points
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_rollups, metric_series
 from trellis_api.models.models import Model
 from trellis_contracts.evaluation import BenchmarkResult, Score, VerdictCounts
 from trellis_contracts.states import JobState

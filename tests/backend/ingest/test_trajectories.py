@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import event
-from trellis_api.jobs.trajectory_store import MAX_CHARACTERS, fit
+from trellis_api.jobs.rollouts.trajectory_store import MAX_CHARACTERS, fit
 
 TURN = {"role": "assistant", "text": "I search.", "tokens": 3, "is_trained": True}
 

@@ -9,9 +9,10 @@ from fastapi.testclient import TestClient
 from sqlalchemy import insert
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
 from trellis_api.jobs.alarms.models import Alarm
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.metrics import store as metric_store
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState

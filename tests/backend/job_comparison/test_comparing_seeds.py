@@ -7,7 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 from scipy import stats
 from trellis_api.core.database import Database
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Job
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_contracts.states import JobState

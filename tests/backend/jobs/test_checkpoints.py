@@ -8,7 +8,8 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.jobs import best, repository, service
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.checkpoints import best
 from trellis_contracts.states import JobState
 
 ACCURACY = "val-core/dataset/acc/mean@1"

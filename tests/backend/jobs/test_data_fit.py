@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs.data_fit import MAX_OFFERS
-from trellis_api.jobs.fit_texts import describe_conversion
+from trellis_api.jobs.fit.data import MAX_OFFERS
+from trellis_api.jobs.fit.texts import describe_conversion
 from trellis_api.models.models import Model
 from trellis_contracts.row_formats import CONVERSIONS, ColumnKind
 from trellis_data.reading.column_types import describe_type, kind_of

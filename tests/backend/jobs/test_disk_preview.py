@@ -31,7 +31,7 @@ def leave(settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch) -> 
 
     def choose(free: int) -> None:
         usage = Usage(10**15, 0, free + settings.min_free_disk_bytes)
-        monkeypatch.setattr("trellis_api.jobs.disk.shutil.disk_usage", lambda _folder: usage)
+        monkeypatch.setattr("trellis_api.jobs.forecast.disk.shutil.disk_usage", lambda _folder: usage)
 
     return choose
 

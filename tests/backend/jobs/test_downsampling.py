@@ -4,7 +4,7 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis_api.jobs.downsampling import choose_width, collect, reduce_buckets, reduce_points
+from trellis_api.jobs.metrics.downsampling import choose_width, collect, reduce_buckets, reduce_points
 
 values = st.one_of(st.none(), st.just(math.inf), st.just(-math.inf), st.floats(-1e6, 1e6))
 curves = st.dictionaries(st.integers(0, 5_000), values, min_size=1, max_size=400).map(

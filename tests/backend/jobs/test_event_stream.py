@@ -14,9 +14,11 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.ingest.service import ingest_batch
-from trellis_api.jobs import admission, events, repository
+from trellis_api.jobs import repository
 from trellis_api.jobs.errors import JobNotFound
-from trellis_api.jobs.stream import EventHub, stream_events
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.events.stream import EventHub, stream_events
+from trellis_api.jobs.queue import admission
 from trellis_api.main import create_app
 from trellis_contracts.events import IngestBatch
 from trellis_contracts.states import JobState

@@ -9,9 +9,11 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import admission, exports, repository, service
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.exports import service as exports
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.jobs.models import Checkpoint
+from trellis_api.jobs.queue import admission
 from trellis_api.models.models import Model
 from trellis_api.models.registration import inspect_export, register_export
 from trellis_api.models.service import model_folder

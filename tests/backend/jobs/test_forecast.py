@@ -9,7 +9,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import forecast
+from trellis_api.jobs.forecast import service as forecast
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState

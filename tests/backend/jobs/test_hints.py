@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from trellis_api.jobs.hints import HINTS, find_hint
+from trellis_api.jobs.failures.hints import HINTS, find_hint
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -9,7 +9,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_recipes.catalogue import get_recipe
 
 LOSS = "val/loss"

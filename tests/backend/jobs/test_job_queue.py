@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.jobs import service
-from trellis_api.jobs.admission import claim_next
+from trellis_api.jobs.queue.admission import claim_next
 from trellis_contracts.states import JobState
 
 

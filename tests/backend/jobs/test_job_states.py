@@ -13,8 +13,10 @@ from sqlmodel import Session
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
-from trellis_api.jobs import admission, events, repository, service
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.events import service as events
 from trellis_api.jobs.models import Job
+from trellis_api.jobs.queue import admission
 from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 SLOTS = 3

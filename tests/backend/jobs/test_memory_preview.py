@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs.memory import Estimated, estimate
+from trellis_api.jobs.forecast.memory import Estimated, estimate
 from trellis_api.models.models import Model
 from trellis_api.monitoring.probes import Probes
 from trellis_recipes.compose import ComposeRequest, compose
@@ -201,7 +201,7 @@ def test_a_mistake_in_the_estimate_itself_is_not_hidden(
     def fail(*_arguments: Any, **_named: Any) -> None:
         raise AttributeError("a mistake of ours")
 
-    monkeypatch.setattr("trellis_api.jobs.memory.estimate_memory", fail)
+    monkeypatch.setattr("trellis_api.jobs.forecast.memory.estimate_memory", fail)
 
     with pytest.raises(AttributeError, match="a mistake of ours"):
         preview(client, model, dataset)

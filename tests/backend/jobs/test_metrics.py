@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 from trellis_api.core.database import Database
-from trellis_api.jobs import metric_query, metric_store, repository
-from trellis_api.jobs.downsampling import reduce_points
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups
+from trellis_api.jobs import repository
+from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.metrics import store as metric_store
+from trellis_api.jobs.metrics.downsampling import reduce_points
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups
 
 
 def write(database: Database, job_id: str, *metrics: tuple[int, dict[str, float]]) -> None:

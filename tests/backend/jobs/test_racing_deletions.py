@@ -15,7 +15,8 @@ from trellis_api.data_tasks import service as data_tasks
 from trellis_api.datasets import service as datasets
 from trellis_api.datasets.errors import DatasetInUse
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import checkpoints, exports, repository, service, submit
+from trellis_api.jobs import repository, service, submit
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.errors import (
     CheckpointInUse,
     CheckpointPruned,
@@ -23,6 +24,7 @@ from trellis_api.jobs.errors import (
     UnknownDataset,
     UnknownModel,
 )
+from trellis_api.jobs.exports import service as exports
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.jobs.schemas import ExportCreate, JobCreate
 from trellis_api.models import service as models

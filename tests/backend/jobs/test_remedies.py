@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from trellis_api.jobs.hints import HINTS
+from trellis_api.jobs.failures.hints import HINTS
+from trellis_api.jobs.failures.remedies import REMEDIES, RESUME_HELPS, helps_to_resume, suggest_changes
 from trellis_api.jobs.models import Job
-from trellis_api.jobs.remedies import REMEDIES, RESUME_HELPS, helps_to_resume, suggest_changes
 from trellis_contracts.states import JobState
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
-from trellis_api.jobs import rollout_groups, rollout_store
+from trellis_api.jobs.rollouts import groups as rollout_groups
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_contracts.events import Rollout, RolloutsEvent
 
 Report = Callable[..., None]

@@ -7,7 +7,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.migrations import make_config
 from trellis_api.jobs import repository
 from trellis_api.jobs.models import Job, RolloutGroup, RolloutSample
-from trellis_api.jobs.rollout_groups import hash_prompt
+from trellis_api.jobs.rollouts.groups import hash_prompt
 
 BEFORE = "0020_workflow_packages"
 

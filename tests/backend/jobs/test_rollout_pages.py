@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trellis_api.core.database import Database
 from trellis_api.core.pagination import InvalidCursor, encode_cursor
-from trellis_api.jobs import rollout_store
 from trellis_api.jobs.models import RolloutSample
-from trellis_api.jobs.rollout_pages import Mark, Position, RolloutFilter, RolloutOrder, arrange, cut
+from trellis_api.jobs.rollouts import store as rollout_store
+from trellis_api.jobs.rollouts.pages import Mark, Position, RolloutFilter, RolloutOrder, arrange, cut
 from trellis_contracts.states import JobState
 
 SCORES = st.none() | st.floats(-1, 1)

@@ -7,8 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlmodel import func, select
 from trellis_api.core.database import Database
-from trellis_api.jobs import rollout_store
 from trellis_api.jobs.models import RolloutTokens
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_contracts.events import Rollout, RolloutsEvent
 
 TRACE = {

@@ -8,9 +8,10 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.fields.sorting import BY_METRIC, JobSort
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Attempt
-from trellis_api.jobs.sorting import BY_METRIC, JobSort
 from trellis_api.sweeps.models import Sweep
 from trellis_contracts.states import JobState
 

@@ -6,7 +6,8 @@ import pytest
 from trellis_api.core.database import Database
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.states import DatasetState
-from trellis_api.jobs import admission, service
+from trellis_api.jobs import service
+from trellis_api.jobs.queue import admission
 from trellis_contracts.states import JobState
 
 DATASET = "ds_bbbbbbbbbbbb"

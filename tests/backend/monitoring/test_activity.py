@@ -7,8 +7,9 @@ from typing import Any
 from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
 from trellis_api.jobs.alarms.models import Alarm
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_contracts.states import JobState
 
 LOSS = "val/loss"

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import forecast
+from trellis_api.jobs.forecast import service as forecast
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_api.sweeps.advance import advance

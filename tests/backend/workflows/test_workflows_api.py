@@ -12,7 +12,7 @@ from sqlmodel import Session
 from trellis_api.core.columns import utc_now
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs.admission import claim_next
+from trellis_api.jobs.queue.admission import claim_next
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_recipes.workflows.source import NoWorkflow, find_function

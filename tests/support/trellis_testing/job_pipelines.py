@@ -46,7 +46,7 @@ class PipelineRig:
 
     def end(self, job_id: str, state: JobState = JobState.SUCCEEDED, **why: Any) -> None:
         """Let a job end as the reconciler would settle it; one that succeeds leaves what it was to leave."""
-        from trellis_api.jobs import exports
+        from trellis_api.jobs.exports import service as exports
 
         with self.database.write() as session:
             job = session.get(Job, job_id)

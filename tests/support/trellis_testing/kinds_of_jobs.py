@@ -8,7 +8,7 @@ from trellis_api.endpoints import service as endpoints
 from trellis_api.endpoints.schemas import EndpointStart
 from trellis_api.evaluations.create import create
 from trellis_api.evaluations.schemas import EvaluationCreate, ModelTarget
-from trellis_api.jobs import exports
+from trellis_api.jobs.exports import service as exports
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.jobs.schemas import ExportCreate
 from trellis_contracts.states import JobState

@@ -7,7 +7,8 @@ from typing import Any
 from sqlmodel import Session, col, select
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.jobs import metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Job
 from trellis_api.sweeps import repository
 from trellis_api.sweeps.advance import Look, advance

@@ -15,8 +15,9 @@ from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations import service as evaluation_service
 from trellis_api.evaluations import training
 from trellis_api.evaluations.models import TRAINING, Evaluation
-from trellis_api.jobs import metric_query, service
+from trellis_api.jobs import service
 from trellis_api.jobs.evaluating import due, repository
+from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.models import EVALUATE, Attempt, Checkpoint, Job
 from trellis_contracts import tasks
 from trellis_contracts.attempt import STOP_FILE

@@ -6,7 +6,7 @@ from sqlmodel import Session
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import service
 from trellis_api.jobs.errors import CheckpointNotFound
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.jobs.models import Job
 from trellis_api.models.repository import find_model
 from trellis_api.models.service import model_folder

@@ -26,9 +26,11 @@ from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import locate_environment
-from trellis_api.jobs import admission, data_fit, repository, service
+from trellis_api.jobs import repository, service
 from trellis_api.jobs.composition import JobInputs, build_compose_request
+from trellis_api.jobs.fit import data as data_fit
 from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, TRAIN, Job
+from trellis_api.jobs.queue import admission
 from trellis_api.jobs.service import Claim
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.submit import find_job_inputs

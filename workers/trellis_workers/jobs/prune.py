@@ -1,4 +1,4 @@
-"""Removes the files of checkpoints that were given up (``trellis_api/jobs/checkpoints.py``).
+"""Removes the files of checkpoints that were given up (``trellis_api/jobs/checkpoints/service.py``).
 
 A lost message costs nothing: beat calls ``prune_checkpoints`` now and then.
 """

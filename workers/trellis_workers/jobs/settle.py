@@ -13,9 +13,11 @@ from sqlmodel import Session
 from trellis_api.evaluations import recording
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations import service as evaluation_service
-from trellis_api.jobs import checkpoints, exports, repository, service
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.evaluating import due
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs.exports import service as exports
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Job
 from trellis_api.models.inspection import ModelFacts, OutsideRoot, UnusableFolder
 from trellis_api.models.registration import inspect_export, register_export

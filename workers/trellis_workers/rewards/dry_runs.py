@@ -21,8 +21,8 @@ from trellis_api.core.errors import DomainError
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import view
-from trellis_api.jobs import rollout_store
-from trellis_api.jobs.rollout_pages import arrange
+from trellis_api.jobs.rollouts import store as rollout_store
+from trellis_api.jobs.rollouts.pages import arrange
 from trellis_api.rewards import repository, service
 from trellis_api.rewards.models import DryRun
 from trellis_api.rewards.resources import FoundResources, as_terms, find_resources

@@ -11,7 +11,6 @@ from trellis_contracts.events import LogEvent
 from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
-from trellis_api.jobs import events, log_store
 from trellis_api.jobs.alarms import repository, stall
 from trellis_api.jobs.alarms.detector import Change, StepMetrics, observe
 from trellis_api.jobs.alarms.examples import find_example
@@ -20,6 +19,8 @@ from trellis_api.jobs.alarms.placement import NOT_PLACED, Shortage
 from trellis_api.jobs.alarms.presentation import present_alarm
 from trellis_api.jobs.alarms.rules import SEVERITIES
 from trellis_api.jobs.alarms.watch import Watch
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.logs import store as log_store
 from trellis_api.jobs.models import Attempt, Job
 
 STALLED = "stalled"

@@ -15,16 +15,20 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.evaluations.orders import EvaluateWhileTraining
-from trellis_api.jobs import checkpoints, events, metric_query, metric_store, service
+from trellis_api.jobs import service
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.evaluating import repository
 from trellis_api.jobs.evaluating.due import read_order
 from trellis_api.jobs.evaluating.keys import name_best_by, name_score
 from trellis_api.jobs.evaluating.models import OPEN, DueEvaluation, DueState
 from trellis_api.jobs.evaluating.plateau import find_plateau
 from trellis_api.jobs.evaluating.presentation import EARLY_STOPPED, explain
-from trellis_api.jobs.metric_tables import metric_points
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.events.schemas import MetricsReported
+from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.metrics import store as metric_store
+from trellis_api.jobs.metrics.models import metric_points
 from trellis_api.jobs.models import Job
-from trellis_api.jobs.stream_schemas import MetricsReported
 
 
 def record(session: Session, *, job: Job, due: DueEvaluation, results: Sequence[BenchmarkResult]) -> bool:

@@ -11,7 +11,7 @@ from trellis_api.core.errors import DomainError
 from trellis_api.core.redaction import MASK
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import submit
-from trellis_api.jobs.fit_schemas import DataFit
+from trellis_api.jobs.fit.schemas import DataFit
 from trellis_api.jobs.models import Attempt, Job
 from trellis_api.jobs.replay.comparing import (
     compare_machines,

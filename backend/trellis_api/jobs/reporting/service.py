@@ -16,8 +16,9 @@ from trellis_contracts.states import FINISHED
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.redaction import redact
-from trellis_api.jobs import events, log_store
-from trellis_api.jobs.metric_tables import metric_points, metric_series
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.logs import store as log_store
+from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.reporting.models import JobReport
 from trellis_api.jobs.reporting.schemas import JobReportRead, ReportTo, WandbSettings

@@ -8,8 +8,8 @@ from sqlalchemy import func
 from sqlalchemy import select as sa_select
 from sqlmodel import Session
 
-from trellis_api.jobs.metric_query import find_series
-from trellis_api.jobs.metric_tables import metric_points
+from trellis_api.jobs.metrics.models import metric_points
+from trellis_api.jobs.metrics.query import find_series
 
 PREFIX = "timing_s/"
 STEP = "step"

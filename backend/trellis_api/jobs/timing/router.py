@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
-from trellis_api.jobs.rollout_pages import MAX_STEP
+from trellis_api.jobs.rollouts.pages import MAX_STEP
 from trellis_api.jobs.timing import service
 from trellis_api.jobs.timing.schemas import JobSystemRead, TimelineRead, TimingRead
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import service
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.models.registration import inspect_export, register_export
 from trellis_api.models.service import model_folder
 from trellis_contracts.states import JobState

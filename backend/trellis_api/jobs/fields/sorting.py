@@ -17,8 +17,8 @@ from trellis_contracts.states import JobState
 from trellis_api.core.columns import UtcDateTime, utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
 from trellis_api.datasets.models import Dataset
-from trellis_api.jobs import field_order
-from trellis_api.jobs.fields import JobField, is_text
+from trellis_api.jobs.fields import order as field_order
+from trellis_api.jobs.fields.service import JobField, is_text
 from trellis_api.jobs.models import Attempt, Job, JobTag
 from trellis_api.models.models import Model
 from trellis_api.sweeps.models import Sweep

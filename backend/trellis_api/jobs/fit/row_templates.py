@@ -17,7 +17,7 @@ from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.errors import RowRefusedByTemplate
-from trellis_api.jobs.fit_schemas import DataFit
+from trellis_api.jobs.fit.schemas import DataFit
 from trellis_api.models.inspection import UnusableFolder, find_refusal
 from trellis_api.models.models import Model
 

@@ -11,9 +11,10 @@ from sqlmodel import Session, col, select
 from trellis_contracts.events import Rollout, RolloutsEvent
 
 from trellis_api.core.texts import shorten, storable
-from trellis_api.jobs import rollout_groups, token_store, trajectory_store
 from trellis_api.jobs.models import RolloutSample
-from trellis_api.jobs.rollout_pages import Mark
+from trellis_api.jobs.rollouts import groups as rollout_groups
+from trellis_api.jobs.rollouts import token_store, trajectory_store
+from trellis_api.jobs.rollouts.pages import Mark
 
 MAX_TEXT_CHARACTERS = 65_536
 #: Ids of one query: SQLite takes 32,766 variables.

@@ -9,10 +9,10 @@ from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.errors import InvalidRequest
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import rollouts
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
-from trellis_api.jobs.rollout_pages import MAX_STEP, RolloutFilter, RolloutOrder
-from trellis_api.jobs.rollout_schemas import (
+from trellis_api.jobs.rollouts import service as rollouts
+from trellis_api.jobs.rollouts.pages import MAX_STEP, RolloutFilter, RolloutOrder
+from trellis_api.jobs.rollouts.schemas import (
     PromptMap,
     PromptRolloutPage,
     RolloutPage,

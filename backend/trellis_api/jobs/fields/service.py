@@ -18,14 +18,14 @@ from trellis_contracts.recipe import Text
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.issues import nearest
 
-from trellis_api.jobs import headline
-from trellis_api.jobs.best import Mode, find_direction
+from trellis_api.jobs.checkpoints.best import Mode, find_direction
 from trellis_api.jobs.errors import UnknownField
-from trellis_api.jobs.field_schemas import FieldValue, JobFieldsRead, ParameterField
-from trellis_api.jobs.metric_tables import metric_points, metric_series
+from trellis_api.jobs.fields.schemas import FieldValue, JobFieldsRead, ParameterField
+from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.resolved_params import resolve_params
-from trellis_api.jobs.rollout_store import finite
+from trellis_api.jobs.rollouts.store import finite
 
 MAX_FIELDS = 16
 #: Newest trainings whose parameters and metrics are offered, and how many metrics.

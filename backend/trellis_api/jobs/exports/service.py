@@ -18,7 +18,8 @@ from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import number_name
-from trellis_api.jobs import checkpoints, repository, service
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.errors import (
     CheckpointInUse,
     CheckpointNotExportable,
@@ -27,7 +28,7 @@ from trellis_api.jobs.errors import (
 )
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.keys import list_prefixes
-from trellis_api.jobs.export_orders import ExportOrder
+from trellis_api.jobs.exports.orders import ExportOrder
 from trellis_api.jobs.models import EXPORT, TRAIN, Checkpoint, Job
 from trellis_api.jobs.schemas import ExportAs, ExportCreate
 from trellis_api.jobs.storage import check_storage

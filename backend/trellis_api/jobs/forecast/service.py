@@ -19,8 +19,8 @@ from trellis_api.core.settings import Settings
 from trellis_api.endpoints import preemption
 from trellis_api.endpoints.preemption import Outlook
 from trellis_api.jobs import repository
-from trellis_api.jobs.disk import count_run_steps, estimate_use
-from trellis_api.jobs.forecast_schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
+from trellis_api.jobs.forecast.disk import count_run_steps, estimate_use
+from trellis_api.jobs.forecast.schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.presentation import estimate_eta_s
 from trellis_api.jobs.resolved_params import resolve_params

@@ -18,11 +18,12 @@ from sqlmodel import Session, col, select
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
-from trellis_api.jobs import events, log_store
 from trellis_api.jobs.errors import JobNotFound
+from trellis_api.jobs.events import service as events
+from trellis_api.jobs.events.schemas import LogsPrinted, StreamReset
+from trellis_api.jobs.logs import store as log_store
 from trellis_api.jobs.models import Job, JobEvent, LogLine
 from trellis_api.jobs.results import present_line
-from trellis_api.jobs.stream_schemas import LogsPrinted, StreamReset
 
 log = logging.getLogger(__name__)
 #: Proxies and browsers give up on a connection that says nothing.

@@ -21,9 +21,9 @@ from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.row_values import BadRow
 
 from trellis_api.datasets.view import DatasetView
-from trellis_api.jobs import fit_texts
 from trellis_api.jobs.errors import UnsuitableDataset
-from trellis_api.jobs.fit_schemas import DataConversion, DataFit, DataOffer, DataSample, MissingRole
+from trellis_api.jobs.fit import texts as fit_texts
+from trellis_api.jobs.fit.schemas import DataConversion, DataFit, DataOffer, DataSample, MissingRole
 from trellis_api.jobs.models import Job
 
 log = logging.getLogger(__name__)

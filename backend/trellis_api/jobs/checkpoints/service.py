@@ -17,10 +17,11 @@ from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
-from trellis_api.jobs import checkpoint_metrics, repository, service
-from trellis_api.jobs.best import Criterion, Mode, choose_criterion, find_best
-from trellis_api.jobs.checkpoint_metrics import Metrics
-from trellis_api.jobs.checkpoint_schemas import BestCheckpoint, CheckpointPage, CheckpointRead
+from trellis_api.jobs import repository, service
+from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
+from trellis_api.jobs.checkpoints.best import Criterion, Mode, choose_criterion, find_best
+from trellis_api.jobs.checkpoints.metrics import Metrics
+from trellis_api.jobs.checkpoints.schemas import BestCheckpoint, CheckpointPage, CheckpointRead
 from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
 from trellis_api.jobs.evaluating import presentation
 from trellis_api.jobs.evaluating import repository as evaluating

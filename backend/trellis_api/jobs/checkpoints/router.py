@@ -9,9 +9,11 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import checkpoints, exports, presentation
-from trellis_api.jobs.checkpoint_schemas import CheckpointPage, CheckpointRead, CheckpointUpdate
+from trellis_api.jobs import presentation
+from trellis_api.jobs.checkpoints import service as checkpoints
+from trellis_api.jobs.checkpoints.schemas import CheckpointPage, CheckpointRead, CheckpointUpdate
 from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
+from trellis_api.jobs.exports import service as exports
 from trellis_api.jobs.schemas import ExportCreate, JobRead
 
 router = APIRouter(prefix="/jobs/{job_id}/checkpoints", tags=["checkpoints"], responses=JOB_RESPONSES)

@@ -8,10 +8,13 @@ from typing import cast
 from sqlmodel import Session
 
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
-from trellis_api.jobs import rollout_groups, rollout_store, service, token_store
+from trellis_api.jobs import service
 from trellis_api.jobs.errors import RolloutNotFound
 from trellis_api.jobs.models import RolloutGroup, RolloutSample
-from trellis_api.jobs.rollout_pages import (
+from trellis_api.jobs.rollouts import groups as rollout_groups
+from trellis_api.jobs.rollouts import store as rollout_store
+from trellis_api.jobs.rollouts import token_store
+from trellis_api.jobs.rollouts.pages import (
     MAX_STEP,
     Mark,
     Position,
@@ -20,7 +23,7 @@ from trellis_api.jobs.rollout_pages import (
     arrange,
     cut,
 )
-from trellis_api.jobs.rollout_schemas import (
+from trellis_api.jobs.rollouts.schemas import (
     MapCell,
     MapColumn,
     MapRow,

@@ -8,10 +8,11 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import preemption
-from trellis_api.jobs import forecast, presentation, repository, service
+from trellis_api.jobs import presentation, repository, service
 from trellis_api.jobs.errors import CannotMoveBefore, JobNotQueued
+from trellis_api.jobs.forecast import service as forecast
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
-from trellis_api.jobs.queue_schemas import BlockingEndpoint, JobQueue, QueuedJob
+from trellis_api.jobs.queue.schemas import BlockingEndpoint, JobQueue, QueuedJob
 
 _LISTED_JOBS = 200
 _APART = timedelta(seconds=1)

@@ -8,8 +8,15 @@ from typing import Literal
 from sqlalchemy import Connection, Select, select
 from sqlmodel import Session
 
-from trellis_api.jobs.downsampling import Bucket, Point, choose_width, collect, reduce_buckets, reduce_points
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.metrics.downsampling import (
+    Bucket,
+    Point,
+    choose_width,
+    collect,
+    reduce_buckets,
+    reduce_points,
+)
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job
 
 

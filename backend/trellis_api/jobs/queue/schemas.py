@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from trellis_api.endpoints.preemption import Outlook
-from trellis_api.jobs.forecast_schemas import StartForecast
+from trellis_api.jobs.forecast.schemas import StartForecast
 from trellis_api.jobs.schemas import JobRead
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 from sqlmodel import Session
 
-from trellis_api.jobs.downsampling import Bucket, reduce_points
-from trellis_api.jobs.metric_query import find_series
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.metrics.downsampling import Bucket, reduce_points
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.metrics.query import find_series
 from trellis_api.jobs.models import Job
 
 #: The metrics of one step: (step, values by key).

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import literal_column, select, union_all
 from sqlmodel import Session
 
-from trellis_api.jobs import metric_query
-from trellis_api.jobs.best import is_validation, list_headline
+from trellis_api.jobs.checkpoints.best import is_validation, list_headline
 from trellis_api.jobs.evaluating.keys import list_prefixes
-from trellis_api.jobs.metric_tables import metric_points
+from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.metrics.models import metric_points
 from trellis_api.jobs.models import Checkpoint, Job
-from trellis_api.jobs.rollout_store import finite
+from trellis_api.jobs.rollouts.store import finite
 
 Metrics = dict[str, float | None]
 

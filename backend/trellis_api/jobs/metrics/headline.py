@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, func, or_, select
 from sqlmodel import Session
 
-from trellis_api.jobs.best import Mode, list_headline, suit_mode
-from trellis_api.jobs.downsampling import Point
-from trellis_api.jobs.metric_tables import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
+from trellis_api.jobs.checkpoints.best import Mode, list_headline, suit_mode
+from trellis_api.jobs.metrics.downsampling import Point
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import TRAIN, Job
-from trellis_api.jobs.rollout_store import finite
+from trellis_api.jobs.rollouts.store import finite
 from trellis_api.jobs.schemas import HeadlineMetric
 
 #: Series in one query: SQLite takes so many conditions.

@@ -1,0 +1,1 @@
+"""Events of jobs and the live stream that pages read."""

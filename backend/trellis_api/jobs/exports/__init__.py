@@ -1,0 +1,1 @@
+"""Export jobs: a checkpoint written as a model."""

@@ -1,0 +1,1 @@
+"""What helps against a failure that is known."""

@@ -1,0 +1,1 @@
+"""Fields by which the job list shows and sorts."""

@@ -1,0 +1,1 @@
+"""Whether a dataset and a model suit a recipe, checked before launch."""

@@ -1,0 +1,1 @@
+"""Time, memory and disk that a launch will take."""

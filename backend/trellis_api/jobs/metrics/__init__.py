@@ -1,0 +1,1 @@
+"""Curves of jobs: points as they are written, read and shown."""

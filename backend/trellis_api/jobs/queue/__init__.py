@@ -1,0 +1,1 @@
+"""Order of waiting jobs, and which one is launched next."""

@@ -1,0 +1,1 @@
+"""Sampled responses of jobs, by step, by prompt and token by token."""

@@ -7,7 +7,6 @@ from trellis_contracts.recipe import Preset, Recipe
 from trellis_recipes.mapping import AT_THE_END, Settings, plain_settings
 from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
-from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
 
 #: Recipes of TRL's DPO trainer, which takes a list of losses.
 DPO_RECIPES = frozenset({"agent_dpo", "dpo"})
@@ -27,18 +26,18 @@ def settings_of(
     parameters: dict[str, Value],
     own: dict[str, Any],
     *,
-    validation_path: str | None,
+    has_validation: bool,
 ) -> Settings:
-    """All settings, in the order in which they apply."""
+    """All settings but those of the launch part, in the order in which they apply."""
     return {
         **recipe.fixed,
         **_loss(recipe, parameters),
         **_model(recipe, request, parameters),
         **plain_settings(recipe, parameters),
-        **_run(request, parameters, has_validation=validation_path is not None),
+        **_run(parameters, has_validation=has_validation),
         **(preset.overrides if preset else {}),
         **own,
-        **_platform(request, parameters, validation_path),
+        **_platform(request, parameters),
     }
 
 
@@ -118,32 +117,24 @@ def _model(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]
     return settings
 
 
-def _run(request: ComposeRequest, parameters: dict[str, Value], *, has_validation: bool) -> Settings:
+def _run(parameters: dict[str, Value], *, has_validation: bool) -> Settings:
     """Length, intervals and seeds."""
-    # Measured once: a resumed run has its first point already.
-    is_measured_first = has_validation and bool(parameters["validate_before"]) and request.resume_from is None
     return {
         "num_train_epochs": float(whole(parameters["epochs"], 1)),
         "save_strategy": "steps",
         "save_steps": parameters["save_every"] or AT_THE_END,
         "eval_strategy": "steps" if has_validation else "no",
         "eval_steps": parameters["validate_every"] or AT_THE_END,
-        "eval_on_start": is_measured_first,
         "seed": parameters["seed"],
         "data_seed": parameters["seed"],
     }
 
 
-def _platform(request: ComposeRequest, parameters: dict[str, Value], validation_path: str | None) -> Settings:
-    """Where things lie and where the run takes place; no person can change these."""
+def _platform(request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
+    """How the run takes place; no person can change these."""
     micro = rows_per_pass(parameters)
     is_cpu = request.platform == "cpu"
     return {
-        "model_name_or_path": request.model_path,
-        TRAIN_FILE_KEY: request.train_path,
-        VALIDATION_FILE_KEY: validation_path,
-        "output_dir": request.checkpoint_dir,
-        "resume_from_checkpoint": request.resume_from,
         "per_device_train_batch_size": micro,
         "per_device_eval_batch_size": micro,
         "gradient_accumulation_steps": count_accumulations(request, parameters),

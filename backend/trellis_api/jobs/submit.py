@@ -16,7 +16,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import find_environment_problems, keep_environment
-from trellis_api.jobs import repository, service
+from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.composition import JobInputs, build_compose_request
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
@@ -68,13 +68,16 @@ def submit(
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
     _keep_ingredients(session, job=job)
-    composition = _compose(session, job=job, settings=settings).composition
-    _refuse_errors(composition)
-    # The launch composes again, perhaps where the GPUs' memory is not known.
-    job.preset = composition.preset
+    found = _compose(session, job=job, settings=settings)
+    _refuse_errors(found.composition)
+    job.preset = found.composition.preset
     if request.evaluate is not None:
         evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)
+    configured = configuration.configure(
+        job, found.job_inputs, request=found.asked, composition=found.composition
+    )
+    configuration.store(session, job=job, configuration=configured)
     if request.report_to is not None:
         reporting.begin(session, job=job, wanted=request.report_to)
     service.announce(session, job=job)
@@ -245,7 +248,6 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         if not is_preview:
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
-    # Kept with the job: its launch, perhaps on another machine, then composes the same.
     job.device_memory_bytes = find_device_memory(settings.resolved_platform, find_nodes(settings) or ())
     asked = build_compose_request(settings, job=job, job_inputs=job_inputs)
     composition = compose(asked)

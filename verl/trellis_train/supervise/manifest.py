@@ -36,6 +36,8 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "engine_overrides": spec.engine_overrides,
         "config": composition.get("config"),
         "command": composition.get("command"),
+        # The recipe and the versions at the submission; ``packages`` are those of this run.
+        "composed_with": composition.get("composed_with"),
         "environment": spec.env,
         "seeds": {"run": spec.seed},
         "rewards": composition.get("rewards"),

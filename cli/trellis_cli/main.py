@@ -25,7 +25,6 @@ from trellis_cli import (
     models,
     pipelines,
     platform_commands,
-    quality,
     recipes,
     registry,
     replay,
@@ -131,7 +130,6 @@ chat.register(app)
 replay.register(app)
 platform_commands.register(app)
 login.register(app)
-quality.register(app)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ HEADER = """# Recipes
 
 All recipes and their parameters. `trellis recipes show ID` prints the same for one recipe. Use `overrides`
 for any other setting of the engine. For the required columns, see [data formats](#data-formats).
-Generated from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
+Generated from `recipes/trellis_recipes/catalogue` by `python -m trellis_tools.documents recipes --write`.
 """
 DATA_FORMATS = f"""## Data formats
 

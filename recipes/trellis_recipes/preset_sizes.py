@@ -17,7 +17,7 @@ from trellis_recipes.memory.reference_models import reference_models
 from trellis_recipes.preset_titles import MODELS
 
 HEADER = """# The largest model that each preset has memory for, by the estimate: sizes of Qwen2.5.
-# Made by `python -m trellis_cli.documents preset-sizes --write`; titles of presets are made from it.
+# Made by `python -m trellis_tools.documents preset-sizes --write`; titles of presets are made from it.
 """
 #: What drivers report for cards that are sold with so many GB.
 GPU_BYTES = {gb: int(gb * 1024**3 * 0.995) for gb in (16, 24, 48, 80)}

@@ -18,7 +18,7 @@ from trellis_testing.data_tasks import finish_data_tasks
 from trellis_testing.waiting import wait_until
 
 if TYPE_CHECKING:
-    from trellis_cli.bench.light_platform import LightPlatform
+    from trellis_tools.bench.light_platform import LightPlatform
 
 Done = subprocess.CompletedProcess[str]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trellis_api.core.settings import Settings
-from trellis_cli.proof import MODEL_VARIABLE
 from trellis_contracts.recipe import DataFormat
 from trellis_data.samples.preferences import Pair, unpair
 from trellis_data.samples.tickets import TEAMS, Ticket, make_tickets
+from trellis_tools.proof import MODEL_VARIABLE
 from trellis_workers.models.sources import bring
 
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import psutil
-from trellis_cli.chaos.processes import is_running
+from trellis_tools.chaos.processes import is_running
 from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 
 

@@ -21,7 +21,7 @@ class BadQuery(ValueError):
 
 
 def query_row(query: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """A query as verl's trainers read it; ``query`` holds a question and handles under one of their names.
+    """Convert a query to a row for verl's trainers; question and handles may be in any known column.
 
     System prompt and tools are not in it: the agent loop of a run puts them in front. Raises ``BadQuery``.
     """

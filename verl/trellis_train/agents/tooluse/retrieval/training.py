@@ -163,7 +163,7 @@ def measure_encoder(encoder: Encoder, corpus: Corpus, queries: Sequence[Query]) 
 
 
 def measure_bm25(corpus: Corpus, queries: Sequence[Query]) -> dict[str, float]:
-    """The same of BM25 over the same cards."""
+    """Measure BM25 on the same queries and tool descriptions."""
     bm25 = BM25(corpus.cards)
     scores = np.stack([bm25.scores(query.text) for query in queries])
     return measure_ranks(rank_of_targets(scores, [query.tool for query in queries]))

@@ -170,5 +170,5 @@ def measure_bm25(corpus: Corpus, queries: Sequence[Query]) -> dict[str, float]:
 
 
 def prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
-    """The values under ``<prefix>/<name>``."""
+    """Return the values with their names prefixed as ``<prefix>/<name>``."""
     return {f"{prefix}/{name}": value for name, value in values.items()}

@@ -44,7 +44,7 @@ class ErrorNotes:
 
 
 def read_last_note(folder: Path, *, only_final: bool = False) -> str | None:
-    """The newest note: ``python: ValueError: ...``; of those that ended the use of a reward, if so wanted."""
+    """Read the newest note: ``python: ValueError: ...``; ``only_final``: that ended a reward's use."""
     path = folder / FILE
     if not path.exists():
         return None

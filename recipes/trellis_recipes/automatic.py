@@ -92,7 +92,7 @@ def _passes(
     names: list[str],
     measure: Measure,
 ) -> dict[str, Value]:
-    """Choose the largest micro-batch sizes that fit; of two equivalent parameters, search the one in use."""
+    """Choose the largest micro-batches that fit; of two equivalent parameters, search the one in use."""
     longest = _longest(parameters)
     most = _most_tokens(request)
     rows = _rows_of_an_update(recipe, request, parameters)
@@ -131,7 +131,7 @@ def _passes(
 def _passes_of_critic(
     request: ComposeRequest, parameters: dict[str, Value], filled: dict[str, Value], names: list[str]
 ) -> dict[str, Value]:
-    """Choose the critic's batch sizes: the policy's; on a CPU smaller, unless the policy's were given."""
+    """Choose the critic's batch sizes: the policy's, or smaller on a CPU unless the policy's were given."""
     found: dict[str, Value] = {}
     longest, policy = _longest(parameters), {**parameters, **filled}
     is_small = request.platform == "cpu"
@@ -192,7 +192,7 @@ def _texts(recipe: Recipe) -> int:
 
 
 def _name_in_use(recipe: Recipe, parameters: dict[str, Value]) -> str:
-    """Return the name of the parameter that sets the pass size: in rows, or in tokens if rows are packed."""
+    """Return the name of the parameter that sets the micro-batch size: in rows, or in tokens if packed."""
     if recipe.engine is Engine.TRL:
         return "micro_batch_size"
     is_packed = parameters.get("dynamic_batch", parameters.get("packing", True))

@@ -54,7 +54,7 @@ def _load(path: Path) -> Recipe:
 
 
 def _layers(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the contents of the shared files that a file names (recursively), then its own; later win."""
+    """Yield the contents of a file's shared files (recursively), then its own; later ones win."""
     content = _read(path)
     shared = content.pop("shared", [])
     for name in [shared] if isinstance(shared, str) else shared:

@@ -127,7 +127,7 @@ class ModelScopeFiles:
                     out.write(chunk)
 
     def ask(self, method: str, path: str, **more: Any) -> Any:
-        """Send a request and return the response's ``Data``; errors are a status, or a code in a 200."""
+        """Send a request and return the response's ``Data``; error codes in a 200 response raise too."""
         url = f"{self.endpoint}/api/v1/{path}"
         answer = httpx.request(method, url, headers=self.headers, timeout=TIMEOUT, **more)
         answer.raise_for_status()

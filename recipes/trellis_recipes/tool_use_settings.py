@@ -309,7 +309,7 @@ class ToolUseSettings(Strict):
 
 
 def load_settings(path: Path) -> ToolUseSettings:
-    """Load settings from a YAML file; raises ``BadSettings`` that names every wrong key."""
+    """Load the settings in a YAML file; raises ``BadSettings`` naming every wrong key."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         return ToolUseSettings.model_validate(content or {})

@@ -83,7 +83,7 @@ def activations(architecture: Architecture, training: Training, tokens: int) -> 
 
 
 def adapter_outputs(architecture: Architecture, training: Training, platform: str) -> MemoryPart | None:
-    """Return the memory that an adapter adds on a CPU: the base output of each layer that it is added to.
+    """Return the memory an adapter adds on a CPU: each layer's output before the adapter's is added.
 
     PEFT needs it for a moment only, but the C library keeps the pages: measured with SmolLM2-135M, 16 x 96
     tokens, the process holds 0.99 GiB more after the forward pass than without an adapter, and this is 0.89.

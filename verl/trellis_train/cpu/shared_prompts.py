@@ -97,7 +97,7 @@ def _can_share(engine: Any) -> bool:
 def step_with_shared_prompts(
     engine: Any, micro_batch: Any, shared: SharedPrompts, loss_function: Any
 ) -> tuple[Tensor, dict[str, Any]]:
-    """Return the same as ``forward_step``: the loss, and its metrics and outputs.
+    """Return what ``forward_step`` returns: the loss, and its outputs and metrics.
 
     As there, log-probabilities and entropies are nested (rows, tokens); those of prompts are zero here.
     """

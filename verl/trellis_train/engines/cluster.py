@@ -44,7 +44,7 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
 
 
 def isolated_interpreter(spec: JobSpec) -> str | None:
-    """Return the shell command with which Ray starts isolated processes; None without isolation.
+    """Return the shell command with which Ray starts processes in the same isolation; None without it.
 
     Ray's node starts them, not this process, so that they begin outside its namespace. On this machine they
     share it, on others each has one of its own.

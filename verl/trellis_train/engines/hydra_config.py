@@ -34,7 +34,7 @@ def platform_overrides(spec: JobSpec) -> list[str]:
 
 
 def compose_config(spec: JobSpec) -> Any:
-    """Compose the configuration of this reinforcement-learning job; writes its agent loop's file."""
+    """Compose this reinforcement-learning job's configuration; also writes its agent loop's file."""
     overrides = [*spec.engine_overrides, *platform_overrides(spec), *loop_overrides(spec)]
     config = compose_schema(CONFIG_NAME, overrides)
     if spec.platform == "cpu":

@@ -126,7 +126,7 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
 
 
 def start_server(spec: JobSpec, task: ServeTask, folder: Path) -> tuple["Server", str | None]:
-    """Start a server, and return it with the reason why it has no room for requested adapters, if so.
+    """Start a server; also return why it has no room for the requested adapters, or None.
 
     vLLM can't add adapters to every architecture, and room for them takes memory: what does not start with
     it is started without, so that the base model is served in any case.

@@ -21,7 +21,7 @@ VALIDATION, SAVING = "testing", "save_checkpoint"
 
 
 def perplexity_of(values: dict[str, float]) -> dict[str, float]:
-    """Compute the perplexity on held-out rows if their loss was measured; else return nothing."""
+    """Compute the perplexity on held-out rows if their loss was measured."""
     loss = values.get("val/loss")
     if loss is None:
         return {}

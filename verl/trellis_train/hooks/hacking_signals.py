@@ -35,7 +35,7 @@ MAX_TOKENS = 4096
 
 
 def measure_hacking(step: StepResponses, *, terms: Sequence[str]) -> dict[str, float]:
-    """Compute the reward hacking signals of a step; ``terms`` are its rewards' names, the answer's first.
+    """Compute the reward hacking signals of a step; ``terms``: the mixture's reward names, answer first.
 
     Empty ``terms``: the rewards are not ours (an agent's own).
     """

@@ -78,7 +78,7 @@ class GreedyBaseline:
 
 
 def take_baselines(batch: Any) -> tuple[Any, dict[str, float]]:
-    """Split a batch (verl's ``KVBatchMeta``): samples without greedy responses, and these' scores by prompt.
+    """Drop the greedy responses of a batch (verl's ``KVBatchMeta``); also return their scores by prompt.
 
     A prompt whose greedy response failed has no baseline, so its samples go too; verl
     fills the batch up with padding, as it does for failed samples.

@@ -65,7 +65,7 @@ class LocalRewardWorker:
             manager.loop = Inline()  # what is left to it is the decoding of one response
 
     async def score(self, output: Any, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Score one response with verl's manager, where ``scores_views``."""
+        """Score one response with verl's manager, if ``scores_views``."""
         # Not through the worker, which reads its configuration each time to find out that there is no model.
         result: dict[str, Any] = await self._manager.run_single(ResponseView(output, row))
         return result

@@ -148,7 +148,7 @@ def _insert(connection: sqlite3.Connection, profile: Profile) -> None:
 
 
 def normalise_handle(text: str) -> str:
-    """Normalize a handle: lowercase, without spaces, ``@`` and URL, and with %-codes decoded.
+    """Extract the handle from text or a URL: lowercase, without spaces or ``@``, %-codes decoded.
 
     >>> normalise_handle(" https://www.linkedin.com/in/Ada-Byron%2D1/?x=1 "), normalise_handle("@ADA")
     ('ada-byron-1', 'ada')

@@ -119,7 +119,7 @@ def _fetch_rows(rows: MappedRows, target: Path) -> None:
 
 
 def _guard_hub() -> None:
-    """Install the check of addresses that the hub's answers point to, before they are opened."""
+    """Restrict the hub's client to allowed addresses, since the hub's responses name further ones."""
     from huggingface_hub import constants
 
     guard_hub(constants.ENDPOINT)

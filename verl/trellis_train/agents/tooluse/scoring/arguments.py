@@ -35,7 +35,7 @@ def match_tools(calls: Sequence[Call], truth: GroundTruth, tools: Schemas) -> di
 def match_arguments(
     made: Mapping[str, Any], wanted: Mapping[str, Any] | None, schema: Mapping[str, Any] | None = None
 ) -> float:
-    """Average over the arguments of either side: 1 if equal, .25 if different, 0 if only one side has it.
+    """Average over all arguments of either side: 1 if equal, .25 if different, 0 if one side lacks it.
 
     Half of it where the arguments do not fit the schema. A reference that says nothing of its arguments
     (``wanted`` is None) accepts any.

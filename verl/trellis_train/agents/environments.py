@@ -130,13 +130,13 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
 
 
 def _without_surrogates(result: Any) -> Any:
-    """The result without lone surrogates, which JSON can bring and no file can keep."""
+    """Replace lone surrogates in the result: JSON can contain them, but files cannot store them."""
     text = json.dumps(result, ensure_ascii=False)
     return result if find_surrogate(text) is None else json.loads(as_text(text))
 
 
 def read_manifest(folder: Path) -> EnvironmentManifest:
-    """What the folder holds. Raises ``BadRequest`` where that is no environment."""
+    """Read the environment's manifest in a folder. Raises ``BadRequest`` if there is no valid one."""
     try:
         return EnvironmentManifest.model_validate_json((folder / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:

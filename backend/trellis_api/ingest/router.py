@@ -70,7 +70,7 @@ def count_points(batch: IngestBatch) -> int:
 def heartbeat(
     job_id: JobId, token: JobToken, body: Heartbeat, session: WriteSession, settings: SettingsDep
 ) -> HeartbeatReply:
-    """The response says whether the run should stop."""
+    """Record a heartbeat of a run. The response says whether the run should stop."""
     return service.record_heartbeat(
         session, data_root=settings.data_root, job_id=job_id, token=token, heartbeat=body
     )

@@ -37,7 +37,7 @@ def compare_jobs(
         Query(description="Metrics of the table; default headline and validation metrics.", max_length=100),
     ] = None,
 ) -> JobComparison:
-    """Settings that differ, newest and best values, and which jobs differ only in the seed."""
+    """Return the settings that differ, newest and best values, and which jobs differ only in the seed."""
     return service.compare(session, ids=service.read_ids(ids), keys=keys)
 
 

@@ -72,7 +72,10 @@ def read_logs(
 def read_manifest(
     job_id: JobId, session: ReadSession, attempt: Annotated[int | None, Query(ge=1, le=MAX_STEP)] = None
 ) -> ManifestRead:
-    """Resolved configuration, versions, seeds, hashes, commit, command; default the newest attempt."""
+    """Return the resolved configuration, versions, seeds, hashes, commit and command of an attempt.
+
+    Default: the newest attempt.
+    """
     return results.read_manifest(session, job_id=job_id, attempt=attempt)
 
 
@@ -96,7 +99,7 @@ async def follow_job(
         int | None, Query(ge=0, le=MAX_STEP, description="As Last-Event-ID; default from now.")
     ] = None,
 ) -> EventStreamResponse:
-    """Sends everything after the given position in order, without gaps, then follows live."""
+    """Send everything after the given position in order, without gaps, then follow live."""
     hub: EventHub = request.app.state.event_hub
     asked = _read_position(last_event_id) if last_event_id else after
     position = await run_in_threadpool(hub.resolve_position, job_id, asked)
@@ -107,7 +110,7 @@ async def follow_job(
 
 
 def _read_position(last_event_id: str) -> int:
-    """The position that a browser was at; one that is not ours counts as lost, which leads to a reset."""
+    """Parse the position that a browser sent; an invalid one counts as lost, which leads to a reset."""
     is_number = last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 16
     return int(last_event_id) if is_number else MAX_STEP
 

@@ -51,7 +51,7 @@ def create_job(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> JobRead:
-    """The job is queued when this answers; it starts when its slots are free."""
+    """Launch a job. It is queued when this answers; it starts when its slots are free."""
     refuse_unsendable(settings, body.report_to)
     job = submit.submit(session, request=body, settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
@@ -62,7 +62,7 @@ def create_job(
 def preview_job(
     body: JobCreate, session: ReadSession, settings: SettingsDep, probes: ProbesDep
 ) -> JobPreview:
-    """The engine's configuration, the command, and everything that is wrong with the request."""
+    """Return the engine's configuration, the command, and everything that is wrong with the request."""
     measured, _ = probes.machine()
     return submit.preview(session, request=body, settings=settings, measured=measured)
 
@@ -202,7 +202,7 @@ def update_job(job_id: JobId, body: JobUpdate, session: WriteSession) -> JobRead
 
 @router.post("/{job_id}/stop", summary="Stop a job at a checkpoint", responses=CONFLICT)
 def stop_job(job_id: JobId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep) -> JobRead:
-    """A queued job is stopped immediately; a running one saves a checkpoint and exits."""
+    """Stop a job. A queued job is stopped immediately; a running one saves a checkpoint and exits."""
     job = service.request_stop(session, job_id=job_id)
     tasks.send_later(background, task_names.STOP, job_id)
     return presentation.present(session, job=job)
@@ -217,7 +217,7 @@ def resume_job(
     tasks: TasksDep,
     body: JobResume | None = None,
 ) -> JobRead:
-    """The same job gets a new attempt; its step numbers continue."""
+    """Resume a job from a checkpoint. The same job gets a new attempt; its step numbers continue."""
     check_storage(settings)
     wanted = body or JobResume()
     job = service.resume(
@@ -241,7 +241,7 @@ def clone_job(
     tasks: TasksDep,
     body: JobClone | None = None,
 ) -> JobRead:
-    """A new job with the same request and the given changes."""
+    """Launch a new job with the same request and the given changes."""
     job = submit.clone(session, job_id=job_id, changes=body or JobClone(), settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, job=job)

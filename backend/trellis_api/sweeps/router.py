@@ -41,7 +41,10 @@ def create_sweep(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> SweepRead:
-    """The bounds of every range are validated before anything runs; runs start within seconds."""
+    """Create a sweep.
+
+    The bounds of every range are validated before anything runs; runs start within seconds.
+    """
     sweep = service.create(session, settings, request=request)
     tasks.send_later(background, ADVANCE_SWEEPS)
     return present(session, sweep)

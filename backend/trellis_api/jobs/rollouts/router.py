@@ -117,7 +117,7 @@ def read_map(
     max_prompts: Annotated[int, Query(ge=1, le=200)] = 40,
     max_columns: Annotated[int, Query(ge=1, le=400)] = 100,
 ) -> PromptMap:
-    """The prompts sampled at the most steps. With more steps than columns, a column spans several."""
+    """Return the prompts sampled at the most steps. With more steps than columns, a column spans several."""
     return rollouts.read_map(
         session, job_id=job_id, split=split, max_prompts=max_prompts, max_columns=max_columns
     )
@@ -147,7 +147,10 @@ def read_prompt(
 
 @router.get("/rollout-tokens", summary="Responses of a step, token by token")
 def read_traces(job_id: JobId, session: ReadSession, step: Step = None, split: Split = "train") -> TracedStep:
-    """A few responses of some steps are kept so: those of the step nearest to the one that is asked for."""
+    """Return the responses with kept tokens of the step nearest to the requested one.
+
+    Only a few are kept, at some steps.
+    """
     return rollouts.read_traces(session, job_id=job_id, step=step, split=split)
 
 

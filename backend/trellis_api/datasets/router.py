@@ -101,7 +101,10 @@ def import_dataset(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DatasetRead:
-    """A dataset of a finished upload, a path under the data root, a hub or S3; a worker reads its rows."""
+    """Create a dataset from a finished upload, a path under the data root, a hub or S3.
+
+    A worker reads its rows.
+    """
     origin = imports.find_origin(settings, request.source)
     with database.write() as session:
         dataset, task = imports.import_new(session, request, origin)
@@ -118,7 +121,7 @@ def create_dataset_of_rows(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DatasetRead:
-    """A dataset of given conversations or preference pairs."""
+    """Create a dataset from conversations or preference pairs in the request."""
     upload = given_rows.write_given(settings, request.rows)
     with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
         wanted = ImportCreate(name=request.name, description=request.description, source=source)
@@ -214,7 +217,7 @@ def read_dataset_rows(
     offset: Offset = 0,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> DatasetRows:
-    """A window of rows, as JSON."""
+    """Return a page of rows, as JSON."""
     return version_pages.read_page(
         session, settings, dataset_id=dataset_id, revision=version, split=split, offset=offset, limit=limit
     )

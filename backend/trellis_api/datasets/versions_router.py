@@ -37,7 +37,7 @@ def list_versions(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[VersionRead]:
-    """The history, newest first."""
+    """List the versions, newest first."""
     return history.list_page(session, dataset_id=dataset_id, branch=branch, cursor=cursor, limit=limit)
 
 
@@ -97,7 +97,7 @@ def delete_tag(dataset_id: str, name: str, session: WriteSession) -> None:
 def roll_back(
     dataset_id: str, request: RollBack, database: DatabaseDep, settings: SettingsDep
 ) -> VersionRead:
-    """A new version with the rows of an old one; the versions between stay in the history."""
+    """Create a version with the rows of an old one; the versions in between stay in the history."""
     # The store first: a transaction must not wait until rows are tidied.
     with writing(settings), database.write() as session:
         row = history.roll_back(session, settings, dataset_id=dataset_id, request=request)
@@ -124,7 +124,7 @@ def compute_diff(
 def read_diff(
     dataset_id: str, session: ReadSession, settings: SettingsDep, before: Side, after: Side, key: Key = None
 ) -> DiffRead:
-    """A requested comparison and its result."""
+    """Return a requested comparison and its result."""
     request = DiffCreate(before=before, after=after, key=key)
     return comparing.read(session, settings, dataset_id=dataset_id, request=request)
 

@@ -64,7 +64,7 @@ def preview_pipeline(
 def list_pipelines(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[PipelineRead]:
-    """Saved pipelines at their newest version, newest first."""
+    """List saved pipelines at their newest version, newest first."""
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -85,7 +85,7 @@ def list_runs(
     cursor: Cursor = None,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[RunRead]:
-    """Runs, newest first; reports are left out of lists."""
+    """List runs, newest first; reports are left out of lists."""
     return runs.list_page(
         session,
         settings,
@@ -160,7 +160,7 @@ def read_pipeline(
 def export_pipeline(
     pipeline_id: str, session: ReadSession, version: Annotated[int | None, Query(ge=1)] = None
 ) -> Response:
-    """The pipeline as YAML, as `trellis data run` reads it."""
+    """Return the pipeline as YAML, as `trellis data run` reads it."""
     found = service.read(session, pipeline_id=pipeline_id, number=version)
     name = quote(f"{found.name}.yaml", safe="")
     return Response(

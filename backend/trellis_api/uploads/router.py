@@ -88,7 +88,7 @@ def create_upload(
 
 @router.head("/{upload_id}", response_class=Response, responses=_PROTOCOL)
 def locate_upload(upload_id: str, settings: SettingsDep, version: TusVersion = None) -> Response:
-    """Number of bytes received: ``Upload-Offset``."""
+    """Return the number of bytes received: ``Upload-Offset``."""
     tus.check_version(version)
     upload = storage.find(settings, upload_id)
     headers = _tell(upload) | {

@@ -167,7 +167,7 @@ def retry_evaluation(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> EvaluationRead:
-    """A cancelled or failed one continues where it stopped."""
+    """Retry a canceled or failed evaluation; it continues where it stopped."""
     row = service.retry(session, settings, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.INSTALL_BENCHMARKS)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)

@@ -132,7 +132,7 @@ async def _ask(
     body: Generation | ResponseRequest | EmbeddingRequest,
     count: RequestCount,
 ) -> Response:
-    """The engine's answer; the request was entered, and is left with it."""
+    """Return the engine's answer and keep the request counted until the answer ends."""
     path = request.scope["route"].path
     is_handed_on = False
     try:

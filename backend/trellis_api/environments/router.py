@@ -47,7 +47,7 @@ def create_environment(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> EnvironmentRead:
-    """A worker creates it; once it is ready, its rows are datasets of the platform.
+    """Create an environment. A worker builds it; once it is ready, its rows are datasets of the platform.
 
     Where a parameter names files, they are looked at here and read by the worker.
     """
@@ -80,7 +80,7 @@ def delete_environment(environment_id: str, session: WriteSession, settings: Set
 
 @router.get("/{environment_id}/calls")
 def list_tool_calls(environment_id: str, session: ReadSession, limit: Limit = 20) -> list[ToolCallRead]:
-    """The newest calls that were made by hand."""
+    """List the newest test calls, which were made by hand."""
     return service.list_calls(session, environment_id=environment_id, limit=limit)
 
 
@@ -100,5 +100,5 @@ def call_tool(
 
 @router.get("/{environment_id}/calls/{call_id}")
 def read_tool_call(environment_id: str, call_id: str, session: ReadSession) -> ToolCallRead:
-    """A test call: its state and the tool response that the model would see."""
+    """Return a test call: its state and the tool response that the model would see."""
     return service.read_call(session, environment_id=environment_id, call_id=call_id)

@@ -64,7 +64,7 @@ def read_processes(
     ] = None,
     is_growing: Annotated[bool | None, Query(description="Only processes that grow, or do not.")] = None,
 ) -> list[ProcessHistory]:
-    """The largest processes on the workers' machine, sampled once a minute; growing ones first."""
+    """Return the largest processes on the workers' machine, sampled once a minute; growing ones first."""
     return history.read_processes(
         session,
         since=since,

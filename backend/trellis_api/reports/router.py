@@ -35,7 +35,7 @@ MEDIA_TYPES: dict[ReportFormat, str] = {
 def create_report(
     body: ReportCreate, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> ReportRead:
-    """A worker writes the files; read the report until it is ready."""
+    """Create a report. A worker writes the files; read the report until it is ready."""
     report = service.create(session, request=body)
     tasks.send_later(background, WRITE_REPORTS)
     return presentation.present(session, report=report)
@@ -95,6 +95,6 @@ def retry_report(
 def delete_report(
     report_id: ReportId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> None:
-    """The evaluations stay."""
+    """Delete a report and its files. The evaluations stay."""
     service.delete(session, report_id=report_id)
     tasks.send_later(background, TIDY_EVALUATIONS)

@@ -35,7 +35,7 @@ def list_rewards(session: ReadSession, settings: SettingsDep) -> RewardKindList:
 def list_reward_files(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[RewardFileRead]:
-    """Uploaded reward functions, newest first."""
+    """List uploaded reward functions, newest first."""
     return FILES.list(session, cursor=cursor, limit=limit)
 
 

@@ -74,5 +74,5 @@ def logout(request: Request, response: Response, session: WriteSession, cookie: 
 
 @router.get("/me", summary="Who is logged in")
 def read_me(user: UserDep) -> UserRead:
-    """401 if nobody is logged in."""
+    """Return the logged-in user; 401 if nobody is logged in."""
     return UserRead(name=user.name, method=user.method, expires_at=user.expires_at)

@@ -45,7 +45,7 @@ def list_versions(
 def read_version(
     dataset_id: str, version_id: str, session: ReadSession, settings: SettingsDep
 ) -> VersionDetail:
-    """One version: contents, provenance and users."""
+    """Return one version: contents, provenance and users."""
     return history.read_detail(session, settings, dataset_id=dataset_id, revision=version_id)
 
 
@@ -57,7 +57,7 @@ def delete_version(dataset_id: str, version_id: str, session: WriteSession) -> N
 
 @router.get("/refs")
 def list_refs(dataset_id: str, session: ReadSession) -> RefsRead:
-    """Branches and tags."""
+    """List branches and tags."""
     return history.list_refs(session, dataset_id=dataset_id)
 
 
@@ -142,7 +142,7 @@ def read_diff_rows(
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> DiffRows:
-    """Rows that differ."""
+    """Return rows that differ."""
     return comparing.read_rows(
         session,
         settings,

@@ -25,7 +25,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 
 @router.get("/kinds")
 def list_environment_kinds() -> EnvironmentKindList:
-    """Every kind of environment with its parameters."""
+    """List every kind of environment with its parameters."""
     return EnvironmentKindList(items=list(environment_kinds().values()))
 
 
@@ -35,7 +35,7 @@ def list_environments(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[EnvironmentRead]:
-    """Environments, newest first."""
+    """List environments, newest first."""
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -58,7 +58,7 @@ def create_environment(
 
 @router.get("/{environment_id}")
 def read_environment(environment_id: str, session: ReadSession) -> EnvironmentRead:
-    """One environment with its tools and datasets."""
+    """Return one environment with its tools and datasets."""
     return service.read(session, environment_id=environment_id)
 
 
@@ -74,7 +74,7 @@ def retry_environment(
 
 @router.delete("/{environment_id}", status_code=204)
 def delete_environment(environment_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Refused while an unfinished job uses it. Its datasets are kept."""
+    """Delete an environment; refused while an unfinished job uses it. Its datasets are kept."""
     service.delete(session, settings, environment_id=environment_id)
 
 

@@ -126,7 +126,7 @@ def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsD
 
 @router.delete("/files/{file_id}", summary="Delete a file and its rows")
 def delete_file(file_id: FileId, session: WriteSession, settings: SettingsDep) -> FileDeleted:
-    """Fails while an unfinished job uses the file."""
+    """Delete a file and its rows; fails while an unfinished job uses the file."""
     files.delete(session, settings, file_id=file_id)
     return FileDeleted(id=file_id)
 

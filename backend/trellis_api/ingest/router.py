@@ -49,7 +49,10 @@ def ingest_batch(
     session: WriteSession,
     tasks: TasksDep,
 ) -> IngestReceipt:
-    """Batches count 1, 2, 3 ... within an attempt; a repeated one is ignored, a gap is a 409."""
+    """Record a batch.
+
+    Batches count 1, 2, 3 ... within an attempt; a repeated one is ignored, a gap is a 409.
+    """
     receipt = service.ingest_authorised(session, job_id=job_id, token=token, batch=batch)
     prometheus.INGEST_BATCHES.labels(outcome="accepted" if receipt.accepted else "repeated").inc()
     if receipt.accepted:

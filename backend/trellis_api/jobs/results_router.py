@@ -42,7 +42,7 @@ def read_metrics(
     from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
     to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
 ) -> MetricsRead:
-    """Long curves are downsampled to the minimum and maximum of each bucket, so no spike is lost."""
+    """Return the curves. Long ones keep the minimum and maximum of each bucket, so no spike is lost."""
     names = [name for part in keys for name in part.split(",") if name] if keys else None
     return results.read_metrics(
         session, job_id=job_id, keys=names, max_points=max_points, from_step=from_step, to_step=to_step
@@ -51,7 +51,7 @@ def read_metrics(
 
 @router.get("/metric-keys", summary="Metrics reported by the job")
 def list_metric_keys(job_id: JobId, session: ReadSession) -> list[MetricKey]:
-    """Under the engine's own names, with their newest values."""
+    """List the metrics under the engine's own names, with their newest values."""
     return results.list_metric_keys(session, job_id=job_id)
 
 
@@ -64,7 +64,7 @@ def read_logs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
 ) -> LogPage:
-    """Line numbers run through all attempts of a job, from 1."""
+    """Return lines of output. Line numbers run through all attempts of a job, from 1."""
     return results.read_logs(session, job_id=job_id, after=after, limit=limit)
 
 

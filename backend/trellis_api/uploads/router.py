@@ -59,7 +59,7 @@ PieceSize = Annotated[int, Header(alias="Content-Length", ge=0, include_in_schem
 
 @router.options("", status_code=204, response_class=Response)
 def describe_uploads(settings: SettingsDep) -> Response:
-    """Supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size."""
+    """Return the supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size."""
     headers = {
         "Tus-Resumable": TUS_VERSION,
         "Tus-Version": TUS_VERSION,
@@ -100,7 +100,7 @@ def locate_upload(upload_id: str, settings: SettingsDep, version: TusVersion = N
 
 @router.get("/{upload_id}")
 def read_upload(upload_id: str, settings: SettingsDep) -> UploadRead:
-    """One upload, as JSON."""
+    """Return one upload, as JSON."""
     return storage.find(settings, upload_id).describe()
 
 

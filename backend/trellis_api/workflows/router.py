@@ -57,7 +57,7 @@ def retry_workflow(
 
 @router.get("/{workflow_id}")
 def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
-    """One uploaded workflow, with its code."""
+    """Return one uploaded workflow, with its code."""
     return WorkflowDetail.model_validate(FILES.get(session, workflow_id))
 
 

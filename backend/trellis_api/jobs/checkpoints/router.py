@@ -36,7 +36,7 @@ def list_checkpoints(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> CheckpointPage:
-    """All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs.
+    """List the checkpoints of all attempts with the metrics of their steps; removed ones stay listed.
 
     ``best`` says which metric decided, and whether more of it was taken for better.
     """

@@ -69,7 +69,7 @@ def _clean_requests() -> None:
 
 
 def _clean(wandb: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings without empty texts, tokens and values that are too long."""
+    """Return the settings with secrets masked, long texts cut and empty ones left out."""
     texts = {name: _clean_text(wandb.get(name) or "") for name in ("project", "entity", "name")}
     cleaned: dict[str, Any] = {name: text for name, text in texts.items() if text}
     cleaned.setdefault("project", _NO_PROJECT)

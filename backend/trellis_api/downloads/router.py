@@ -74,7 +74,7 @@ def download_model(
 def list_checkpoint_files(
     job_id: JobId, step: Step, session: ReadSession, settings: SettingsDep
 ) -> FilesRead:
-    """List the files written by the trainer, including optimizer state; export it to get a model."""
+    """List the trainer's files, including optimizer state; export the checkpoint to get a model."""
     return _describe(list_checkpoint(session, settings, job_id=job_id, step=step))
 
 

@@ -60,7 +60,7 @@ def find_environment_problems(
 def locate_environment(
     session: Session, settings: Settings, *, recipe: str, params: Mapping[str, Any]
 ) -> Path | None:
-    """Return the folder that a job's agent works in; raises if it is gone since the submission."""
+    """Return the folder that a job's agent works in; raises if it was deleted after the submission."""
     environment = require_environment(session, recipe=recipe, params=params)
     return None if environment is None else content_folder(settings, environment.id)
 

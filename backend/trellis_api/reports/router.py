@@ -56,7 +56,7 @@ def list_reports(
 
 @router.get("/{report_id}", summary="Read a report", responses=FOUND)
 def read_report(report_id: ReportId, session: ReadSession) -> ReportRead:
-    """Return its state and files."""
+    """Return a report's state and files."""
     return presentation.present(session, report=service.get_report(session, report_id=report_id))
 
 

@@ -1811,7 +1811,7 @@ export interface paths {
         };
         /**
          * List a checkpoint's files
-         * @description List the files written by the trainer, including optimizer state; export it to get a model.
+         * @description List the trainer's files, including optimizer state; export the checkpoint to get a model.
          */
         get: operations["list_checkpoint_files_api_v1_jobs__job_id__checkpoints__step__files_get"];
         put?: never;
@@ -3048,7 +3048,7 @@ export interface paths {
         };
         /**
          * Read a report
-         * @description Return its state and files.
+         * @description Return a report's state and files.
          */
         get: operations["read_report_api_v1_reports__report_id__get"];
         put?: never;

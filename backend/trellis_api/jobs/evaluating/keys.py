@@ -19,7 +19,7 @@ def list_prefixes(job: Job) -> tuple[str, ...]:
 
 
 def name_best_by(evaluate: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the ``BestBy`` that selects the best checkpoint; None if no score does or its name is unknown."""
+    """Return the ``BestBy`` that selects the best checkpoint; None if no score does or it has no name."""
     best_by = (evaluate or {}).get("best_by")
     if not best_by or not best_by.get("metric"):
         return None

@@ -120,7 +120,7 @@ ROUTERS: list[APIRouter] = [
 
 
 def create_app(settings: Settings | None = None, database: Database | None = None) -> FastAPI:
-    """The application; the database is first touched when it starts."""
+    """Create the application; the database is not used until it starts."""
     settings = settings or Settings()
     app = FastAPI(
         title="Trellis",

@@ -143,7 +143,7 @@ def _create_jobs() -> None:
 
 
 def _create_attempts() -> None:
-    """Launches of a job and the checkpoints they left."""
+    """Create the tables for the launches of a job and the checkpoints they left."""
     op.create_table(
         "job_attempts",
         sa.Column("job_id", sa.String(), nullable=False),
@@ -180,7 +180,7 @@ def _create_attempts() -> None:
 
 
 def _create_reports() -> None:
-    """What runs report, in order."""
+    """Create the tables for what runs report, in order."""
     op.create_table(
         "job_events",
         sa.Column("job_id", sa.String(), nullable=False),

@@ -47,7 +47,7 @@ def locate_benchmark(settings: Settings, name: str) -> Path:
 
 
 def read_source(settings: Settings, name: str) -> InstalledSource:
-    """What lies in a benchmark's folder; ``BenchmarkMissing`` where it is gone or damaged."""
+    """Read the record of a benchmark's installed files; ``BenchmarkMissing`` if they are gone or damaged."""
     folder = locate_benchmark(settings, name)
     try:
         source = InstalledSource.model_validate(json.loads((folder / SOURCE_FILE).read_text("utf-8")))
@@ -64,7 +64,7 @@ def read_source(settings: Settings, name: str) -> InstalledSource:
 
 
 def describe_files(settings: Settings, name: str) -> BenchmarkFiles:
-    """What a run is told of a benchmark's files."""
+    """Describe a benchmark's files for a run: paths, revision and hashes."""
     source, folder = read_source(settings, name), locate_benchmark(settings, name)
     return BenchmarkFiles(
         paths={part: [str(folder / file) for file in files] for part, files in source.files.items()},

@@ -12,12 +12,12 @@ _COMING = (InstallState.PENDING.value, InstallState.INSTALLING.value)
 
 
 def find_install(session: Session, *, name: str) -> BenchmarkInstall | None:
-    """What is known of a benchmark's files; None where nobody has asked for them."""
+    """Return the install record of a benchmark; None if nobody has requested its files."""
     return session.get(BenchmarkInstall, name)
 
 
 def lock_install(session: Session, *, name: str) -> BenchmarkInstall | None:
-    """The row as it stands now, kept from changing until the transaction ends."""
+    """Lock the row until the transaction ends and return its current state."""
     return session.get(BenchmarkInstall, name, with_for_update=True, populate_existing=True)
 
 

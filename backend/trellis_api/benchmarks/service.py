@@ -27,7 +27,7 @@ _HARNESS_MODULE = "lm_eval"
 
 
 def find_entry(name: str) -> CatalogueBenchmark:
-    """The catalogue's entry; ``BenchmarkNotFound`` without one."""
+    """Return the catalogue's entry; ``BenchmarkNotFound`` without one."""
     try:
         return get_benchmark(name)
     except UnknownBenchmark as error:
@@ -35,7 +35,7 @@ def find_entry(name: str) -> CatalogueBenchmark:
 
 
 def read_all(session: Session) -> list[BenchmarkRead]:
-    """The catalogue, with what is here."""
+    """Return all benchmarks of the catalogue, each with its install state."""
     installs, obstacle = repository.map_installs(session), find_sandbox_obstacle(session)
     return [_present(entry, installs.get(entry.name), obstacle) for entry in list_benchmarks()]
 
@@ -100,7 +100,7 @@ def mark_installing(session: Session, *, name: str) -> bool:
 
 
 def mark_ready(session: Session, *, source: InstalledSource) -> None:
-    """The files are in their place."""
+    """Mark a benchmark's files as installed and record their revision, hash and size."""
     row = repository.lock_install(session, name=source.name)
     if row is None:
         row = BenchmarkInstall(name=source.name, state=InstallState.INSTALLING.value)
@@ -111,7 +111,7 @@ def mark_ready(session: Session, *, source: InstalledSource) -> None:
 
 
 def mark_failed(session: Session, *, name: str, reason: str) -> None:
-    """The files cannot be had; the reason is shown."""
+    """Mark an install as failed, with the reason to show."""
     row = repository.lock_install(session, name=name)
     if row is not None:
         _set_state(session, row, InstallState.FAILED, reason=reason)

@@ -18,12 +18,12 @@ _MAX_TOLD = 50
 
 
 def read_card(session: Session, settings: Settings, *, model_id: str) -> str:
-    """The card of a model, as it is now."""
+    """Return the current card of a model."""
     return read_card_of_download(session, settings, model=get_model(session, model_id=model_id))
 
 
 def read_card_of_download(session: Session, settings: Settings, *, model: Model) -> str:
-    """The same for a model that was looked up."""
+    """Return the current card of a model that was already looked up."""
     return write(gather(session, model=model, data_root=settings.data_root), base_url=settings.base_url)
 
 
@@ -55,7 +55,7 @@ def check_card(session: Session, settings: Settings, *, model_id: str, text: str
 
 
 def _read(text: str) -> tuple[CardFacts, str]:
-    """The statements of a card, and the text that was generated."""
+    """Split a card into the facts in its front matter and the generated text."""
     parts = text.replace("\r\n", "\n").split("---\n", 2)
     if len(parts) < 3 or parts[0].strip():
         raise CardUnreadable("The card doesn't start with front matter between two '---' lines.")
@@ -91,7 +91,7 @@ def _flatten(value: Any, place: str = "") -> dict[str, Any]:
 
 
 def _find_line(card: str, wanted: str) -> dict[str, Any]:
-    """The first line of the text that says something else than its own statements."""
+    """Find the first line of the text that differs from what the card's own facts generate."""
     ours, theirs = wanted.splitlines(), card.splitlines()
     for number, line in enumerate(ours):
         if number >= len(theirs) or theirs[number] != line:

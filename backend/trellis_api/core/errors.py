@@ -157,13 +157,13 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def _lacks_room(error: Any) -> bool:
-    """What SQLite and PostgreSQL say where the disk is full."""
+    """Check for the error codes of SQLite and PostgreSQL for a full disk."""
     said = (getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None))
     return said[0] == sqlite3.SQLITE_FULL or said[1] == "53100"
 
 
 def render_error(error: DomainError, *, path: str) -> JSONResponse:
-    """What a client of that address gets."""
+    """Render an error as the response for a request to this path."""
     return _render(error.status, error.code, error.message, error.details, error.headers, path=path)
 
 

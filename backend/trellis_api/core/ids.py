@@ -14,7 +14,7 @@ def new_id(prefix: str) -> str:
 
 
 def id_pattern(prefix: str) -> str:
-    """The form of an id, as a regular expression."""
+    """Return the regular expression that IDs with this prefix match."""
     return rf"^{re.escape(prefix)}_[a-z2-7]{{{ID_LENGTH}}}$"
 
 
@@ -24,5 +24,5 @@ def is_id(value: str, *, prefix: str) -> bool:
 
 
 def split_ids(parts: Iterable[str]) -> list[str]:
-    """The ids of a parameter that is repeated or has commas in it: in order, without repetitions."""
+    """Return the IDs of a parameter that is repeated or separated by commas: in order, without duplicates."""
     return list(dict.fromkeys(each.strip() for part in parts for each in part.split(",") if each.strip()))

@@ -27,7 +27,7 @@ class SlotPrice:
     currency: str
 
     def of(self, slot_seconds: float) -> Cost:
-        """What so many seconds times slots cost."""
+        """Return the cost of this many slot-seconds."""
         return Cost(amount=round(slot_seconds / 3600 * self.per_hour, 4), currency=self.currency)
 
     def hours_for(self, amount: float) -> float:

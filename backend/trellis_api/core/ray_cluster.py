@@ -69,13 +69,13 @@ class RayNode:
         return int(self.total.get("GPU", 0))
 
     def count_free(self, resource: str) -> float:
-        """What is not taken; all of it where the cluster does not say."""
+        """Return the free amount of a resource; all of it if the cluster does not report usage."""
         return self.total.get(resource, 0.0) - (self.used or {}).get(resource, 0.0)
 
 
 @cache
 def open_client(dashboard_url: str) -> httpx.Client:
-    """The HTTP client of this process for a dashboard: making one reads all certificates, 20 ms of a core.
+    """Open this process's only HTTP client for a dashboard: opening one reads all certificates, 20 ms of CPU.
 
     Connections are not kept: one that outlived a restart of Ray would fail the first question after it.
     """
@@ -96,7 +96,7 @@ def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayN
 
 
 def find_nodes(settings: Settings) -> list[RayNode] | None:
-    """The nodes that jobs run on; None on a CPU, whose slots are on one machine, and without an answer."""
+    """Return the nodes that jobs run on; None without an answer and on a CPU, whose slots are on one host."""
     if settings.resolved_platform != "cuda" or settings.ray_dashboard_url is None:
         return None
     return recent_nodes(settings.ray_dashboard_url)

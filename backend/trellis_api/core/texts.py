@@ -22,7 +22,7 @@ Description = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
 
 
 def number_name(name: str, number: int) -> str:
-    """The name with a number behind it, cut where it would be too long."""
+    """Append a number to the name, which is cut if it would be too long."""
     ending = f" ({number})"
     return name[: MAX_NAME_CHARACTERS - len(ending)] + ending
 
@@ -37,7 +37,7 @@ def storable(text: str) -> str:
 
 
 def storable_tree(value: Any) -> Any:
-    """The same structure with every text made storable, and every number JSON can hold."""
+    """Return the same structure with every text made storable, and every number one that JSON can hold."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):

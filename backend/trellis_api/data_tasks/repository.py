@@ -21,12 +21,12 @@ UNFINISHED = (DataTaskState.QUEUED, DataTaskState.RUNNING)
 
 
 def find_task(session: Session, *, task_id: str) -> DataTask | None:
-    """The task of this id; None for anything that is no id."""
+    """Return the task with this ID; None for anything that is not an ID."""
     return session.get(DataTask, task_id) if is_id(task_id, prefix=PREFIX) else None
 
 
 def lock_task(session: Session, *, task_id: str) -> DataTask | None:
-    """The task as it stands now, kept until the transaction ends."""
+    """Lock the task until the transaction ends and return its current state."""
     if not is_id(task_id, prefix=PREFIX):
         return None
     return session.get(DataTask, task_id, with_for_update=True, populate_existing=True)
@@ -117,7 +117,7 @@ def list_waiting(session: Session, *, kinds: Collection[DataTaskKind]) -> Sequen
 
 
 def list_lost(session: Session, *, silent_since: datetime) -> Sequence[DataTask]:
-    """Running ones whose worker has shown no sign of life."""
+    """List the running tasks whose worker has shown no sign of life since then."""
     query = select(DataTask).where(
         col(DataTask.state) == DataTaskState.RUNNING, col(DataTask.touched_at) < silent_since
     )
@@ -155,7 +155,7 @@ def requeue_task(session: Session, *, task_id: str, attempt: int) -> bool:
 
 
 def _update_running(task_id: str, attempt: int) -> Update:
-    """A change of the task that is made only while this attempt at it runs."""
+    """Build an update of the task that applies only while this attempt at it runs."""
     return update(DataTask).where(
         col(DataTask.id) == task_id,
         col(DataTask.state) == DataTaskState.RUNNING,

@@ -75,12 +75,12 @@ def create(
 
 
 def message_for(task: DataTask) -> str:
-    """The message that lets a worker look for the task at once."""
+    """Return the message that makes a worker look for the task at once."""
     return messages.RUN_PREVIEWS if task.kind in INTERACTIVE else messages.RUN_DATA_TASKS
 
 
 def get_task(session: Session, *, task_id: str) -> DataTask:
-    """The task; 404 where there is none."""
+    """Return the task; 404 if there is none."""
     task = repository.find_task(session, task_id=task_id)
     if task is None:
         raise _not_found(task_id)
@@ -88,7 +88,7 @@ def get_task(session: Session, *, task_id: str) -> DataTask:
 
 
 def request_of(task: DataTask) -> TaskRequest:
-    """What was asked for."""
+    """Return the request that the task was created with."""
     return TASK_REQUEST.validate_python(task.request)
 
 
@@ -111,7 +111,7 @@ def list_tasks(
 
 
 def present(session: Session, task: DataTask, with_result: bool = True) -> DataTaskRead:
-    """A task as clients see it."""
+    """Present a task as clients see it."""
     return present_many(session, [task], with_result=with_result)[0]
 
 
@@ -225,7 +225,7 @@ def lose(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
 
 
 def hold(session: Session, *, task_id: str, attempt: int) -> DataTask | None:
-    """The task, locked until the transaction ends; None where this attempt no longer counts."""
+    """Return the task, locked until the transaction ends; None if this attempt no longer counts."""
     task = _lock(session, task_id)
     is_ours = task is not None and task.state == DataTaskState.RUNNING and task.attempt == attempt
     return task if is_ours else None
@@ -260,7 +260,7 @@ def fail(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
 
 
 def _lock(session: Session, task_id: str) -> DataTask | None:
-    """The task as it stands now, after the dataset that its rows go to.
+    """Lock the dataset that a task's rows go to, then the task, and return the task's current state.
 
     Whoever deletes or publishes begins with the dataset, too: in another order both would wait for ever.
     """
@@ -271,7 +271,7 @@ def _lock(session: Session, task_id: str) -> DataTask | None:
 
 
 def _target_of(task: DataTask) -> str:
-    """The dataset that a task's rows go to, or that it reads."""
+    """Return the ID of the dataset that a task's rows go to, or that it reads."""
     return task.made_dataset_id or task.dataset_id
 
 

@@ -93,7 +93,7 @@ class _Cutter:
 
 
 def _sizes(value: Any) -> Iterator[int]:
-    """The characters of every text and number in it."""
+    """Yield the number of characters of every text and number in a value."""
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _sizes(item)

@@ -47,7 +47,7 @@ def download(
     split: str | None,
     form: Form,
 ) -> Download:
-    """The rows of a split; nothing is read before the first piece is asked for."""
+    """Prepare the download of a split's rows; nothing is read before the first piece is asked for."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     name = versions.choose_split(version, split)
@@ -114,7 +114,7 @@ class _Pieces(io.RawIOBase):
         return len(piece)
 
     def take(self) -> bytes:
-        """What came since the last time."""
+        """Return the bytes written since the last call."""
         taken = b"".join(self._pieces)
         self._pieces.clear()
         return taken

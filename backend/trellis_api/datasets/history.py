@@ -63,7 +63,7 @@ def present_many(session: Session, dataset_id: str, rows: Sequence[DatasetVersio
 
 
 def present(session: Session, row: DatasetVersion) -> VersionRead:
-    """A version as clients see it."""
+    """Present a version as clients see it."""
     return present_many(session, row.dataset_id, [row])[0]
 
 
@@ -128,7 +128,7 @@ def list_refs(session: Session, *, dataset_id: str) -> RefsRead:
 
 
 def present_ref(ref: DatasetRef) -> RefRead:
-    """A branch or tag as clients see it."""
+    """Present a branch or tag as clients see it."""
     return RefRead(name=ref.name, version=ref.version_id, moved_at=ref.moved_at)
 
 
@@ -160,7 +160,7 @@ def delete_ref(session: Session, *, dataset_id: str, kind: RefKind, name: str) -
 
 
 def roll_back(session: Session, settings: Settings, *, dataset_id: str, request: RollBack) -> DatasetVersion:
-    """A new version with the rows of an old one at the tip of a branch; the caller is ``writing``.
+    """Create a version with the rows of an old one at the tip of a branch; the caller holds ``writing``.
 
     The tip stays where it has these rows already.
     """

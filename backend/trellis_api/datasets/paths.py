@@ -14,7 +14,7 @@ OWN_FOLDERS = frozenset(
 
 
 def local_source(settings: Settings, path: str) -> LocalSource:
-    """The file or folder at a path relative to the data root.
+    """Return the file or folder at a path relative to the data root.
 
     Raises ``SourceUnavailable`` for a path that leads out of it, into the platform's own folders, to hidden
     files, or to a file whose name promises no rows (the database and the admin token are such files).

@@ -24,7 +24,7 @@ def locate(settings: Settings, *, dataset_id: str, task_id: str) -> Path:
 def read_page(
     session: Session, settings: Settings, *, dataset_id: str, task_id: str | None, offset: int, limit: int
 ) -> QuarantineRead:
-    """A window of the rows that an import did not take; empty where it took all."""
+    """Read a page of the rows that an import rejected; empty if it took all."""
     task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
     path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
     if task is None or path is None or not path.is_file():
@@ -38,7 +38,7 @@ def read_page(
 
 
 def find_file(session: Session, settings: Settings, *, dataset_id: str, task_id: str | None) -> Path:
-    """The file with the rows that an import did not take; 404 where it took all."""
+    """Return the file with the rows that an import rejected; 404 if it took all."""
     task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
     path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
     if path is None or not path.is_file():

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def get_dataset(session: Session, *, dataset_id: str) -> Dataset:
-    """The dataset; 404 where there is none."""
+    """Return the dataset; 404 if there is none."""
     dataset = repository.find_dataset(session, dataset_id=dataset_id)
     if dataset is None:
         raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
@@ -42,7 +42,7 @@ def list_page(session: Session, *, text: str | None, cursor: str | None, limit: 
 
 
 def present(session: Session, dataset: Dataset) -> DatasetRead:
-    """A dataset as clients see it."""
+    """Present a dataset as clients see it."""
     return present_many(session, [dataset])[0]
 
 
@@ -65,7 +65,7 @@ def add_creating(
     source: DatasetOrigin,
     is_default_name: bool = False,
 ) -> Dataset:
-    """A dataset without rows, for a task to fill. A name that nobody chose is numbered where it is taken."""
+    """Create a dataset without rows, for a task to fill. A default name gets a number if it is taken."""
     asked, number = name, 1
     while True:
         if repository.find_dataset_named(session, name=name) is None:

@@ -20,7 +20,7 @@ _GOING_ON = (DataTaskState.QUEUED, DataTaskState.RUNNING)
 def read(
     session: Session, settings: Settings, *, dataset_id: str, revision: str | None, model: str | None
 ) -> StatisticsRead:
-    """What is known of a version."""
+    """Return the statistics of a version."""
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     tasks = _list_tasks(session, version, model)

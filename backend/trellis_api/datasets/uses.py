@@ -41,7 +41,7 @@ def list_uses(session: Session, version: DatasetVersion) -> list[VersionUse]:
 
 
 def list_needs(session: Session, version: DatasetVersion) -> list[VersionUse]:
-    """The uses for which the version has to stay."""
+    """List the uses that require the version to be kept."""
     return [use for use in list_uses(session, version) if use.is_unfinished or use.kind == "model"]
 
 

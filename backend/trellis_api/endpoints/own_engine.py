@@ -34,7 +34,7 @@ def forget_address(row: Endpoint) -> None:
 
 
 def name_job(row: Endpoint) -> str:
-    """The name of its job."""
+    """Return the name of the endpoint's job."""
     return f"Endpoint {row.name}"[:200]
 
 

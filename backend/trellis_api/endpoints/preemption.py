@@ -58,7 +58,7 @@ class SlotHolder:
         return self.is_ready and utc_now() - self.used_at > IDLE_AFTER
 
     def outlook(self, mode: EndpointPreemption, *, priority: int) -> Outlook:
-        """What becomes of it while a job of this priority waits."""
+        """Return what will happen to the slot holder while a job of this priority waits."""
         if self.job.state == JobState.STOPPING:
             return Outlook.STOPPING
         if self.is_kept:

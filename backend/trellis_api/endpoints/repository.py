@@ -15,25 +15,25 @@ from trellis_api.jobs.service import STOPPABLE
 
 
 def find_endpoint(session: Session, *, endpoint_id: str) -> Endpoint | None:
-    """The endpoint of this id; None for anything that is no id."""
+    """Return the endpoint with this ID; None for anything that is not an ID."""
     if not is_id(endpoint_id, prefix="ep"):
         return None
     return session.get(Endpoint, endpoint_id, populate_existing=True)
 
 
 def find_by_job(session: Session, *, job_id: str) -> Endpoint | None:
-    """The endpoint whose engine a job is; those that share the engine are not meant."""
+    """Return the endpoint whose engine this job runs, not those that share the engine."""
     statement = select(Endpoint).where(Endpoint.job_id == job_id, col(Endpoint.engine_id).is_(None))
     return session.exec(statement, execution_options={"populate_existing": True}).first()
 
 
 def find_of_model(session: Session, *, model_id: str) -> Endpoint | None:
-    """The endpoint of a model."""
+    """Return the endpoint of a model."""
     return session.exec(select(Endpoint).where(Endpoint.target_model_id == model_id)).first()
 
 
 def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint | None:
-    """The endpoint of a checkpoint."""
+    """Return the endpoint of a checkpoint."""
     of_it = (Endpoint.target_job_id == job_id, Endpoint.target_step == step)
     return session.exec(select(Endpoint).where(*of_it)).first()
 
@@ -116,7 +116,7 @@ def add_endpoint(session: Session, row: Endpoint) -> None:
 
 
 def note_use(session: Session, *, endpoint_id: str) -> None:
-    """A request is under way; where the endpoint shares an engine, that is in use, too."""
+    """Record that an endpoint is in use now, and the endpoint whose engine it shares, too."""
     engine = select(Endpoint.engine_id).where(Endpoint.id == endpoint_id).scalar_subquery()
     is_used = or_(col(Endpoint.id) == endpoint_id, col(Endpoint.id) == engine)
     session.exec(update(Endpoint).where(is_used).values(last_used_at=utc_now()))

@@ -58,7 +58,7 @@ def unload(row: Endpoint, *, why: Literal["idle", "request"]) -> None:
 
 
 def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:
-    """The engine has loaded an adapter, or can't: then the adapter is merged for an engine of its own."""
+    """Record that the engine loaded an adapter, or can't: then it is merged for an engine of its own."""
     row = repository.find_endpoint(session, endpoint_id=event.endpoint_id)
     host = repository.find_by_job(session, job_id=job.id)
     if row is None or host is None or row.engine_id != host.id:

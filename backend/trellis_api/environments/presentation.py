@@ -26,7 +26,7 @@ def present_all(session: Session, found: Sequence[Environment]) -> list[Environm
 
 
 def present_call(call: EnvironmentCall) -> ToolCallRead:
-    """A call."""
+    """Present a tool call as clients see it."""
     answer = CallAnswer.model_validate(call.answer) if call.answer is not None else None
     return ToolCallRead(
         id=call.id,

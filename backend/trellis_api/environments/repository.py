@@ -17,12 +17,12 @@ _OPEN_CALLS = (ToolCallState.QUEUED.value, ToolCallState.RUNNING.value)
 
 
 def find_environment(session: Session, *, environment_id: str) -> Environment | None:
-    """The environment of this id; None for anything that is no id."""
+    """Return the environment with this ID; None for anything that is not an ID."""
     return session.get(Environment, environment_id) if is_id(environment_id, prefix=PREFIX) else None
 
 
 def lock_environment(session: Session, *, environment_id: str, is_shared: bool = False) -> Environment | None:
-    """The environment as it stands now, kept until the transaction ends: from deletion where it is shared."""
+    """Lock the environment until the transaction ends and return its state; shared locks prevent deletion."""
     if not is_id(environment_id, prefix=PREFIX):
         return None
     return session.get(
@@ -31,12 +31,12 @@ def lock_environment(session: Session, *, environment_id: str, is_shared: bool =
 
 
 def find_environment_named(session: Session, *, name: str) -> Environment | None:
-    """The environment of this name."""
+    """Return the environment with this name, or None."""
     return session.exec(select(Environment).where(Environment.name == name)).first()
 
 
 def map_environment_names(session: Session, *, environment_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those that exist."""
+    """Return the names of those environments that exist, by ID."""
     query = select(Environment.id, Environment.name).where(col(Environment.id).in_(list(environment_ids)))
     return dict(session.exec(query).all())
 
@@ -136,7 +136,7 @@ def list_known(session: Session, *, environment_ids: Iterable[str]) -> set[str]:
 
 
 def find_call(session: Session, *, environment_id: str, call_id: str) -> EnvironmentCall | None:
-    """The call of this id, if it is the environment's."""
+    """Return the call with this ID, if it belongs to the environment."""
     call = session.get(EnvironmentCall, call_id) if is_id(call_id, prefix=CALL_PREFIX) else None
     return call if call is not None and call.environment_id == environment_id else None
 

@@ -24,7 +24,7 @@ _HUB_NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def find_source_issues(settings: Settings, kind: str, parameters: Mapping[str, Any]) -> list[Issue]:
-    """What is wrong with the files that the parameters name; uploads stay for another day."""
+    """List the problems of the files that the parameters name; keeps their uploads for another day."""
     issues = []
     for name, wanted in environment_kinds()[kind].wanted_sources(parameters).items():
         try:

@@ -33,7 +33,7 @@ _ROLES: tuple[Literal["prompt", "answer"], ...] = ("prompt", "answer")
 def check_orders(
     session: Session, settings: Settings, orders: Sequence[AnyOrder], *, field: str = "benchmarks"
 ) -> list[AnyOrder]:
-    """The orders with versions and splits of datasets named; ``InvalidOrder`` with every problem there is.
+    """Return the orders with dataset versions and splits filled in; ``InvalidOrder`` lists every problem.
 
     Datasets and files that are named are held until the transaction ends: nothing of them is deleted before
     the caller has written down who uses them.

@@ -137,7 +137,7 @@ def _compare_all(
 
 
 def adjust(p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values after Holm's correction for the number of tests; None where nothing was tested."""
+    """Return the p-values after Holm's correction for the number of tests; None if nothing was tested."""
     # SciPy takes a second to load, which no other request needs.
     from trellis_evaluation.statistics.multiple import holm
 

@@ -97,7 +97,7 @@ def _estimate_one(
 
 
 def _count_samples(session: Session, settings: Settings, order: AnyOrder) -> int | None:
-    """Generations that a benchmark will make; None for a task whose rows are not known here."""
+    """Count the generations that a benchmark will make; None for a task whose rows are not known here."""
     if isinstance(order, HarnessOrder):
         return None
     if isinstance(order, CustomOrder):
@@ -153,7 +153,7 @@ def _find_speed(session: Session, target: FoundTarget, order: AnyOrder) -> _Spee
 
 
 def _results_like(row: Evaluation, order: AnyOrder) -> list[BenchmarkResult]:
-    """What the evaluation measured of the same benchmark in the same way: generating or not, shots, rows."""
+    """Return the evaluation's results on the same benchmark in the same setup (generation, shots, rows)."""
     asked = {each.label: each for each in read_request(row).benchmarks}
     found = [BenchmarkResult.model_validate(result) for result in row.results or []]
     return [
@@ -164,7 +164,7 @@ def _results_like(row: Evaluation, order: AnyOrder) -> list[BenchmarkResult]:
 
 
 def _work(order: AnyOrder) -> tuple[object, ...]:
-    """What of an order says how much there is to do for one sample."""
+    """Return the settings of an order that determine the work per sample."""
     kind: object = None
     if isinstance(order, MmluOrder):
         kind = order.mode

@@ -32,7 +32,7 @@ _NAME = re.compile(r"\w+")
 
 
 def check_form(order: AnyOrder, groups: dict[str, list[str]]) -> Iterator[Problem]:
-    """What contradicts itself, and names that the benchmark's problems have not."""
+    """Yield the settings that contradict each other, and the names that the benchmark's problems lack."""
     if order.system is not None and order.chat == "never":
         yield (
             "system_without_chat",

@@ -67,7 +67,7 @@ def present_all(
 
 
 def map_targets(session: Session, *, evaluations: Sequence[Evaluation]) -> dict[str, EvaluationTarget]:
-    """What some evaluations measure, by the evaluations' ids."""
+    """Return the targets of some evaluations, by the evaluations' IDs."""
     jobs = repository.map_jobs(session, evaluations=evaluations)
     model_ids = {job.id: job.model_id for job in jobs.values()}
     models = map_model_names(session, model_ids=set(model_ids.values()))
@@ -142,7 +142,7 @@ def _results(row: Evaluation, *, has_groups: bool) -> list[BenchmarkResult] | No
 
 
 def _partial(session: Session, request: EvaluationRequest, job: Job) -> dict[str, dict[str, float | None]]:
-    """The job's own metrics ``<label>/<metric>``; other keys are the engine's."""
+    """Return the job's own metrics ``<label>/<metric>``; other keys are the engine's."""
     partial: dict[str, dict[str, float | None]] = {}
     labels = {order.label for order in request.benchmarks}
     for key, _step, value in metric_query.read_newest(session, job_id=job.id):

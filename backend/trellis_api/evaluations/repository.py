@@ -25,17 +25,17 @@ class EvaluationFilter:
 
 
 def find_evaluation(session: Session, *, evaluation_id: str) -> Evaluation | None:
-    """The evaluation of this id; None for anything that is no id."""
+    """Return the evaluation with this ID; None for anything that is not an ID."""
     return session.get(Evaluation, evaluation_id) if is_id(evaluation_id, prefix="ev") else None
 
 
 def find_by_job(session: Session, *, job_id: str) -> Evaluation | None:
-    """The evaluation that a job carries out."""
+    """Return the evaluation that a job carries out."""
     return session.exec(select(Evaluation).where(Evaluation.job_id == job_id)).first()
 
 
 def map_by_job(session: Session, *, job_ids: Iterable[str]) -> dict[str, Evaluation]:
-    """The evaluations that some jobs carry out, by the jobs' ids."""
+    """Return the evaluations that some jobs carry out, by the jobs' IDs."""
     found = session.exec(select(Evaluation).where(col(Evaluation.job_id).in_(list(job_ids))))
     return {row.job_id: row for row in found}
 
@@ -68,13 +68,13 @@ def list_evaluations(
 
 
 def map_jobs(session: Session, *, evaluations: Iterable[Evaluation]) -> dict[str, Job]:
-    """The jobs of some evaluations, by the jobs' ids."""
+    """Return the jobs of some evaluations, by the jobs' IDs."""
     wanted = col(Job.id).in_([row.job_id for row in evaluations])
     return {job.id: job for job in session.exec(select(Job).where(wanted))}
 
 
 def list_active(session: Session) -> Sequence[tuple[Evaluation, Job]]:
-    """Evaluations that wait or run, with their jobs; there are never many."""
+    """List the evaluations that wait or run, with their jobs; there are never many."""
     statement = select(Evaluation, Job).join(Job, col(Job.id) == col(Evaluation.job_id))
     return session.exec(statement.where(col(Job.state).in_(ACTIVE)).order_by(Evaluation.name)).all()
 
@@ -93,7 +93,7 @@ def replace_scores(session: Session, *, evaluation_id: str, scores: Iterable[Eva
 
 
 def map_evaluation_names(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those evaluations that exist."""
+    """Return the names of those evaluations that exist, by ID."""
     wanted = col(Evaluation.id).in_(list(evaluation_ids))
     return dict(session.exec(select(Evaluation.id, Evaluation.name).where(wanted)).all())
 
@@ -116,7 +116,7 @@ def names_using_file(session: Session, *, file_id: str) -> list[str]:
 def list_reading_version(
     session: Session, *, dataset_id: str, version_id: str
 ) -> list[tuple[Evaluation, Job]]:
-    """Evaluations that read, or have read, a version of a dataset, newest first."""
+    """List the evaluations that read, or have read, a version of a dataset, newest first."""
     names = cast(col(Evaluation.request), String).contains(version_id)
     statement = select(Evaluation, Job).join(Job, col(Job.id) == col(Evaluation.job_id)).where(names)
     found = session.exec(statement.order_by(col(Evaluation.created_at).desc())).all()

@@ -55,7 +55,7 @@ class Places:
 
 
 def locate(session: Session, settings: Settings, *, evaluation_id: str, query: SampleQuery) -> Places:
-    """The files that a query reads; raises where an evaluation is not there or has no such benchmark."""
+    """Locate the files that a query reads; raises if an evaluation is missing or has no such benchmark."""
     if query.changed is not None and query.against is None:
         raise ComparisonMissing("'changed' requires 'against', the evaluation to compare with.")
     own = _find(session, evaluation_id, query.label)

@@ -44,7 +44,7 @@ def list_page(session: Session, row: FineTuningJob, *, after: str | None, limit:
 
 
 def _list_end(session: Session, row: FineTuningJob, job: Job | None) -> list[tuple[int, EventObject]]:
-    """That it is over, where it is and no event of the stream says so."""
+    """Build the closing event of a finished job whose event stream has none."""
     export = find_export(session, job) if job else None
     status = find_status(row, job, export)
     error = find_error(row, job, export)

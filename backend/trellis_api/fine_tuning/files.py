@@ -31,7 +31,7 @@ _STATUS = {DatasetState.READY: "processed", DatasetState.FAILED: "error"}
 
 
 def check_form(form: ReceivedForm) -> None:
-    """Raises for a purpose that there is not, and for what is not supported."""
+    """Check the form's purpose; raises for unknown ones and for fields that are not supported."""
     purpose = form.fields.get("purpose")
     if purpose != PURPOSE:
         given = f"'{purpose}'" if purpose else "none"
@@ -67,7 +67,7 @@ def add(session: Session, settings: Settings, form: ReceivedForm) -> tuple[OpenA
 
 
 def get_file(session: Session, *, file_id: str) -> OpenAiFile:
-    """The file; ``FileNotFound`` without one."""
+    """Return the file; ``FileNotFound`` without one."""
     row = repository.find_file(session, file_id=file_id)
     if row is None:
         raise FileNotFound(file_id)
@@ -86,12 +86,12 @@ def delete(session: Session, settings: Settings, *, file_id: str) -> None:
 
 
 def find_dataset(session: Session, row: OpenAiFile) -> Dataset | None:
-    """The rows of a file; None where a person has deleted them."""
+    """Return the dataset with the rows of a file; None if a person has deleted it."""
     return datasets.find_dataset(session, dataset_id=row.dataset_id)
 
 
 def present(session: Session, row: OpenAiFile) -> FileObject:
-    """A file as clients see it."""
+    """Present a file as clients see it."""
     return present_many(session, [row])[0]
 
 

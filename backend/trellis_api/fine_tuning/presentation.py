@@ -25,7 +25,7 @@ _OVER = frozenset({"succeeded", "failed", "cancelled"})
 
 
 def present(session: Session, row: FineTuningJob) -> JobObject:
-    """A job as clients see it."""
+    """Present a job as clients see it."""
     job = find_job(session, job_id=row.job_id) if row.job_id else None
     return _present(session, row, job)
 

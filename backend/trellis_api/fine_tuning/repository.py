@@ -22,19 +22,19 @@ _LONGEST_ID = len("ftjob-") + ID_LENGTH
 
 
 def find_file(session: Session, *, file_id: str) -> OpenAiFile | None:
-    """The file of this id."""
+    """Return the file with this ID."""
     return session.get(OpenAiFile, file_id) if len(file_id) <= _LONGEST_ID else None
 
 
 def find_job(session: Session, *, job_id: str) -> FineTuningJob | None:
-    """The fine-tuning job of this id."""
+    """Return the fine-tuning job with this ID."""
     if len(job_id) > _LONGEST_ID:
         return None
     return session.get(FineTuningJob, job_id, populate_existing=True)
 
 
 def lock_job(session: Session, *, job_id: str) -> FineTuningJob | None:
-    """The same, kept until the transaction ends."""
+    """Lock the fine-tuning job until the transaction ends and return its current state."""
     if len(job_id) > _LONGEST_ID:
         return None
     return session.get(FineTuningJob, job_id, with_for_update=True, populate_existing=True)
@@ -70,7 +70,7 @@ def has_metadata(wanted: Mapping[str, str] | None) -> list[ColumnElement[bool]]:
 
 
 def map_datasets(session: Session, rows: Sequence[OpenAiFile]) -> dict[str, Dataset]:
-    """The rows of files that are still there, by their ids."""
+    """Return the datasets of files that still exist, by dataset ID."""
     ids = {row.dataset_id for row in rows}
     found: dict[str, Dataset] = {}
     for some in batched(sorted(ids)):
@@ -100,12 +100,12 @@ def list_uses(session: Session, *, file_id: str) -> list[str]:
 
 
 def list_uploads(session: Session) -> set[str]:
-    """Uploads that are kept as files."""
+    """Return the IDs of the uploads that are kept as files."""
     return set(session.exec(select(OpenAiFile.upload_id)).all())
 
 
 def map_platform_jobs(session: Session, rows: Sequence[FineTuningJob]) -> dict[str, Job]:
-    """The jobs that carry them out, by id."""
+    """Return the platform jobs that carry out fine-tuning jobs, by ID."""
     ids = [row.job_id for row in rows if row.job_id]
     return {job.id: job for job in session.exec(select(Job).where(col(Job.id).in_(ids)))}
 
@@ -136,7 +136,7 @@ def note_hyperparameters(session: Session, *, job_id: str, chosen: dict[str, obj
 
 
 def batched(ids: Sequence[str]) -> Iterator[list[str]]:
-    """Some after the other, as many as a query may name."""
+    """Yield the IDs in lists as long as a query may name."""
     rest = iter(ids)
     while some := list(islice(rest, _AT_ONCE)):
         yield some

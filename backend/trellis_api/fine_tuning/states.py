@@ -12,7 +12,7 @@ _UNEXPLAINED = "The run ended without a reason."
 
 
 def find_export(session: Session, job: Job) -> Job | None:
-    """The job that writes the model of a training."""
+    """Return the job that exports the model of a training."""
     export_id = (job.export_as or {}).get("job_id")
     return find_job(session, job_id=str(export_id)) if export_id else None
 

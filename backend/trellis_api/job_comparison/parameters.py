@@ -28,7 +28,7 @@ def describe(session: Session, *, jobs: Sequence[Job], reads: Sequence[JobRead])
 
 
 def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedParameter]:
-    """Settings whose value is not the same in all jobs."""
+    """List the settings whose value is not the same in all jobs."""
     keys = {key for own in settings.values() for key in own}
     order = {group: place for place, group in enumerate(_GROUPS)}
     differing = [key for key in keys if len({_freeze(own.get(key)) for own in settings.values()}) > 1]
@@ -67,7 +67,7 @@ def list_groups(
 def group_by_seed(
     session: Session, *, settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]
 ) -> list[list[str]]:
-    """Groups with two seeds or more."""
+    """Return the groups with two seeds or more."""
     groups = list_groups(session, settings=settings, jobs=jobs)
     return [ids for ids in groups if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
 
@@ -108,7 +108,7 @@ def _map_params(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
 
 
 def _complete(given: Mapping[str, Any], resolved: Mapping[str, Any], wanted: set[str]) -> dict[str, Any]:
-    """What was given, the rest as resolved; a plain value is in the type of its parameter."""
+    """Merge the given parameters with the resolved rest; equal values keep the type of the parameter."""
     found = {name: value for name, value in resolved.items() if name in wanted}
     return found | {name: value for name, value in given.items() if found.get(name) != value}
 

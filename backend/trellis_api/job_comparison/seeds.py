@@ -121,7 +121,7 @@ def _choose_criterion(
     series: Mapping[str, Mapping[str, headline.Series]],
     metric: str | None,
 ) -> Criterion | None:
-    """The baseline's criterion among the metrics that two groups share, else that of another job.
+    """Return the baseline's criterion among the metrics that two groups share, else that of another job.
 
     A metric that was asked for is better in the direction that a job's own choice of it states.
     """
@@ -182,7 +182,7 @@ def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
 
 
 def name_group(jobs: Sequence[Job]) -> str:
-    """The sweep's name of the trial, else the words that all names begin with, without "seed"."""
+    """Return the group's name in a sweep, else the words that all job names begin with, without "seed"."""
     trials = {(job.sweep_id, job.group) for job in jobs}
     if len(trials) == 1 and jobs[0].sweep_id is not None and jobs[0].group:
         return jobs[0].group

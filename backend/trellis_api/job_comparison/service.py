@@ -55,7 +55,7 @@ def find_jobs(session: Session, *, ids: Sequence[str]) -> list[Job]:
 
 
 def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None) -> JobComparison:
-    """Settings that differ, and last and best of ``keys`` (None: headline and validation metrics)."""
+    """Return settings that differ, and last and best of ``keys`` (None: headline and validation metrics)."""
     jobs = find_jobs(session, ids=ids)
     reads = presentation.present_all(session, jobs=jobs)
     for job, read in zip(jobs, reads, strict=True):
@@ -95,7 +95,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
 def read_curves(
     session: Session, *, ids: Sequence[str], keys: Sequence[str], max_points: int
 ) -> ComparedCurves:
-    """The curves of the named metrics, each thinned with its extremes kept."""
+    """Return the curves of the named metrics, each downsampled with its extremes kept."""
     return ComparedCurves(
         runs=[
             RunCurves(

@@ -89,7 +89,7 @@ def _plan(
 
 
 def _find_outcome(session: Session, digest: str, stage: StageCreate) -> StageOutcome | None:
-    """What the same inputs led to, if it is still there."""
+    """Return the recorded outcome of the same inputs, if it still exists."""
     outcome = repository.find_outcome(session, fingerprint=digest)
     if outcome is None:
         return None

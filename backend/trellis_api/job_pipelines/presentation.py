@@ -116,7 +116,7 @@ def _describe(pipeline: JobPipeline, stages: list[PipelineStage], names: _Names)
 
 
 def can_rerun(stage: str, states: dict[str, StageState], needs: dict[str, list[str]]) -> bool:
-    """It has ended, what it needs is there, and nothing behind it runs."""
+    """Check that the stage has ended, what it needs is there, and nothing that depends on it runs."""
     involved = {stage, *find_behind(stage, needs)}
     return (
         states[stage] is not StageState.WAITING

@@ -60,7 +60,7 @@ def create(session: Session, settings: Settings, *, request: JobPipelineCreate) 
 
 
 def get_pipeline(session: Session, *, pipeline_id: str) -> JobPipeline:
-    """The pipeline; 404 where there is none."""
+    """Return the pipeline; 404 if there is none."""
     pipeline = repository.find_pipeline(session, pipeline_id=pipeline_id)
     if pipeline is None:
         raise _not_found(pipeline_id)

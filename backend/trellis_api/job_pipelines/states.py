@@ -45,7 +45,7 @@ Needs = Mapping[str, Iterable[str]]
 
 
 def find_blocked(states: States, needs: Needs) -> list[str]:
-    """Waiting stages that can no longer run, those that are blocked by blocked ones included."""
+    """Return waiting stages that can no longer run, including those that depend on blocked ones."""
     known, blocked = dict(states), list[str]()
     while True:
         found = [
@@ -60,7 +60,7 @@ def find_blocked(states: States, needs: Needs) -> list[str]:
 
 
 def find_startable(states: States, needs: Needs) -> list[str]:
-    """Waiting stages with all that they need, in their order."""
+    """Return the waiting stages whose needs are all met, in their order."""
     return [
         stage
         for stage, state in states.items()
@@ -87,7 +87,7 @@ def find_cycle(needs: Needs) -> list[str]:
 
 
 def of_pipeline(states: Iterable[StageState], *, is_active: bool) -> PipelineState:
-    """The state of a pipeline that was started, from its stages' states."""
+    """Return the state of a started pipeline, from its stages' states."""
     found = set(states)
     if StageState.RUNNING in found:
         return PipelineState.RUNNING if is_active else PipelineState.STOPPING

@@ -255,7 +255,7 @@ class _Names:
         return NamedReference(id=job.sweep_id, name=self._sweeps.get(job.sweep_id)) if job.sweep_id else None
 
     def exported_model(self, job: Job) -> NamedReference | None:
-        """The model that a finished export has registered, its name null where it was deleted since."""
+        """Return the model that a finished export has registered; its name is null if it was deleted."""
         if not job.export or job.state != JobState.SUCCEEDED:
             return None
         return self.model(str(job.export["model_id"]))

@@ -58,12 +58,12 @@ class JobFilter:
 
 
 def find_job(session: Session, *, job_id: str) -> Job | None:
-    """The job, or None."""
+    """Return the job, or None."""
     return session.get(Job, job_id)
 
 
 def lock_job(session: Session, *, job_id: str) -> Job | None:
-    """The job as it stands now, kept from changing until the transaction ends.
+    """Lock the job until the transaction ends and return its current state.
 
     Everything that changes a job takes this lock first. (On SQLite the writing
     transaction holds the lock of the whole database already.)
@@ -83,7 +83,7 @@ def list_jobs(
 
 
 def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
-    """The jobs that fit a filter, in no order."""
+    """Select the jobs that match a filter, in no order."""
     statement = select(Job)
     if wanted.states:
         statement = statement.where(col(Job.state).in_(wanted.states))
@@ -142,7 +142,7 @@ def count_held_slots(session: Session) -> int:
 
 
 def count_running_exports(session: Session) -> int:
-    """Exports that are launched and not over."""
+    """Count the exports that are launched and not finished."""
     statement = (
         select(func.count()).select_from(Job).where(Job.kind == EXPORT, col(Job.state).in_(HOLDS_SLOTS))
     )
@@ -150,7 +150,7 @@ def count_running_exports(session: Session) -> int:
 
 
 def count_running_evaluations(session: Session) -> int:
-    """Evaluations without a slot that are launched and not over."""
+    """Count the evaluations without a slot that are launched and not finished."""
     is_running = (Job.kind == EVALUATE, Job.gpus == 0, col(Job.state).in_(HOLDS_SLOTS))
     return session.exec(select(func.count()).select_from(Job).where(*is_running)).one()
 
@@ -162,12 +162,12 @@ def count_running_endpoints(session: Session) -> int:
 
 
 def list_active_exports(session: Session) -> Sequence[Job]:
-    """Exports that wait or run; there are never many."""
+    """List the exports that wait or run; there are never many."""
     return session.exec(select(Job).where(Job.kind == EXPORT, col(Job.state).in_(ACTIVE))).all()
 
 
 def list_exporting_steps(session: Session, *, job_id: str) -> set[int]:
-    """Steps of a job whose checkpoints are being exported, or wait for it."""
+    """Return the steps of a job whose checkpoints are being exported, or wait for it."""
     orders = [job.export for job in list_active_exports(session) if job.export]
     return {int(order["step"]) for order in orders if order["job_id"] == job_id}
 
@@ -190,7 +190,7 @@ def rank_queued(session: Session) -> dict[str, int]:
 
 
 def map_job_names(session: Session, *, job_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those jobs that exist."""
+    """Return the names of those jobs that exist, by ID."""
     return dict(session.exec(select(Job.id, Job.name).where(col(Job.id).in_(list(job_ids)))).all())
 
 
@@ -200,7 +200,7 @@ def map_jobs(session: Session, *, job_ids: Iterable[str]) -> dict[str, Job]:
 
 
 def map_tags(session: Session, *, job_ids: Iterable[str]) -> dict[str, list[str]]:
-    """The tags of each job, sorted."""
+    """Return the tags of each job, sorted."""
     tags: dict[str, list[str]] = {}
     statement = select(JobTag).where(col(JobTag.job_id).in_(list(job_ids))).order_by(JobTag.tag)
     for row in session.exec(statement):
@@ -250,12 +250,12 @@ def add_leftover(session: Session, *, job_id: str, model_id: str) -> None:
 
 
 def list_leftovers(session: Session) -> Sequence[ExportLeftover]:
-    """Exports whose folders are to be removed, oldest first."""
+    """List the exports whose folders are to be removed, oldest first."""
     return session.exec(select(ExportLeftover).order_by(col(ExportLeftover.requested_at))).all()
 
 
 def delete_leftover(session: Session, row: ExportLeftover) -> None:
-    """The folders are gone, or wanted again; one that was asked for anew meanwhile stays."""
+    """Delete the record once its folders are gone or wanted again; a newer request for it stays."""
     is_same = col(ExportLeftover.requested_at) == row.requested_at
     session.exec(delete(ExportLeftover).where(col(ExportLeftover.job_id) == row.job_id, is_same))
 
@@ -281,12 +281,12 @@ def list_attempts(session: Session, *, job_id: str) -> Sequence[Attempt]:
 
 
 def find_attempt_by_token(session: Session, *, token_hash: str) -> Attempt | None:
-    """The attempt whose ingest token has that hash."""
+    """Return the attempt whose ingest token has this hash."""
     return session.exec(select(Attempt).where(Attempt.token_hash == token_hash)).first()
 
 
 def find_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint | None:
-    """The checkpoint of one step. ``hf_path`` is set where it can become a model."""
+    """Return the checkpoint of one step. ``hf_path`` is set if it can become a model."""
     return session.get(Checkpoint, (job_id, step))
 
 

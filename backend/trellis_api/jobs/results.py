@@ -63,13 +63,13 @@ def read_logs(session: Session, *, job_id: str, after: int | None, limit: int) -
 
 
 def present_line(row: LogLine) -> LogLineRead:
-    """A line as clients read it."""
+    """Present a log line as clients read it."""
     stream = cast(Literal["stdout", "stderr", "platform"], row.stream)
     return LogLineRead(line=row.line, attempt=row.attempt, stream=stream, time=row.time, text=row.text)
 
 
 def read_manifest(session: Session, *, job_id: str, attempt: int | None) -> ManifestRead:
-    """The manifest of an attempt, or the newest there is."""
+    """Return the manifest of an attempt, or the newest there is."""
     service.get_job(session, job_id=job_id)
     for row in reversed(repository.list_attempts(session, job_id=job_id)):
         if row.manifest is not None and attempt in (None, row.number):

@@ -67,7 +67,7 @@ class Claim:
 
 
 def get_job(session: Session, *, job_id: str) -> Job:
-    """The job; ``JobNotFound`` without one."""
+    """Return the job; ``JobNotFound`` without one."""
     job = repository.find_job(session, job_id=job_id)
     if job is None:
         raise JobNotFound(job_id)
@@ -75,7 +75,7 @@ def get_job(session: Session, *, job_id: str) -> Job:
 
 
 def get_locked_job(session: Session, *, job_id: str) -> Job:
-    """The job, locked for this transaction; ``JobNotFound`` without one."""
+    """Return the job, locked for this transaction; ``JobNotFound`` without one."""
     job = repository.lock_job(session, job_id=job_id)
     if job is None:
         raise JobNotFound(job_id)
@@ -100,7 +100,7 @@ def announce(session: Session, *, job: Job) -> None:
 
 
 def submission_id(job: Job) -> str:
-    """The name under which Ray knows the current attempt."""
+    """Return the submission ID under which Ray knows the current attempt."""
     return f"{job.id}-{job.attempt}"
 
 
@@ -115,7 +115,7 @@ def claim_for_launch(session: Session, *, job_id: str) -> Claim | None:
 
 
 def reclaim_launch(session: Session, *, job_id: str, attempt: int) -> Claim | None:
-    """A fresh token for a launch whose worker died before Ray had it.
+    """Issue a fresh token for a launch whose worker died before Ray had it.
 
     Only for an attempt that Ray does not know: the token of a process that runs becomes void.
     """
@@ -127,7 +127,7 @@ def reclaim_launch(session: Session, *, job_id: str, attempt: int) -> Claim | No
 
 
 def mark_running(session: Session, *, job: Job, attempt: Attempt) -> None:
-    """LAUNCHING → RUNNING at the first sign of life; changes nothing in any other state."""
+    """Mark the job as running at its first sign of life; no change unless it is LAUNCHING."""
     now = utc_now()
     attempt.heartbeat_at = now
     if attempt.started_at is None:
@@ -282,7 +282,7 @@ def has_files(checkpoint: Checkpoint, *, data_root: Path) -> bool:
 
 
 def find_folder(checkpoint: Checkpoint, path: str, *, data_root: Path) -> Path | None:
-    """The folder that a run named for its checkpoint, links followed; None unless it is the job's own."""
+    """Return the folder that a run reported for its checkpoint; None unless it is in the job's own folder."""
     try:
         folder = (data_root / path).resolve()
         is_own = folder.is_relative_to(locate_checkpoints(data_root, checkpoint.job_id))
@@ -302,7 +302,7 @@ def may_be_overwritten(job: Job, checkpoint: Checkpoint) -> bool:
 
 
 def get_usable_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
-    """The checkpoint of a step; raises where there is none, and where it was given up."""
+    """Return the checkpoint of a step; raises if there is none or it was pruned."""
     checkpoint = repository.find_checkpoint(session, job_id=job_id, step=step)
     if checkpoint is None:
         raise CheckpointNotFound(f"The job has no checkpoint at step {step}.")

@@ -89,7 +89,7 @@ def preview(
     measured: MeasuredMachine | None = None,
     with_forecast: bool = True,
 ) -> JobPreview:
-    """What would run; mistakes are in ``errors``, but a model or dataset that is not there raises."""
+    """Preview what would run; mistakes are in ``errors``, but a missing model or dataset raises."""
     job = _build_job(request)
     found = _compose(session, job=job, settings=settings, is_preview=True)
     composition, issues = found.composition, found.issues
@@ -219,7 +219,7 @@ def _build_job(request: JobCreate) -> Job:
 
 
 def compose_request(session: Session, *, request: JobCreate, settings: Settings) -> "Composed":
-    """What a request amounts to, before anything is written; raises as ``submit`` does."""
+    """Compose a request before anything is written; raises as ``submit`` does."""
     found = _compose(session, job=_build_job(request), settings=settings)
     _refuse_errors(found.composition)
     return found
@@ -285,7 +285,7 @@ def _keep_ingredients(session: Session, *, job: Job) -> None:
 
 
 def find_job_inputs(session: Session, settings: Settings, *, job: Job) -> JobInputs:
-    """The model and datasets of a job; raises where one is missing or not ready."""
+    """Return the model and datasets of a job; raises if one is missing or not ready."""
     model = _require_model(session, job.model_id)
     if not model.path:
         raise UnknownModel(

@@ -76,5 +76,5 @@ def list_entries() -> tuple[CatalogueEntry, ...]:
 
 
 def find_entry(name: str) -> CatalogueEntry | None:
-    """The entry of this name."""
+    """Return the entry with this name, or None."""
     return next((entry for entry in list_entries() if entry.name == name), None)

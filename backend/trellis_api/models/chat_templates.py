@@ -31,7 +31,7 @@ class _Verdict:
 
 
 def find_problem(template: str) -> str | None:
-    """What is wrong with a template, or None; ``RunawayTemplate`` where it does not come to an end."""
+    """Return what is wrong with a template, or None; ``RunawayTemplate`` if it does not terminate."""
     verdict = _try(template)
     if verdict.is_runaway:
         raise RunawayTemplate(verdict.problem)
@@ -55,7 +55,7 @@ class Refusal:
 
 
 def find_refusal(template: str, conversations: Sequence[Sequence[dict[str, Any]]]) -> Refusal | None:
-    """The first of the conversations that a template refuses; None also where it does not come to an end."""
+    """Return the first conversation that a template refuses; None also if it does not terminate."""
     return _ask_refusal(template, list(conversations)) if _refuses_some(template) else None
 
 

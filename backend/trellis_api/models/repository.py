@@ -13,12 +13,12 @@ from trellis_api.models.schemas import FetchProgress, ModelState
 
 
 def find_model(session: Session, *, model_id: str) -> Model | None:
-    """The model of this id; None for anything that is no id."""
+    """Return the model with this ID; None for anything that is not an ID."""
     return session.get(Model, model_id) if is_id(model_id, prefix="mdl") else None
 
 
 def lock_model(session: Session, *, model_id: str, is_shared: bool = False) -> Model | None:
-    """The model as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+    """Lock the model until the transaction ends and return its state; a shared lock prevents deletion.
 
     (On SQLite the writing transaction holds the lock of the whole database already.)
     """
@@ -28,13 +28,13 @@ def lock_model(session: Session, *, model_id: str, is_shared: bool = False) -> M
 
 
 def map_model_names(session: Session, *, model_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those models that exist."""
+    """Return the names of those models that exist, by ID."""
     wanted = col(Model.id).in_(list(model_ids))
     return dict(session.exec(select(Model.id, Model.name).where(wanted)).all())
 
 
 def find_model_named(session: Session, *, name: str) -> Model | None:
-    """The model of this name."""
+    """Return the model with this name, or None."""
     return session.exec(select(Model).where(Model.name == name)).first()
 
 
@@ -66,7 +66,7 @@ def list_children(session: Session, *, model_id: str, limit: int) -> list[Model]
 
 
 def list_exported_steps(session: Session, *, job_id: str) -> set[int]:
-    """Steps of a job whose checkpoints have become models."""
+    """Return the steps of a job whose checkpoints have become models."""
     steps = session.exec(select(Model.source_step).where(Model.source_job_id == job_id))
     return {step for step in steps if step is not None}
 

@@ -84,7 +84,7 @@ class Origin:
 
 
 def get_model(session: Session, *, model_id: str) -> Model:
-    """The model; 404 where there is none."""
+    """Return the model; 404 if there is none."""
     model = repository.find_model(session, model_id=model_id)
     if model is None:
         raise ModelNotFound(f"Model '{model_id}' not found.")

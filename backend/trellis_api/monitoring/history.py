@@ -64,7 +64,7 @@ class _Looked:
 
 
 def find_previous(session: Session, *, node: str, at: datetime) -> MachineSample | None:
-    """The sample before, where it is recent enough to compute rates from."""
+    """Return the previous sample, if it is recent enough to compute rates from."""
     return repository.find_last_sample(session, node=node, since=at - _LONGEST_GAP)
 
 
@@ -155,7 +155,7 @@ def read_processes(
 
 
 def _list_looks(since: datetime, until: datetime, *, at_most: int) -> list[datetime] | None:
-    """The moments of looks that are read, the newest of them without a gap; None: all."""
+    """List the sample times to read, with the newest ones complete; None: read all."""
     spread = list_moments(since, until, step_s=PROCESSES_INTERVAL_S, at_most=at_most - _NEWEST_LOOKS)
     if spread is None:
         return None
@@ -206,7 +206,7 @@ def _describe(node: str, looked: _Looked, *, is_alive: bool) -> ProcessHistory:
 
 
 def resolve_range(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """The range that is asked for, as far as samples are kept; raises where it has no length."""
+    """Resolve the requested range, limited to what is kept; raises if it is empty."""
     for name, moment in (("since", since), ("until", until)):
         if moment is not None and not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             message = f"`{name}` has to lie between the years {_FIRST_YEAR} and {_LAST_YEAR}."

@@ -72,7 +72,7 @@ def measure_disk(folder: Path) -> tuple[int | None, int | None]:
 
 
 def measure_memory() -> tuple[int, int]:
-    """(used, total); inside a container with a memory limit, that limit and the use under it."""
+    """Return (used, total) memory; in a container with a memory limit, that limit and the use under it."""
     machine = psutil.virtual_memory()
     try:
         limit = int((_CGROUP / "memory.max").read_text())
@@ -87,7 +87,7 @@ def measure_memory() -> tuple[int, int]:
 
 
 def list_cluster_gpus(nodes: Sequence[RayNode]) -> list[GpuRead]:
-    """The devices of all nodes, as Ray's agents measured them."""
+    """List the devices of all nodes, as Ray's agents measured them."""
     return [
         GpuRead(node=node.hostname, **dataclasses.asdict(device)) for node in nodes for device in node.devices
     ]

@@ -49,7 +49,7 @@ Probe = Callable[[], Measurement]
 
 
 def component_probes(settings: Settings, database: Database) -> dict[str, Probe]:
-    """A probe for each part of the platform, in the order in which they are shown."""
+    """Return a probe for each part of the platform, in the order in which they are shown."""
     broker = _open_redis(settings)
     return {
         "database": lambda: probe_database(database),

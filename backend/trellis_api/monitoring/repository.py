@@ -37,7 +37,7 @@ def list_recently_finished(session: Session, *, limit: int) -> Sequence[Job]:
 
 
 def find_last_sample(session: Session, *, node: str, since: datetime) -> MachineSample | None:
-    """The newest sample of a node, where it is not older than ``since``."""
+    """Return the newest sample of a node, if it is not older than ``since``."""
     query = select(MachineSample).where(MachineSample.node == node, col(MachineSample.at) >= since)
     return session.exec(query.order_by(col(MachineSample.at).desc()).limit(1)).first()
 
@@ -77,7 +77,7 @@ def iterate_looks(
 def _is_read(
     since: datetime, until: datetime, moments: Sequence[datetime] | None
 ) -> Sequence[ColumnElement[bool]]:
-    """The range, or single moments of it: both are found by the index of moments."""
+    """Build the condition for a range, or for single times in it: both use the index on time."""
     if moments is not None:
         return [col(MachineSample.at).in_(moments)]
     return [col(MachineSample.at) >= since, col(MachineSample.at) <= until]

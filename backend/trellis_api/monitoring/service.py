@@ -50,7 +50,7 @@ _SEVERITY = (
 
 
 def read_dashboard(session: Session, settings: Settings, probes: Probes) -> DashboardRead:
-    """The state of the platform at this moment."""
+    """Return the current state of the platform."""
     components = probes.components()
     return DashboardRead(
         health=_worst(components),

@@ -70,7 +70,7 @@ def find_model_folder(session: Session, settings: Settings, *, model_id: str) ->
 
 
 def find_judge(settings: Settings, name: str) -> JudgeEndpoint:
-    """The endpoint of that name."""
+    """Return the judge's endpoint; raises ``JudgeUnknown``."""
     if name not in settings.judges:
         known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
         raise JudgeUnknown(f"Unknown judge '{name}'; available: {known}.", {"judge": name})

@@ -32,7 +32,10 @@ class Look:
 def find_evaluations(
     session: Session, *, gate: Gate, name: str, current: int | None, wanted: int
 ) -> Look | None:
-    """What to compare; None where nothing stands there yet, or the same. Raises ``GateClosed``."""
+    """Find the two evaluations to compare; None if the alias has no version yet, or the same.
+
+    Raises ``GateClosed``.
+    """
     _require_known(session, gate.benchmark)
     if current is None or current == wanted:
         return None
@@ -59,7 +62,7 @@ def find_evaluations(
 
 
 def judge(settings: Settings, look: Look) -> GateResult:
-    """The result, where it is not worse. Raises ``GateClosed`` with the figures where it is."""
+    """Return the result unless it is worse. Raises ``GateClosed`` with the scores if it is."""
     found = compare_label(settings, look.old, look.new, look.gate.benchmark)
     result = GateResult(
         benchmark=look.gate.benchmark,

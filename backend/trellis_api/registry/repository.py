@@ -16,7 +16,7 @@ def list_names(session: Session) -> Sequence[NamedModel]:
 
 
 def lock_name(session: Session, *, name: str) -> NamedModel | None:
-    """The name, kept until the transaction ends: of two who change it, one sees what the other left."""
+    """Lock the name until the transaction ends, so that concurrent changes see each other's result."""
     return session.get(NamedModel, name, with_for_update=True, populate_existing=True)
 
 

@@ -14,12 +14,12 @@ _UNWRITTEN = (ReportState.PENDING.value, ReportState.WRITING.value)
 
 
 def find_report(session: Session, *, report_id: str) -> Report | None:
-    """The report of this id; None for anything that is no id."""
+    """Return the report with this ID; None for anything that is not an ID."""
     return session.get(Report, report_id) if is_id(report_id, prefix="rep") else None
 
 
 def lock_report(session: Session, *, report_id: str) -> Report | None:
-    """The report as it stands now, kept from changing until the transaction ends."""
+    """Lock the report until the transaction ends and return its current state."""
     if not is_id(report_id, prefix="rep"):
         return None
     return session.get(Report, report_id, with_for_update=True, populate_existing=True)

@@ -57,7 +57,7 @@ def create(session: Session, *, request: ReportCreate) -> Report:
 
 
 def get_report(session: Session, *, report_id: str) -> Report:
-    """The report; ``ReportNotFound`` without one."""
+    """Return the report; ``ReportNotFound`` without one."""
     report = repository.find_report(session, report_id=report_id)
     if report is None:
         raise ReportNotFound(report_id)
@@ -77,7 +77,7 @@ def list_page(
 def locate_file(
     session: Session, settings: Settings, *, report_id: str, kind: ReportFormat
 ) -> tuple[Report, Path]:
-    """The report and its file; ``ReportFileMissing`` where there is none, or not yet."""
+    """Return the report and its file; ``ReportFileMissing`` if there is none, or not yet."""
     report = get_report(session, report_id=report_id)
     path = report_folder(settings, report.id) / file_name(kind)
     if kind not in report.files or not path.is_file():

@@ -47,13 +47,13 @@ def record_probe(session: Session, *, hostname: str, problem: str | None) -> Non
 
 
 def read_sandbox_problem(session: Session) -> str | None:
-    """What the workers' machines lack, or None where one of them can isolate code, or none was asked yet."""
+    """Return what the workers lack to isolate code; None if one of them can, or none was probed yet."""
     problems = repository.list_sandbox_problems(session)
     return problems[0] if problems and all(problems) else None
 
 
 def list_kinds(session: Session, settings: Settings) -> list[RewardKind]:
-    """The catalogue, with what this platform has filled in."""
+    """List the reward kinds of the catalogue, adapted to this platform."""
     problem = read_sandbox_problem(session)
     return [_localise(kind, settings, problem) for kind in reward_kinds().values()]
 

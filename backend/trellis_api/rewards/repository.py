@@ -25,7 +25,7 @@ def list_unfinished_uses(session: Session) -> list[tuple[str, object]]:
 
 
 def find_dry_run(session: Session, *, dry_run_id: str) -> DryRun | None:
-    """The dry run of this id; None for anything that is no id."""
+    """Return the dry run with this ID; None for anything that is not an ID."""
     return session.get(DryRun, dry_run_id) if is_id(dry_run_id, prefix="dry") else None
 
 
@@ -100,5 +100,5 @@ def replace_sandbox_probe(session: Session, probe: SandboxProbe, *, forget_befor
 
 
 def list_sandbox_problems(session: Session) -> Sequence[str | None]:
-    """What each machine lacks, the last one to be asked first; None for one that lacks nothing."""
+    """List what each machine lacks, the last one probed first; None for one that lacks nothing."""
     return session.exec(select(SandboxProbe.problem).order_by(col(SandboxProbe.probed_at).desc())).all()

@@ -42,7 +42,7 @@ class FoundResources:
 
 
 def as_terms(rewards: object) -> list[RewardTerm]:
-    """The terms of a parameter ``rewards``, also of an unchecked one; what is no term is left out."""
+    """Return the terms of a parameter ``rewards``, even an unchecked one; invalid terms are left out."""
     entries = rewards if isinstance(rewards, list) else []
     terms = []
     for entry in entries:

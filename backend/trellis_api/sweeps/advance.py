@@ -129,7 +129,7 @@ def stop_runs(session: Session, runs: Sequence[SweepRun]) -> list[str]:
 
 
 def _lock_jobs(session: Session, job_ids: set[str]) -> dict[str, Job]:
-    """The jobs as they stand; those that may change are locked, always in the same order."""
+    """Return the current jobs; those that may change are locked, always in the same order."""
     found = jobs_repository.map_jobs(session, job_ids=job_ids)
     for job_id in sorted(job_id for job_id, job in found.items() if job.state in ACTIVE):
         if (job := jobs_repository.lock_job(session, job_id=job_id)) is not None:
@@ -317,7 +317,7 @@ def used_slot_hours(session: Session, found: Sequence[Job]) -> float:
 def find_used_budget(
     session: Session, sweep: Sweep, request: SweepCreate, found: Sequence[Job]
 ) -> str | None:
-    """The budget of time that is used up, in words; None where there is some left."""
+    """Describe the time budget that is used up; None if there is some left."""
     budget = request.budget
     if budget.hours is not None and elapsed_s(sweep) >= budget.hours * 3600:
         return f"{budget.hours:g} hours"

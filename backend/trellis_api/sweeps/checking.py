@@ -66,7 +66,7 @@ def make_plan(session: Session, settings: Settings, *, request: SweepCreate) -> 
 
 
 def require_plan(session: Session, settings: Settings, *, request: SweepCreate) -> Plan:
-    """The plan; ``InvalidSweep`` with everything that is wrong."""
+    """Return the plan; ``InvalidSweep`` with everything that is wrong."""
     plan = make_plan(session, settings, request=request)
     if plan.errors:
         raise InvalidSweep(plan.errors[0].message, [each.model_dump() for each in plan.errors])
@@ -133,7 +133,7 @@ def _fill_in(request: SweepCreate, recipe: Recipe | None, settings: Settings) ->
 
 
 def _price_budget(budget: Budget, settings: Settings) -> Budget:
-    """The budget with the slot-hours that its money buys, so that a later price does not change it."""
+    """Return the budget with the slot-hours that its money buys, so that a later price does not change it."""
     if budget.cost is None or settings.slot_price is None:
         return budget
     bought = settings.slot_price.hours_for(budget.cost)
@@ -250,7 +250,7 @@ def _check_values(session: Session, settings: Settings, plan: Plan) -> None:
 
 
 def _list_checked(plan: Plan) -> Iterator[dict[str, Any]]:
-    """The extremes of each parameter with the others at their first value, and all at both ends."""
+    """Yield the extremes of each parameter with the others at their first value, and all at both ends."""
     parameters, integers = plan.request.parameters, plan.integers
     limit = max(2, (_MAX_CHECKED - 2) // max(1, len(parameters)))
     ends = {

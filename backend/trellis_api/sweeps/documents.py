@@ -14,7 +14,7 @@ from trellis_api.sweeps.schemas import SweepChecked, SweepCreate, SweepProblem
 
 
 def check_document(session: Session, settings: Settings, *, text: str) -> SweepChecked:
-    """The request that a text stands for, and everything that is wrong with it; nothing is written."""
+    """Return the request that a text stands for, and everything that is wrong with it; nothing is written."""
     try:
         found = parse_document(text)
     except UnreadableDocument as error:

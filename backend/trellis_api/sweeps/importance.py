@@ -64,7 +64,7 @@ def rank(values: Sequence[float]) -> list[float]:
 
 
 def group(column: Sequence[Any]) -> list[Hashable]:
-    """The group of each run: its value, or the third of the runs that its number lies in."""
+    """Return the group of each run: its value, or for many numbers the third of the runs that it ranks in."""
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in column)
     if not is_number or len(set(column)) <= _MAX_GROUPS:
         return [repr(value) for value in column]

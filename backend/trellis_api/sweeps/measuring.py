@@ -45,7 +45,7 @@ def note(session: Session, run: SweepRun, job: Job, request: SweepCreate) -> Non
 
 
 def find_value(points: Sequence[tuple[int, float]], request: SweepCreate) -> tuple[float | None, int | None]:
-    """The last or the best value with its step; Nones where no number was measured."""
+    """Return the last or the best value with its step; Nones if no number was measured."""
     finite = [(value, step) for step, value in points if math.isfinite(value)]
     if not finite or (request.objective.take == "last" and not math.isfinite(points[-1][1])):
         return None, None

@@ -17,12 +17,12 @@ Position = tuple[datetime, str]
 
 
 def find_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
-    """The sweep of this id; None for anything that is no id."""
+    """Return the sweep with this ID; None for anything that is not an ID."""
     return session.get(Sweep, sweep_id) if is_id(sweep_id, prefix=PREFIX) else None
 
 
 def lock_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
-    """The sweep as it stands now, kept until the transaction ends; runs change under this lock only."""
+    """Lock the sweep until the transaction ends and return it; runs change only under this lock."""
     if not is_id(sweep_id, prefix=PREFIX):
         return None
     return session.get(Sweep, sweep_id, with_for_update=True, populate_existing=True)
@@ -43,7 +43,7 @@ def list_runs(session: Session, *, sweep_id: str) -> list[SweepRun]:
 
 
 def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[SweepRun]]:
-    """The runs of several sweeps."""
+    """Return the runs of several sweeps, by sweep ID."""
     query = select(SweepRun).where(col(SweepRun.sweep_id).in_(list(sweep_ids)))
     found: dict[str, list[SweepRun]] = {}
     for run in session.exec(query.order_by(col(SweepRun.index))):
@@ -79,12 +79,12 @@ def list_unsettled(session: Session) -> Sequence[str]:
 
 
 def map_names(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those that exist."""
+    """Return the names of those sweeps that exist, by ID."""
     return dict(session.exec(select(Sweep.id, Sweep.name).where(col(Sweep.id).in_(list(sweep_ids)))).all())
 
 
 def read_points(session: Session, *, job_id: str, key: str, after: int = -1) -> list[tuple[int, float]]:
-    """What a job measured of one metric, behind a step; what is no number comes as NaN."""
+    """Read a job's points of one metric after a step; a value that is not a number is NaN."""
     points, series = metric_points.c, metric_series.c
     statement = (
         select(points.step, points.value)

@@ -39,7 +39,7 @@ def create(session: Session, settings: Settings, *, request: SweepCreate) -> Swe
 
 
 def get_sweep(session: Session, *, sweep_id: str) -> Sweep:
-    """The sweep; 404 where there is none."""
+    """Return the sweep; 404 if there is none."""
     sweep = repository.find_sweep(session, sweep_id=sweep_id)
     if sweep is None:
         raise _not_found(sweep_id)

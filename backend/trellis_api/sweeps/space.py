@@ -25,12 +25,12 @@ def is_integer(name: str, variation: Variation, recipe: Recipe | None) -> bool:
 
 
 def clean(value: float, *, as_integer: bool) -> float | int:
-    """A number that a person could have written: without the noise of floating point."""
+    """Round a number to what a person would write: without floating-point noise."""
     return round(value) if as_integer else float(f"{value:.6g}")
 
 
 def list_points(variation: Variation, *, as_integer: bool) -> list[Any] | None:
-    """The values of a list or of a range with points, each once; None for a range without."""
+    """List the values of a list or of a range with points, each once; None for a range without points."""
     if variation.values is not None:
         return list(variation.values)
     low, high = _bounds(variation)
@@ -46,7 +46,7 @@ def list_points(variation: Variation, *, as_integer: bool) -> list[Any] | None:
 
 
 def count_grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]) -> int | None:
-    """Combinations of all values; None where a range has no points."""
+    """Count the combinations of all values; None if a range has no points."""
     total = 1
     for name, variation in parameters.items():
         points = list_points(variation, as_integer=integers[name])
@@ -64,7 +64,7 @@ def grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]) -> I
 
 
 def grid_at(parameters: Mapping[str, Variation], integers: Mapping[str, bool], trial: int) -> Values | None:
-    """The combination of one trial; None behind the last."""
+    """Return the combination of one trial; None after the last."""
     return next(islice(grid(parameters, integers), trial, None), None)
 
 

@@ -23,7 +23,7 @@ class Rung:
 
 
 def list_rungs(rule: StopRule, *, last_step: int) -> list[int]:
-    """Steps at which runs are compared, up to ``last_step``."""
+    """List the steps at which runs are compared, up to ``last_step``."""
     if rule.rule == "median":
         return list(range(rule.min_steps, last_step + 1, rule.min_steps))
     found, step = [], rule.min_steps
@@ -34,7 +34,10 @@ def list_rungs(rule: StopRule, *, last_step: int) -> list[int]:
 
 
 def read_rung(points: Sequence[tuple[int, float]], step: int, *, is_less_better: bool) -> Rung | None:
-    """What a run had at a rung; None before it was measured there. ``points`` in the order of their steps."""
+    """Return a run's best value at a rung; None before it was measured there.
+
+    ``points`` are sorted by step.
+    """
     upto = []
     for at, value in points:
         if not math.isfinite(value):

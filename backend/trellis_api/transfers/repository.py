@@ -17,12 +17,12 @@ _UNFINISHED = (TransferState.QUEUED.value, TransferState.RUNNING.value)
 
 
 def find_transfer(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer of this id; None for anything that is no id."""
+    """Return the transfer with this ID; None for anything that is not an ID."""
     return session.get(Transfer, transfer_id) if is_id(transfer_id, prefix=PREFIX) else None
 
 
 def lock_transfer(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer as it stands now, kept until the transaction ends."""
+    """Lock the transfer until the transaction ends and return its current state."""
     if not is_id(transfer_id, prefix=PREFIX):
         return None
     return session.get(Transfer, transfer_id, with_for_update=True, populate_existing=True)
@@ -131,7 +131,7 @@ def _is_due(lost_before: datetime) -> ColumnElement[bool]:
 
 
 def _update_running(transfer_id: str, attempt: int) -> Update:
-    """A change that is made only while this attempt runs."""
+    """Build an update that applies only while this attempt runs."""
     return update(Transfer).where(
         col(Transfer.id) == transfer_id,
         col(Transfer.state) == TransferState.RUNNING.value,

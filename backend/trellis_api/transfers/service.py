@@ -94,7 +94,7 @@ def _begin(
 
 
 def get_transfer(session: Session, *, transfer_id: str) -> Transfer:
-    """The transfer; 404 where there is none."""
+    """Return the transfer; 404 if there is none."""
     found = repository.find_transfer(session, transfer_id=transfer_id)
     if found is None:
         raise TransferNotFound(f"There is no transfer '{transfer_id[:40]}'.")
@@ -112,7 +112,7 @@ def list_page(
 
 
 def present(settings: Settings, transfer: Transfer) -> TransferRead:
-    """A transfer as clients see it."""
+    """Present a transfer as clients see it."""
     read = TransferRead.model_validate(transfer)
     read.has_own_card = read.request.get("card") is not None
     read.request = {name: value for name, value in read.request.items() if name != "card"}
@@ -161,7 +161,7 @@ def delete(session: Session, settings: Settings, *, transfer_id: str) -> None:
 
 
 def file_of(settings: Settings, transfer: Transfer) -> Path:
-    """The file that an export has made."""
+    """Return the file that an export has made; ``TransferFileMissing`` without one."""
     path = _find_file(settings, transfer)
     if path is None:
         raise TransferFileMissing("The transfer has no file: it is no export, or is not done.")
@@ -192,12 +192,12 @@ def _lock(session: Session, transfer_id: str) -> Transfer:
 
 
 def find(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer, if it is still there."""
+    """Return the transfer, if it still exists."""
     return repository.find_transfer(session, transfer_id=transfer_id)
 
 
 def hold(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer, if it is still there; nobody changes it until the transaction ends."""
+    """Lock the transfer until the transaction ends and return it, if it still exists."""
     return repository.lock_transfer(session, transfer_id=transfer_id)
 
 

@@ -151,7 +151,7 @@ async def receive(
 
 
 async def _next_of(body: AsyncIterator[bytes]) -> bytes:
-    """The next bytes that are not empty; none at the end of the body."""
+    """Return the next bytes that are not empty; none at the end of the body."""
     while True:
         try:
             data = await asyncio.wait_for(anext(body, None), STALL_TIMEOUT_S)

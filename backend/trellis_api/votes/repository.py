@@ -24,7 +24,7 @@ def add_vote(session: Session, vote: Vote) -> None:
 
 
 def find_vote(session: Session, *, vote_id: str) -> Vote | None:
-    """The vote of this id; None for anything that is no id."""
+    """Return the vote with this ID; None for anything that is not an ID."""
     return session.get(Vote, vote_id) if is_id(vote_id, prefix=PREFIX) else None
 
 

@@ -50,7 +50,7 @@ def add(session: Session, *, request: VoteCreate, voter: str) -> Vote:
 
 
 def present(vote: Vote) -> VoteRead:
-    """A vote as clients see it."""
+    """Present a vote as clients see it."""
     return VoteRead(
         id=vote.id,
         voter=vote.voter,
@@ -109,7 +109,7 @@ def _rate(model_a: str, model_b: str, counts: Counter[str]) -> WinRate:
 
 
 def write_pairs(session: Session, settings: Settings, wanted: VoteFilter, *, filename: str) -> StoredUpload:
-    """An upload with one preference row for each vote that chose an answer. Raises ``NoVotesToLearnFrom``.
+    """Write an upload with a preference row for each decided vote. Raises ``NoVotesToLearnFrom``.
 
     Ties, and votes on two answers that are the same, have nothing to learn from.
     """

@@ -57,7 +57,7 @@ def list_known(session: Session, *, workflow_ids: Iterable[str]) -> set[str]:
 
 
 def list_requirements(session: Session) -> set[tuple[str, ...]]:
-    """The requirements of all workflows, those of each in order."""
+    """Return the requirements of all workflows, those of each in order."""
     rows = session.exec(select(WorkflowFile.requirements).where(col(WorkflowFile.files).is_not(None))).all()
     return {tuple(sorted(each)) for each in rows if each}
 

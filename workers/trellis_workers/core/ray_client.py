@@ -98,7 +98,7 @@ class RayJobs:
         return True
 
     def find(self, submission_id: str) -> RayJob | None:
-        """The submission, or None when Ray has never heard of it."""
+        """Return the submission, or None when Ray does not know it."""
         with self._calling() as client:
             try:
                 return _translate(client.get_job_info(submission_id))
@@ -124,7 +124,7 @@ class RayJobs:
 
     @contextmanager
     def _calling(self) -> Iterator["JobSubmissionClient"]:
-        """The client; whatever goes wrong with the call becomes ``RayAwayError``."""
+        """Yield the client; any error of the call becomes ``RayAwayError``."""
         import requests
 
         try:
@@ -138,7 +138,7 @@ class RayJobs:
 
 @cache
 def get_ray() -> RayJobs:
-    """The cluster that jobs run on."""
+    """Return the cluster that jobs run on."""
     url = get_settings().ray_dashboard_url
     if url is None:
         raise RuntimeError(

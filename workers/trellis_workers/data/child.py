@@ -46,7 +46,7 @@ _CUT_SHORT = re.compile(r"\d+ requested and \d+ written")
 
 
 def read_task(folder: Path) -> ChildTask:
-    """What the worker asks for."""
+    """Read the worker's request."""
     return ChildTask.model_validate_json((folder / REQUEST_FILE).read_bytes())
 
 

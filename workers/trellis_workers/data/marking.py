@@ -23,7 +23,7 @@ def needs_marks(pipeline: Pipeline, splits: Mapping[str, Sequence[Path]]) -> boo
 
 
 def mark_splits(splits: Mapping[str, Sequence[Path]], folder: Path) -> list[Path]:
-    """Copies of the files with the column; made once, so that a run that goes on finds the same files."""
+    """Write copies of the files with a split column, once, so that a resumed run finds the same files."""
     if not folder.exists():
         with publishing(folder) as draft:
             for split, paths in splits.items():

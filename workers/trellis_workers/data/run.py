@@ -163,7 +163,7 @@ class Lane:
             self._fail(task, failure)
 
     def _publish(self, task: DataTask, folder: Path) -> None:
-        """The version becomes visible and the task is settled in one step, or neither."""
+        """Publish the version and settle the task in one transaction."""
         try:
             result, made = read_result(folder), read_made(folder)
         except (OSError, ValueError, ValidationError) as error:

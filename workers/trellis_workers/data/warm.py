@@ -85,7 +85,7 @@ class WarmProcess:
             self._process.stdin.write(f"{folder}\n")
 
     def hear(self, seconds: float) -> int | None:
-        """The exit status of its task, or its own where it has died; None where it is still at work."""
+        """Return the exit status of the task, or of the process if it died; None while it still runs."""
         answers = self._process.stdout
         if answers is None:
             raise ValueError("a warm process is listened to")
@@ -127,7 +127,7 @@ class WarmTurn:
         self._watch.start()
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status, or None where it is still at work after that time."""
+        """Wait for the exit status and return it; None if the task is still running after that time."""
         if self._status is None:
             status = self._process.hear(seconds)
             if status is not None:

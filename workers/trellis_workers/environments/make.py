@@ -140,7 +140,7 @@ def _read_manifest(folder: Path) -> EnvironmentManifest:
 
 
 def _lay_out_rows(content: Path, rows: Path, manifest: EnvironmentManifest) -> None:
-    """A folder for each dataset, in it a file for each split: links to the files of the environment."""
+    """Lay out a folder for each dataset, with a file for each split: links to the environment's files."""
     for name, file in manifest.datasets.items():
         dataset, _, split = name.rpartition(DATASET_SEPARATOR)
         source = (content / file).resolve()

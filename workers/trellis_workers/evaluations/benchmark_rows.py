@@ -45,7 +45,7 @@ def count_rows(
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file; ``UnfitFile`` where it cannot be read."""
+    """Yield the rows of a file; ``UnfitFile`` if it cannot be read."""
     try:
         if ending_of(path.name) == PARQUET:
             with pq.ParquetFile(path) as file:

@@ -123,7 +123,7 @@ def _copy_mirror(mirror: Path, entry: CatalogueBenchmark, staging: Path) -> dict
 def _download(
     settings: Settings, entry: CatalogueBenchmark, staging: Path
 ) -> tuple[str, dict[str, list[str]]]:
-    """The commit, and by part the names of the files."""
+    """Download the files, and return the commit and the file names by part."""
     hub, wanted = Hub(), [file for part in entry.parts.values() for file in part.files]
     snapshot = hub.resolve_files(entry.repo_id, entry.revision, wanted)
     free = shutil.disk_usage(staging).free

@@ -60,7 +60,7 @@ def _describe(session: Session, settings: Settings, row: Evaluation, *, count: i
 
 
 def _choose_examples(settings: Settings, row: Evaluation, label: str, count: int) -> list[Sample]:
-    """Some of each verdict in turn, wrong ones first, in the order in which they were drawn."""
+    """Choose some examples of each verdict in turn, wrong ones first, in the order they were drawn in."""
     if count == 0:
         return []
     try:

@@ -45,7 +45,7 @@ _NICENESS = "TRELLIS_NICENESS"
 
 
 def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
-    """The spec of an evaluation; raises ``DomainError`` where something has gone since it was asked for."""
+    """Build the spec of an evaluation; raises ``DomainError`` if something was deleted since the request."""
     row = repository.find_by_job(session, job_id=job.id)
     if row is None:
         raise EvaluationNotFound(str(job.evaluation_id))

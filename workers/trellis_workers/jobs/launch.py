@@ -167,7 +167,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
 
 
 def build_entrypoint(python: Path, spec_path: Path, rules: Path) -> str:
-    """The shell command of the Ray job; ``exec`` so that Ray sees the exit of Python, not of a shell."""
+    """Build the shell command of the Ray job. ``exec`` makes Ray see the exit of Python, not of a shell."""
     command = [str(python), "-m", "trellis_train.entrypoint", str(spec_path)]
     return shlex.join(["exec", *isolated_command(str(python), rules, command)])
 
@@ -204,7 +204,7 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
 
 
 def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """The spec, and what the manifest shows of its making."""
+    """Build the spec, and the part of the manifest that shows how it was made."""
     with read() as session:
         job_inputs = find_job_inputs(session, settings, job=job)
     composition = compose(build_compose_request(settings, job=job, job_inputs=job_inputs))
@@ -277,7 +277,7 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
 
 
 def _stage_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path, *, token: str) -> JobSpec:
-    """The spec with what a recipe that trains an agent is told of its episodes."""
+    """Return the spec with the settings for the episodes of a recipe that trains an agent."""
     with read() as session:
         folder = locate_environment(session, settings, recipe=job.recipe, params=job.params)
     workflow = stage_workflow(settings, job, attempt_dir, token=token)

@@ -141,7 +141,7 @@ def _look_for_stall(job: Job, attempt: Attempt) -> None:
 
 
 def _judge_forgotten(job: Job, attempt: Attempt | None) -> Settlement | None:
-    """A submission that Ray does not know: not launched yet, or lost with the cluster."""
+    """Return how to settle a submission unknown to Ray; None if it may still be launched or report."""
     has_reported = attempt is not None and attempt.heartbeat_at is not None
     if has_reported:
         return _LOST if service.is_overdue(job, attempt, timeout_s=_FORGOTTEN_SILENCE_S) else None

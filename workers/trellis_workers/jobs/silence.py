@@ -96,7 +96,7 @@ def was_ended(job: Job) -> bool:
 
 
 def read_silence(job: Job) -> Silence | None:
-    """What has been seen of the attempt's silence so far, if anything."""
+    """Read what is known so far of the attempt's silence, if anything."""
     path = get_settings().attempt_dir(job.id, job.attempt) / SILENCE_FILE
     if path in _unwritten:
         return _unwritten[path]

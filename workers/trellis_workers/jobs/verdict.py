@@ -30,7 +30,7 @@ class Settlement:
 def decide(
     job: Job, attempt: Attempt | None, ray_job: RayJob, *, ended_for: Settlement | None = None
 ) -> Settlement:
-    """The settlement of an attempt that is over on Ray.
+    """Decide the settlement of an attempt that is over on Ray.
 
     The exit code decides. A supervising process that was killed has none of its own to
     give; then what the run had said by that time counts. ``ended_for`` is why the platform ended it, where

@@ -179,7 +179,7 @@ class ResponseRequest(Strict):
         return True
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
-        """The body as an engine gets it."""
+        """Build the request body for the engine."""
         body = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
         if not isinstance(self.input, str):
             body["input"] = [made for item in self.input if (made := item.as_item()) is not None]

@@ -40,7 +40,7 @@ def present_alarm(row: Alarm) -> AlarmRead:
 
 
 def find_worst(rows: Iterable[Alarm]) -> Severity | None:
-    """The worst severity among some alarms; None without one."""
+    """Return the worst severity among some alarms; None without one."""
     return max((_severity(row) for row in rows), key=_ORDER.index, default=None)
 
 

@@ -12,7 +12,7 @@ from trellis_api.jobs.models import Attempt, Job
 
 
 def map_alarms(session: Session, *, job_id: str, attempt: int) -> dict[str, Alarm]:
-    """The alarms of one attempt by code, active or not."""
+    """Return the alarms of one attempt by code, active or not."""
     statement = select(Alarm).where(Alarm.job_id == job_id, Alarm.attempt == attempt)
     return {alarm.code: alarm for alarm in session.exec(statement)}
 
@@ -34,7 +34,7 @@ def list_alarms(session: Session, *, job_id: str) -> Sequence[Alarm]:
 
 
 def list_active(session: Session, *, job_ids: Iterable[str]) -> Sequence[Alarm]:
-    """The active alarms of some jobs."""
+    """List the active alarms of some jobs."""
     wanted = list(job_ids)
     if not wanted:
         return []
@@ -76,6 +76,6 @@ def clear_all(session: Session, *, job_id: str) -> None:
 
 
 def list_earlier_attempts(session: Session, *, job_id: str, number: int) -> Sequence[Attempt]:
-    """The attempts of a job before one, the latest first."""
+    """List the attempts of a job before one, the latest first."""
     earlier = select(Attempt).where(Attempt.job_id == job_id, col(Attempt.number) < number)
     return session.exec(earlier.order_by(col(Attempt.number).desc())).all()

@@ -77,7 +77,7 @@ def find_best_step(
     metric: str | None = None,
     mode: Mode | None = None,
 ) -> int | None:
-    """The step of the best of some checkpoints, or None where nothing was measured."""
+    """Return the step of the best of some checkpoints, or None if nothing was measured."""
     return _judge(job, rows, metrics, metric=metric, mode=mode)[1]
 
 
@@ -89,7 +89,7 @@ def _judge(
     metric: str | None,
     mode: Mode | None,
 ) -> tuple[Criterion | None, int | None]:
-    """What tells the best of some checkpoints, and the step of that one."""
+    """Return the criterion that some checkpoints are compared by, and the step of the best one."""
     values = {row.step: metrics[row.step] for row in rows}
     reported = {key for measured in values.values() for key in measured}
     criterion = choose_criterion(job, reported=reported, metric=metric, mode=mode)
@@ -127,7 +127,7 @@ def read_one(session: Session, *, job_id: str, step: int, data_root: Path) -> Ch
 
 
 def get_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
-    """The checkpoint, removed or not; ``CheckpointNotFound`` without one."""
+    """Return the checkpoint, removed or not; ``CheckpointNotFound`` without one."""
     row = repository.find_checkpoint(session, job_id=job_id, step=step)
     if row is None:
         raise CheckpointNotFound(f"The job has no checkpoint at step {step}.")
@@ -195,7 +195,7 @@ def holds_adapter(folder: Path | None) -> bool:
 
 
 def find_adapter_file(folder: Path) -> Path | None:
-    """The file in which a trainer describes the adapter of a checkpoint; None for whole weights."""
+    """Return the file in which a trainer describes the adapter of a checkpoint; None for whole weights."""
     places = (folder / below / name for name in _ADAPTER_FILES for below in _FOLDERS)
     return next((path for path in places if path.is_file()), None)
 
@@ -213,7 +213,7 @@ def _default_keep_count(job: Job) -> object:
 
 
 def _find_best_steps(job: Job, rows: Sequence[Checkpoint], metrics: dict[int, Metrics]) -> set[int | None]:
-    """The best by the job's own metric, and by that of the export which was asked for with it."""
+    """Return the best step by the job's own metric, and the best by that of its requested export."""
     best = {find_best_step(job, rows, metrics)}
     if (promised := _promised(job)) is not None:
         mode = (job.export_as or {}).get("mode")
@@ -222,7 +222,7 @@ def _find_best_steps(job: Job, rows: Sequence[Checkpoint], metrics: dict[int, Me
 
 
 def _promised(job: Job) -> str | None:
-    """The metric that tells which checkpoint will be exported, as long as it is not."""
+    """Return the metric that selects the checkpoint to export, until the export is queued or has failed."""
     wanted = job.export_as or {}
     return None if wanted.get("job_id") or wanted.get("problem") else wanted.get("best_by")
 
@@ -248,7 +248,7 @@ def _explain_keeping(
 
 
 def _list_readers(session: Session, *, job_id: str, step: int) -> list[Use]:
-    """What reads the checkpoint, or waits to."""
+    """List the uses that read the checkpoint, or wait to."""
     readers: list[Use] = []
     if step in repository.list_exporting_steps(session, job_id=job_id):
         readers.append("exporting")
@@ -258,7 +258,7 @@ def _list_readers(session: Session, *, job_id: str, step: int) -> list[Use]:
 
 
 def _find_use(job: Job, row: Checkpoint, readers: Sequence[Use]) -> Use | None:
-    """What stands against removing a checkpoint by hand."""
+    """Return the use that prevents removing a checkpoint by hand, if there is one."""
     if row.is_kept:
         return "pinned"
     if readers:

@@ -34,7 +34,7 @@ def map_evaluations(session: Session, *, job: Job) -> dict[int, CheckpointEvalua
 
 
 def present_order(job: Job, *, skipped: int) -> EvaluateRead | None:
-    """What the job's checkpoints are measured on, how many were not, and whether a score has ended it."""
+    """Present the job's evaluation settings, the number of skipped checkpoints, and an early stop."""
     if not job.evaluate:
         return None
     asked: dict[str, Any] = dict(job.evaluate)

@@ -12,7 +12,7 @@ from trellis_api.jobs.models import Job
 
 
 def find_due(session: Session, *, job_id: str, step: int) -> DueEvaluation | None:
-    """The row of a checkpoint, as it stands now."""
+    """Return the current row of a checkpoint."""
     return session.get(DueEvaluation, (job_id, step), populate_existing=True)
 
 
@@ -23,7 +23,7 @@ def list_due(session: Session, *, job_id: str) -> Sequence[DueEvaluation]:
 
 
 def find_last_before(session: Session, *, job_id: str, step: int) -> DueEvaluation | None:
-    """The checkpoint before a step that was last to be measured."""
+    """Return the last checkpoint before a step that has or had an evaluation due."""
     statement = select(DueEvaluation).where(DueEvaluation.job_id == job_id, col(DueEvaluation.step) < step)
     return session.exec(statement.order_by(col(DueEvaluation.step).desc()).limit(1)).first()
 
@@ -81,7 +81,7 @@ def list_over(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
 
 
 def list_evaluating_steps(session: Session, *, job_id: str) -> set[int]:
-    """Steps of a job whose checkpoints are measured, or wait for it: their files are needed."""
+    """Return the steps whose checkpoints are being evaluated, or wait for it: their files are needed."""
     due = select(DueEvaluation.step).where(DueEvaluation.job_id == job_id, col(DueEvaluation.state).in_(OPEN))
     return {*session.exec(due), *_list_active(session, job_id=job_id, triggers=(PERSON, TRAINING))}
 
@@ -119,7 +119,7 @@ def delete_behind(session: Session, *, job_id: str, step: int) -> None:
 
 
 def map_evaluation_states(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, JobState]:
-    """The states of those evaluations that exist."""
+    """Return the states of those evaluations that exist, by ID."""
     statement = select(Evaluation.id, Job.state).join(Job, col(Job.id) == col(Evaluation.job_id))
     rows = session.exec(statement.where(col(Evaluation.id).in_(list(evaluation_ids))))
     return {evaluation_id: JobState(state) for evaluation_id, state in rows}

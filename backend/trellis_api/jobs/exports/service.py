@@ -143,7 +143,7 @@ def _waits_for_scores(session: Session, *, job: Job) -> bool:
 
 
 def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Path) -> tuple[int, str | None]:
-    """The step to export: the best by the metric that was asked for, else the last; and a remark."""
+    """Choose the step to export: the best by the requested metric, else the last. Also return a remark."""
     rows = [
         row
         for row in repository.list_checkpoints(session, job_id=job.id)
@@ -163,7 +163,7 @@ def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Pat
 
 
 def find_free_name(session: Session, name: str) -> str:
-    """The name, with a number behind it where a model has it, or an export is going to use it."""
+    """Return the name, numbered if a model has it or an export is going to use it."""
     number, candidate = 1, name
     while True:
         try:

@@ -97,7 +97,7 @@ def helps_to_resume(job: Job) -> bool:
 
 
 def suggest_changes(job: Job) -> list[ParameterChange]:
-    """The changes of parameters that are known to help against what the job failed of."""
+    """Suggest the parameter changes that are known to help against the cause of the job's failure."""
     if job.kind != TRAIN or job.cause not in REMEDIES:
         return []
     try:

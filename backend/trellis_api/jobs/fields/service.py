@@ -95,7 +95,7 @@ def is_text(field: JobField) -> bool:
 def read_values(
     session: Session, *, jobs: Sequence[Job], fields: Sequence[JobField]
 ) -> dict[str, dict[str, FieldValue]]:
-    """The values of some fields of each job, by its id; null for what a job does not have."""
+    """Read the values of some fields of each job, by its ID; null for what a job does not have."""
     values: dict[str, dict[str, FieldValue]] = {
         job.id: {str(field): None for field in fields} for job in jobs
     }
@@ -119,7 +119,7 @@ def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
 
 
 def _resolve(job: Job) -> dict[str, FieldValue]:
-    """What a run was given, the rest by its preset and its recipe; only what is given where that is gone."""
+    """Return a run's given and resolved parameters; only the given ones if its recipe is gone."""
     found = resolve_params(job)
     return {
         name: value
@@ -154,7 +154,7 @@ def _add_points(
     fields: Sequence[JobField],
     values: dict[str, dict[str, FieldValue]],
 ) -> None:
-    """The values that were measured at a step itself: neighbours do not stand for it."""
+    """Add the values that were measured at exactly a step: no neighboring value replaces it."""
     if not fields:
         return
     series, points = metric_series.c, metric_points.c

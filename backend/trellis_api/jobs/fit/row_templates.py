@@ -64,7 +64,7 @@ def find_row_problems(
 def _read_conversations(
     recipe: Recipe, dataset: DatasetView, data: DataFit
 ) -> Iterator[tuple[int, _Conversation]]:
-    """What the trainer renders of the first rows, each with its row's place."""
+    """Yield the conversations that the trainer renders from the first rows, each with its row's index."""
     form = recipe.row_format
     if form not in _CONVERSATIONS or data.read_as is recipe.sampled_from:
         return

@@ -181,7 +181,7 @@ def _list_waiting(session: Session) -> list[Job]:
 
 
 def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job]) -> list[StartForecast]:
-    """Starts of waiting jobs: each takes its slots as those before it end, and none overtakes another."""
+    """Forecast the starts of waiting jobs: each gets slots as those before it end, without overtaking."""
     running = [each for each in repository.list_holding_slots(session) if each.gpus]
     free = settings.total_slots - sum(each.gpus for each in running)
     leaving = _list_leaving(session, settings, priority=max((each.priority for each in waiting), default=0))

@@ -59,5 +59,5 @@ def iterate_after(session: Session, *, job_id: str, after: int, limit: int) -> I
 
 
 def read_last(session: Session, *, job: Job, limit: int) -> Sequence[LogLine]:
-    """The newest lines, in order."""
+    """Read the newest lines, in order."""
     return read_after(session, job_id=job.id, after=max(0, job.line_count - limit), limit=limit)

@@ -43,7 +43,7 @@ class _Range:
 
 
 def name_non_finite(value: float | None) -> Literal["nan", "inf", "-inf"] | None:
-    """What kind of no number a stored value is; None for a number."""
+    """Name the kind of non-finite number that a stored value stands for; None for a finite number."""
     if value is None or math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -52,7 +52,7 @@ def name_non_finite(value: float | None) -> Literal["nan", "inf", "-inf"] | None
 
 
 def find_series(connection: Connection, *, job_id: str, keys: Sequence[str] | None = None) -> dict[str, int]:
-    """The ids of a job's series by key, in the order of the keys; all, or those of the given keys."""
+    """Return the IDs of a job's series by key, in the order of the keys; all, or those of the given keys."""
     statement = (
         select(metric_series.c.key, metric_series.c.id)
         .where(metric_series.c.job_id == job_id)
@@ -72,7 +72,7 @@ def read_curves(
     from_step: int | None = None,
     to_step: int | None = None,
 ) -> list[Curve]:
-    """The curves of the given keys (None: all), each with at most ``max_points`` points.
+    """Return the curves of the given keys (None: all), each with at most ``max_points`` points.
 
     Unknown keys are passed over. Every stretch keeps its least and greatest value and its
     first value that is no number; the first and last point are always there.

@@ -145,7 +145,7 @@ def _sum_up(points: Iterable[tuple[int, int, float | None]]) -> list[dict[str, A
 
 
 def as_row(bucket: Bucket, *, series_id: int) -> dict[str, Any]:
-    """The rollup row of a bucket."""
+    """Return the rollup row of a bucket."""
     a_step = next(step for step in (bucket.min_step, bucket.odd_step) if step is not None)
     return {
         "series_id": series_id,

@@ -126,7 +126,7 @@ def _keep_preemptible(
 
 
 def _choose(in_order: Sequence[Job | SlotHolder], *, needed: int) -> list[Job | SlotHolder]:
-    """The first that free enough slots together, without those that turn out to be spare; none in vain."""
+    """Choose the first ones that together free enough slots, without surplus; none if all are too few."""
     chosen: list[Job | SlotHolder] = []
     for each in in_order:
         if needed > 0:

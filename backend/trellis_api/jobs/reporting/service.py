@@ -59,7 +59,7 @@ def begin(session: Session, *, job: Job, wanted: ReportTo) -> None:
 
 
 def read_wanted(session: Session, *, job_id: str) -> ReportTo | None:
-    """What was asked for."""
+    """Return the requested report settings of a job, or None."""
     row = session.get(JobReport, job_id)
     return None if row is None else ReportTo.model_validate(row.settings)
 
@@ -70,7 +70,7 @@ def find_report(session: Session, *, job_id: str) -> JobReport | None:
 
 
 def map_reports(session: Session, *, job_ids: Collection[str]) -> dict[str, JobReportRead]:
-    """The same of many jobs, as clients read it."""
+    """Return the reports of many jobs, as clients read them, by the jobs' IDs."""
     rows = session.exec(select_rows(JobReport).where(col(JobReport.job_id).in_(job_ids)))
     return {
         row.job_id: JobReportRead(**row.settings, url=row.url, sent_step=row.sent_step, problem=row.problem)
@@ -87,7 +87,7 @@ def list_unreported(session: Session, *, now: datetime) -> Sequence[str]:
 
 
 def read_report(session: Session, *, job_id: str) -> Report | None:
-    """What has not been sent; None where there is nothing new."""
+    """Return the metrics that have not been sent; None if there is nothing new."""
     row, job = session.get(JobReport, job_id), find_job(session, job_id=job_id)
     if row is None or job is None:
         return None
@@ -116,7 +116,7 @@ def read_report(session: Session, *, job_id: str) -> Report | None:
 
 
 def note_sent(session: Session, *, job_id: str, report: Report, url: str | None) -> None:
-    """It is there; a job that was resumed meanwhile goes on."""
+    """Record that a report was sent; a job that was resumed meanwhile goes on."""
     job, row = lock_job(session, job_id=job_id), find_report(session, job_id=job_id)
     if row is None or job is None:
         return
@@ -150,7 +150,7 @@ def note_failure(session: Session, *, job_id: str, reason: str) -> None:
 
 
 def reopen(session: Session, *, job_id: str) -> None:
-    """The job is resumed: what was all of it, or was given up, is not any more.
+    """Reopen the report of a resumed job, which may have been complete or given up.
 
     Steps that run again are not sent again: W&B takes a step of a run once.
     """

@@ -125,7 +125,10 @@ def arrange(marks: Sequence[Mark], order: RolloutOrder = RolloutOrder.SAMPLED) -
 
 
 def cut(places: Iterable[Place], *, after: Key | None, limit: int) -> tuple[list[Place], bool]:
-    """The next page, and whether more follow; it ends with a whole prompt unless one alone fills it."""
+    """Return the next page, and whether more follow.
+
+    A page ends with a whole prompt unless one alone fills it.
+    """
     ahead = [place for place in places if after is None or place[0] > after]
     if len(ahead) <= limit:
         return ahead, False

@@ -16,7 +16,7 @@ MAX_REASON_CHARACTERS = 64
 
 
 def as_columns(trajectory: Trajectory | None) -> dict[str, Any]:
-    """What the row of a response holds of its trajectory."""
+    """Return the columns that a response's row has for its trajectory."""
     if trajectory is None:
         return {"trajectory": None, "stop_reason": None, "turn_count": None}
     kept = fit(redact_tree(storable_tree(trajectory.model_dump(mode="json"))))

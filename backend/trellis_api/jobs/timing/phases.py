@@ -65,7 +65,7 @@ class Sums:
 
 
 def add_up(session: Session, *, job_id: str, max_stretches: int) -> Sums:
-    """Sums of all phases, in at most ``max_stretches`` stretches of equal length."""
+    """Add up the times of all phases, in at most ``max_stretches`` stretches of equal length."""
     keys = {
         series_id: key.removeprefix(PREFIX)
         for key, series_id in find_series(session.connection(), job_id=job_id).items()
@@ -110,7 +110,7 @@ def order(phases: Collection[str]) -> list[str]:
 
 
 def group_of(phase: str) -> str:
-    """What a phase is part of."""
+    """Return the group that a phase is part of."""
     return GROUPS.get(phase) or PROCESS_GROUPS.get(phase, OTHER)
 
 

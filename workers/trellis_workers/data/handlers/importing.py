@@ -81,7 +81,7 @@ def _request_of(task: ChildTask) -> contracts.ImportTask:
 def _read(
     source: Source, request: contracts.ImportTask, work: Path, tools: Tools
 ) -> tuple[Splits, ImportReport]:
-    """The rows as Parquet by split, and one report of all."""
+    """Read the rows into Parquet files by split, with one report for all."""
     splits: dict[str, list[Path]] = {}
     reports: list[ImportReport] = []
     found = source.list_files()
@@ -143,7 +143,7 @@ def _merge(reports: list[ImportReport]) -> ImportReport:
 def _behind_tip(
     task: ChildTask, tip: str, splits: Splits, found: tuple[Layout, str]
 ) -> tuple[Splits, Layout, str]:
-    """The rows behind those that are there; what the columns mean stays, as long as they are there."""
+    """Append the rows to the existing ones; the columns keep their roles as long as they exist."""
     store = Store(Path(task.store))
     version = store.version(tip)
     before = files_of(store, version)

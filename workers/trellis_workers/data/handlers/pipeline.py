@@ -111,7 +111,7 @@ def _content(
 
 
 def _named(outputs: dict[str, list[Path]], splits: list[str]) -> dict[str, list[Path]]:
-    """A pipeline that does not part its rows leaves them in one split, called as the input's only one."""
+    """Name a single output split after the single input split; several stay as the pipeline named them."""
     if len(outputs) == 1 and len(splits) == 1:
         return {splits[0]: next(iter(outputs.values()))}
     return outputs

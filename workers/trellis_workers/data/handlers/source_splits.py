@@ -41,7 +41,7 @@ class Part(Source):
 
 
 def part_by_split(files: Sequence[SourceFile], default: str) -> dict[str, list[SourceFile]]:
-    """The files by split: as they are called where that tells several splits, else all in the default."""
+    """Group the files by split: by their names if these tell several splits, else all in the default."""
     named = [(file, _split_of(file.name)) for file in files]
     if len({split for _, split in named if split}) < 2:
         return {default: list(files)} if files else {}

@@ -8,7 +8,7 @@ _STYLE = {"critical": "red", "warning": "yellow"}
 
 
 def alarm_mark(job: dict[str, Any]) -> str:
-    """What stands behind the state in a list; empty without an alarm."""
+    """Return the alarm count shown after the state in a list; empty without an alarm."""
     if not job["alarm_count"]:
         return ""
     style = _STYLE[job["worst_alarm"]]

@@ -50,7 +50,7 @@ def run_config(command: list[str], variables: dict[str, str], path: Path = COMPO
 
 
 def find_problems(model: dict[str, Any]) -> list[str]:
-    """What our own rules say about the parsed file."""
+    """Check the parsed Compose file against our own rules and list the problems."""
     services: dict[str, Any] = model.get("services") or {}
     problems = [f"service {name} is missing" for name in sorted(REQUIRED_SERVICES - set(services))]
     for name, service in services.items():
@@ -69,7 +69,7 @@ def find_problems(model: dict[str, Any]) -> list[str]:
 
 
 def _find_privileges(name: str, service: dict[str, Any]) -> list[str]:
-    """A sandbox takes a seccomp profile of ours and an AppArmor profile; nothing takes more."""
+    """List privileges beyond the seccomp and AppArmor profiles that only sandboxed services may have."""
     options = dict(_split_option(str(each)) for each in service.get("security_opt", ()))
     problems = []
     if service.get("privileged") or service.get("cap_add") or "unconfined" in options.values():

@@ -128,7 +128,7 @@ _HUBS = {"hub": "main", "modelscope": "master"}
 
 
 def parse_source(text: str, under: str = "") -> dict[str, Any]:
-    """The body's ``source`` for what was written."""
+    """Parse a source given as text into the request's ``source``."""
     kind, _, rest = text.partition(":")
     if under and kind not in _HUBS:
         raise Problem("--under requires a hub: or modelscope: source", exit_code=ExitCode.USAGE)

@@ -47,7 +47,7 @@ def examine(settings: Settings) -> list[Check]:
 
 
 def check_python() -> Check:
-    """The interpreter that runs this."""
+    """Check the version of the running Python interpreter."""
     version = python_platform.python_version()
     is_supported = sys.version_info[:2] in SUPPORTED
     return Check(
@@ -150,7 +150,7 @@ def check_isolation(settings: Settings) -> Check:
 
 
 def check_frontend(settings: Settings) -> Check:
-    """The built dashboard."""
+    """Check that the dashboard is built."""
     if settings.frontend_path is None:
         return Check("dashboard", "warning", "not built; run ./init.sh to build it")
     return Check("dashboard", "ok", "built")
@@ -168,7 +168,7 @@ def check_gpus(settings: Settings) -> Check:
 
 
 def check_gpu_tools(settings: Settings) -> list[Check]:
-    """What jobs need beside the devices. A platform starts without; its jobs are slower, or fail."""
+    """Check the tools that GPU jobs need; without them the platform starts, but jobs are slower or fail."""
     if settings.resolved_platform == "cpu" or settings.ray_address is not None:
         return []
     return [Check(tool.name, "ok" if tool.is_found else "warning", tool.detail) for tool in examine_tools()]

@@ -43,7 +43,7 @@ class _Notes:
             self._tags = {}  # a first download, or one of something else: all is fetched
 
     def read(self, name: str) -> str | None:
-        """The tag of a file."""
+        """Return the stored ETag of a file, or None."""
         return self._tags.get(name)
 
     def write(self, name: str, tag: str) -> None:

@@ -213,7 +213,7 @@ def _split(text: str) -> tuple[str, Path]:
 
 
 def _send(client: ApiClient, file: Path) -> str:
-    """The file's upload, as a parameter names it."""
+    """Upload a file and return the reference that a parameter takes."""
     with FileBar(file) as bar:
         return f"{UPLOAD_PREFIX}{send_file(client, file, tell=bar.show)}"
 

@@ -63,5 +63,5 @@ class EventFiles:
 
 
 def open_writer(monitor: Monitor, folder: Path) -> MetricWriter | None:
-    """The writer of a run in ``folder``; None for none."""
+    """Return the metric writer for a run in ``folder``, or None if no monitor is chosen."""
     return EventFiles(folder) if monitor is Monitor.TENSORBOARD else None

@@ -39,7 +39,7 @@ def examine_tools() -> list[Tool]:
 
 
 def query(field: str) -> list[str]:
-    """A property of each GPU, as nvidia-smi tells it; empty where that does not answer."""
+    """Query a property of each GPU with nvidia-smi; empty if that fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -70,7 +70,7 @@ def find_driver() -> Tool:
 
 
 def find_compiler() -> Tool:
-    """A C compiler, which Triton starts for its launchers."""
+    """Find a C compiler, which Triton needs to compile its launchers."""
     found = next(filter(None, map(shutil.which, ("gcc", "cc", "clang"))), None)
     if found is None:
         return Tool("compiler", False, f"not found; {_JIT}: apt-get install -y build-essential")
@@ -78,7 +78,7 @@ def find_compiler() -> Tool:
 
 
 def find_headers() -> Tool:
-    """The headers of this Python."""
+    """Find the C headers of this Python."""
     header = Path(sysconfig.get_path("include"), "Python.h")
     if header.is_file():
         return Tool("Python.h", True, str(header))

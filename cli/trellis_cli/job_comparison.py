@@ -70,7 +70,7 @@ def print_jobs(found: dict[str, Any], base: str) -> None:
 
 
 def print_parameters(found: dict[str, Any]) -> None:
-    """A row for every setting that is not the same in all."""
+    """Print a row for every setting that differs between the jobs."""
     letters = _letters(found)
     if not found["parameters"]:
         out.print("\nThe jobs have the same settings.")
@@ -99,7 +99,7 @@ def print_metrics(found: dict[str, Any], base: str) -> None:
 
 
 def print_seeds(seeds: dict[str, Any]) -> None:
-    """A sentence for every group of seeds beside the baseline's."""
+    """Print a sentence for every group of seeds compared with the baseline's."""
     if seeds["differences"]:
         out.print()
     for row in seeds["differences"]:
@@ -140,7 +140,7 @@ def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
 
 
 def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> None:
-    """A sentence for every benchmark that a job shares with the baseline."""
+    """Print a sentence for every benchmark that a job has in common with the baseline."""
     names = {job["id"]: job["name"] for job in found["jobs"]}
     base = names[evaluations["baseline"]]
     pairs = [(names[run["job_id"]], pair) for run in evaluations["runs"] for pair in run["benchmarks"]]
@@ -151,7 +151,7 @@ def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> Non
 
 
 def describe_pair(name: str, base: str, pair: dict[str, Any]) -> str:
-    """What a paired comparison comes to, in words, and what was not measured alike."""
+    """Describe the result of a paired comparison, and what was not measured under the same conditions."""
     compared, p_value = pair["comparison"], pair["p_adjusted"]
     difference = compared["difference"]
     label = compared["label"]
@@ -191,7 +191,7 @@ def _mean_and_deviation(values: Sequence[float]) -> str:
 
 
 def _difference(value: float | None, base: float | None, *, is_base: bool) -> str:
-    """The value; beside the baseline's the difference, absolute and relative."""
+    """Format a value with its absolute and relative difference from the baseline's."""
     if value is None:
         return ""
     if is_base or base is None:

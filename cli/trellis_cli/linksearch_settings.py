@@ -84,7 +84,7 @@ class LinkSearchSettings(RewardWeights):
     @field_validator("model_name")
     @classmethod
     def _check_weights(cls, value: str) -> str:
-        """A folder is judged by its own config.json, when it is read."""
+        """Check the name of the weights; a folder's config.json is checked when it is read."""
         if not Path(value).is_dir():
             check_weights_name(value)
         return value
@@ -92,13 +92,13 @@ class LinkSearchSettings(RewardWeights):
     @field_validator("params", mode="before")
     @classmethod
     def _read_params(cls, value: object) -> object:
-        """An environment variable holds them as JSON."""
+        """Parse parameters from JSON, the form that an environment variable has."""
         return json.loads(value) if isinstance(value, str) else value
 
     @field_validator("target_accuracy", mode="before")
     @classmethod
     def _read_none(cls, value: object) -> object:
-        """An environment variable and an option hold no value as ``none``."""
+        """Convert ``none`` to None, since an environment variable or option cannot hold a missing value."""
         return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
     @property
@@ -139,7 +139,7 @@ class LinkSearchSettings(RewardWeights):
 def read_settings(
     given: Mapping[str, Any], *, config: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> LinkSearchSettings:
-    """What is not None in ``given``, else of the environment, else of the YAML, else the default.
+    """Read each setting from ``given``, else the environment, else the YAML file, else its default.
 
     Raises ``Problem`` that names what is wrong and where it came from.
     """
@@ -166,7 +166,7 @@ def _explain(error: ValidationError, places: Mapping[str, str]) -> str:
 
 
 def _read_yaml(path: Path | None) -> dict[str, Any]:
-    """The file's settings; names in upper case are those of the environment's variables."""
+    """Read the file's settings; upper-case names are those of the environment variables."""
     if path is None:
         return {}
     try:

@@ -27,7 +27,7 @@ def print_memory(estimate: dict[str, Any] | None) -> None:
 
 
 def print_memory_warnings(estimate: dict[str, Any] | None) -> None:
-    """What is needed and why that may not fit, on stderr; nothing where it fits or nobody knows."""
+    """Print the memory needed and why it may not fit, on stderr; nothing if it fits or is unknown."""
     if estimate is not None and estimate["warnings"]:
         _print_sum(estimate)
         _print_warnings(estimate)

@@ -58,13 +58,13 @@ def print_json(value: Any) -> None:
 
 
 def styled(state: str) -> str:
-    """A state in its colour."""
+    """Format a state in its color."""
     style = STATE_STYLE.get(state)
     return f"[{style}]{state}[/{style}]" if style else state
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A plain table; empty cells for None. Ids are never folded, and in a pipe nothing is."""
+    """Print a plain table; None becomes an empty cell. Ids are never wrapped, and in a pipe nothing is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column == "id")
@@ -85,7 +85,7 @@ def age(moment: str | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its largest whole unit."""
+    """Format a time span in its largest whole unit."""
     if seconds is None:
         return ""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):

@@ -76,7 +76,7 @@ def choose_tests(model: str | None, *, has_recipes: bool) -> list[str]:
 
 
 def choose_recipes(named: list[str]) -> list[str]:
-    """What the tests are told to prove: those named, else every recipe of an algorithm."""
+    """Choose the recipes to prove: those named, else every recipe of an algorithm."""
     if EVERYTHING in named:
         return [EVERYTHING]
     known = {recipe.id: recipe.family for recipe in list_recipes()}
@@ -101,13 +101,13 @@ def refuse_unproven(recipes: list[str]) -> None:
 
 
 def compare_time(seconds: float, bound_s: float | None) -> dict[str, Any]:
-    """What the run took, against what it may take; no bound where only some recipes were asked for."""
+    """Compare the run's time with its limit; there is none if only some recipes were requested."""
     is_within = None if bound_s is None else seconds <= bound_s
     return {"seconds": round(seconds, 1), "bound_s": bound_s, "is_within_bound": is_within}
 
 
 def describe_time(seconds: float, bound_s: float | None) -> str:
-    """The same in words."""
+    """Describe the run's time and its limit in words."""
     taken = f"{seconds / 60:.1f} min total"
     if bound_s is None:
         return taken
@@ -116,7 +116,7 @@ def describe_time(seconds: float, bound_s: float | None) -> str:
 
 
 def read_report(path: Path) -> list[dict[str, Any]]:
-    """What the proofs measured, in the order in which they ran."""
+    """Read what the proofs measured, in the order in which they ran."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_bytes().splitlines()]

@@ -127,7 +127,7 @@ def describe_aliases(named: dict[str, Any]) -> str:
 
 
 def describe_gate(gate: dict[str, Any] | None) -> str:
-    """What a condition found, in a line."""
+    """Describe in one line what a condition measured."""
     if gate is None:
         return ""
     return f"{gate['benchmark']} {gate['value']:.4g} against {gate['against']:.4g}"

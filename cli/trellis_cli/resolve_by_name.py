@@ -36,7 +36,7 @@ def look_for_model(client: ApiClient, called: str) -> str | None:
 
 
 def name_to_ids(client: ApiClient, request: dict[str, Any]) -> dict[str, Any]:
-    """A job's request with the ids of what it calls by name: model, datasets, environment and workflow."""
+    """Replace the names in a job's request with ids: model, datasets, environment and workflow."""
     finders = {"model": find_model, "dataset": find_dataset, "validation_dataset": find_dataset}
     found: dict[str, Any] = {
         field: finder(client, request[field])

@@ -21,7 +21,7 @@ _NAME = "trellis.service"
 
 
 def build_unit(platform: Platform, environment_file: Path, *, is_system: bool) -> str:
-    """The text of the unit. Its main process is the supervisor, which outlives none of the services' ends."""
+    """Build the text of the systemd unit, whose main process is the supervisor and outlives the services."""
     run = f"{_quote(sys.executable)} -m trellis_cli"
     user = f"User={os.environ.get('USER') or os.getuid()}\n" if is_system else ""
     target = "multi-user.target" if is_system else "default.target"
@@ -51,7 +51,7 @@ WantedBy={target}
 
 
 def build_environment(platform: Platform) -> str:
-    """The settings of this call, as an EnvironmentFile: what was set for it holds for the unit."""
+    """Build an EnvironmentFile from the settings of this call, so that they also apply to the unit."""
     values = {
         name: value
         for name, value in sorted(os.environ.items())

@@ -141,7 +141,7 @@ def search(
 
 
 def read_plan(config: Path) -> dict[str, Any]:
-    """The job that a configuration asks for; ``Problem`` where it is wrong."""
+    """Read the job that a configuration asks for; raise ``Problem`` if the configuration is wrong."""
     done = ask("plan", str(config), "--platform", Settings().resolved_platform)
     if done.returncode:
         raise Problem(complaint(done), exit_code=ExitCode.USAGE)
@@ -154,7 +154,7 @@ def read_plan(config: Path) -> dict[str, Any]:
 
 
 def join_cluster(nodes: int, platform: str) -> dict[str, str]:
-    """What a run on several nodes is told of their Ray cluster; ``Problem`` where none is named.
+    """Return the Ray cluster settings of a run on several nodes; raise ``Problem`` if no cluster is named.
 
     A run on one node starts a cluster of its own.
     """
@@ -174,7 +174,7 @@ def join_cluster(nodes: int, platform: str) -> dict[str, str]:
 def make_job(
     plan: dict[str, Any], workflow: str, *, output: Path | None = None, changes: dict[str, Any] | None = None
 ) -> LocalJob:
-    """A job of this machine, with the workflow where it lies."""
+    """Build a local job that uses the workflow from its own file."""
     path, separator, function = workflow.partition(":")
     place = f"{Path(path).resolve()}{separator}{function}"
     params = {**plan["params"], **(changes or {})}

@@ -130,7 +130,7 @@ def _locate(workflow: str) -> tuple[Path | None, str | None]:
 
 
 def _map(config: Path, workflow: str | None, platform: str) -> dict[str, Any]:
-    """The job that a configuration asks for; ``Problem`` with everything that is wrong."""
+    """Convert a configuration to a job request; raise ``Problem`` with everything that is wrong."""
     given = [str(config), *([] if workflow is None else [workflow])]
     done = ask("map", *given, "--platform", platform)
     if done.returncode:
@@ -147,7 +147,7 @@ def _map(config: Path, workflow: str | None, platform: str) -> dict[str, Any]:
 
 
 def _refuse_unnamed(plan: dict[str, Any], params: dict[str, Any]) -> None:
-    """What the configuration has on this machine, and the platform has under names of its own."""
+    """Raise ``Problem`` if the configuration uses local resources that have no name on the platform yet."""
     if plan["environments"] and not params.get("environment"):
         raise Problem(
             f"the configuration uses environments of this machine: {', '.join(plan['environments'])}",
@@ -208,7 +208,7 @@ def _send_code(client: ApiClient, path: Path, function: str | None) -> str:
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, or the name with the first free number."""
+    """Return the name, with the first free number added if it is taken."""
     known, number = set(taken), 1
     while (found := name if number == 1 else f"{name}-{number}") in known:
         number += 1
@@ -223,7 +223,7 @@ def _is_numbered(found: str, name: str) -> bool:
 def _name_rows(
     client: ApiClient, plan: dict[str, Any], dataset: str | None, validation: str | None
 ) -> dict[str, Any]:
-    """The part of the request about rows; files of this machine are uploaded."""
+    """Build the part of the request about rows; files of this machine are uploaded."""
     train, measured = plan["train"], plan["validation"]
     rows: dict[str, Any] = {
         "dataset": dataset or _send_rows(client, train["path"], "--dataset"),

@@ -50,7 +50,7 @@ class Note:
             return
 
     def forget(self) -> None:
-        """The upload is no longer needed."""
+        """Delete the note of an upload that is no longer needed."""
         self._path.unlink(missing_ok=True)
 
 

@@ -50,7 +50,7 @@ class Reporter:
         self._sequence = 0
 
     def pack(self, events: list[dict[str, Any]]) -> bytes:
-        """The next batch, compressed."""
+        """Build the next batch of events and compress it."""
         self._sequence += 1
         batch = {"attempt": 1, "sequence": self._sequence, "events": events}
         return gzip.compress(json.dumps(batch).encode(), compresslevel=1)
@@ -62,7 +62,7 @@ class Reporter:
 
 
 def metric_events(first_step: int, count: int, keys: list[str]) -> list[dict[str, Any]]:
-    """Steps of metrics, one event a step."""
+    """Build metrics events, one for each step."""
     now = datetime.now(UTC).isoformat()
     return [
         {

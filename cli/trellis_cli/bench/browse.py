@@ -38,7 +38,7 @@ _WORDS = (
 
 
 def measure_browse(platform: LightPlatform, rows: int) -> Iterator[Result]:
-    """The slowest of many pages at random places, the first one that anybody asks for included."""
+    """Measure the slowest of many pages at random offsets, including the first page ever requested."""
     started = time.perf_counter()
     dataset = _make_dataset(platform.settings, rows)
     made_in = time.perf_counter() - started

@@ -93,7 +93,7 @@ def compare_evaluation(
 
 
 def find_data() -> Path:
-    """The folder with the published test sets."""
+    """Return the folder with the published test sets; raise ``Problem`` if a file is missing."""
     folder = Path(os.environ.get(_FOLDER_VARIABLE, REPOSITORY_ROOT.parent / "shared" / "data"))
     for file in ("gsm8k/test.jsonl", "gsm8k/train.jsonl", "mmlu/stem_test.jsonl"):
         if not (folder / file).is_file():

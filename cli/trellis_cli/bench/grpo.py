@@ -111,7 +111,7 @@ def _fastest(runs: Mapping[str, Run], side: str) -> str:
 
 
 def make_starter_material(shape: Shape, folder: Path) -> Material:
-    """A model of the shape's size from the starter package, and the prompts that it trains on."""
+    """Create a starter model of the shape's size and the prompts to train it on."""
     _run(
         *("-m", "trellis_train.starter", "--seed", str(SEED), "--size", str(shape.model)),
         *("--model", str(folder / "model"), "--data", str(folder / "data")),
@@ -123,7 +123,7 @@ def make_starter_material(shape: Shape, folder: Path) -> Material:
 def run_ours(
     shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
 ) -> Run:
-    """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
+    """Run a job's engine with the platform's hooks; its events go to a spool that nobody sends."""
     job = EngineJob(
         folder=folder,
         material=material,

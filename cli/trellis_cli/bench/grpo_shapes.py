@@ -69,7 +69,7 @@ QUICK = ("starter-16", "starter-64")
 
 
 def choose_shapes(asked: str | None) -> list[Shape]:
-    """The shapes of ``--shapes``: names with commas between, or ``all``."""
+    """Parse ``--shapes``: names separated by commas, or ``all``."""
     if asked == ALL:
         return list(SHAPES.values())
     names = asked.split(",") if asked else QUICK

@@ -69,7 +69,7 @@ def _memory_gb(service: Service) -> dict[str, float]:
 
 
 def _name(process: psutil.Process) -> str:
-    """What a process is, in a word or two: its title, or the module or file that it runs."""
+    """Return a short name for a process: its title, or the module or file that it runs."""
     words = [word for word in " ".join(process.cmdline()).split() if not word.startswith("--")]
     runs = [Path(word).name for word in words[1:] if word not in ("-u", "-m", "-c")]
     is_python = bool(words) and Path(words[0]).name.startswith("python")

@@ -54,7 +54,7 @@ EVALUATION_BOUND = 0.9
 
 
 def measure_real_model(model: str) -> Iterator[Result]:
-    """The results one by one, on a model folder or a name of the catalogue."""
+    """Yield the results one by one, for a model folder or a model of the catalogue."""
     data = find_data()
     with tempfile.TemporaryDirectory(prefix="trellis-real-") as name:
         root = Path(name)
@@ -73,7 +73,7 @@ def measure_real_model(model: str) -> Iterator[Result]:
 
 
 def fetch_model(model: str, target: Path) -> Path:
-    """The folder that ``model`` names, else the catalogue's model of that name, fetched by a platform."""
+    """Return the folder ``model``, or fetch the catalogue's model of that name with a temporary platform."""
     if Path(model).is_dir():
         return Path(model).resolve()
     with temporary_platform() as client:

@@ -81,7 +81,7 @@ def speed_ours(shape: SftShape, metrics: Sequence[Mapping[str, Any]]) -> float:
 def run_ours(
     shape: SftShape, material: Material, folder: Path, env: Mapping[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], int]:
-    """The metrics events of a run of the recipe, and its peak in bytes."""
+    """Run the recipe; return its metrics events and its peak memory in bytes."""
     job = EngineJob(
         folder=folder,
         material=material,

@@ -41,12 +41,12 @@ def read_spool(job_dir: Path, attempt: int | None = None) -> list[Any]:
 
 
 def read_own(job_dir: Path) -> Account:
-    """The account of the job's own processes."""
+    """Return what the job's own processes recorded."""
     return summarise(read_spool(job_dir))
 
 
 def summarise(events: Sequence[Any]) -> Account:
-    """The account that these events give."""
+    """Summarize events as an account."""
     own = Account()
     beginnings = 0
     for event in events:
@@ -63,7 +63,7 @@ def summarise(events: Sequence[Any]) -> Account:
 
 
 def read_kept(client: ApiClient, job_id: str) -> Account:
-    """The account of the API."""
+    """Read the account that the API keeps."""
     kept = Account()
     for series in client.get(f"/jobs/{job_id}/metrics", max_points=_MAX_POINTS)["series"]:
         steps = series["steps"]

@@ -254,7 +254,7 @@ class Campaign:
         self._report(invariants.check_outcome(job, self._windows))
 
     def _look_for_left(self, over: list[str], *, is_idle: bool) -> None:
-        """Processes and slots of jobs that are over, which have a moment to go."""
+        """Check for leftover processes and slots of finished jobs, after a short grace period."""
         deadline = time.monotonic() + _SOON_S
         while True:
             used = int(self._ground.client.get("/monitoring/dashboard")["slots"]["used"])
@@ -311,7 +311,7 @@ class Campaign:
         self._say(f"VIOLATION {finding.rule}: expected {finding.expected}; found {finding.found}")
 
     def _find_fault(self, at: float) -> PlannedFault | None:
-        """The last that had struck by then."""
+        """Return the last fault that had struck by then, or None."""
         struck = [each for each in self.outcome.struck if each.missed is None and each.at <= at]
         return struck[-1].planned if struck else None
 

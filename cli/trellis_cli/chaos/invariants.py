@@ -130,7 +130,7 @@ def check_begun_once(job: JobFacts, own: Account) -> list[Finding]:
 
 
 def check_metrics(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
-    """What was measured is there, once; a job that succeeded has every step."""
+    """Check that every measured point exists exactly once and that a successful job has every step."""
     rule, at = "every metric step once", job.ended_at
     doubled = (*own.faults, *kept.faults)
     findings = [Finding(rule, f"{job.name}: every point once", each, at) for each in doubled]
@@ -185,7 +185,7 @@ def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
 
 
 def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: float) -> list[Finding]:
-    """A job is settled in time when its run is over; time in which the platform was broken does not count."""
+    """Check that a job settles in time after its run ends, not counting time the platform was broken."""
     bound_s = FROZEN_SETTLED_WITHIN_S if end.is_frozen else SETTLED_WITHIN_S
     waited_s = undisturbed(end.at, job.finished_at if job.is_over and job.finished_at else now, windows)
     if waited_s <= bound_s:
@@ -242,7 +242,7 @@ def check_answers(answers: Iterable[tuple[float, str, int]], windows: Sequence[W
 
 
 def check_stream(job_id: str, after: int, numbers: Sequence[int], came_at: Sequence[float]) -> list[Finding]:
-    """A viewer that reconnects gets every event once, in order."""
+    """Check that a viewer that reconnects gets every event once, in order."""
     wrong = [
         (before, number, at)
         for before, number, at in zip((after, *numbers), numbers, came_at, strict=False)

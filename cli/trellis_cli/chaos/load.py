@@ -199,7 +199,7 @@ class Load:
         return False
 
     def _ask(self, request: str, call: Callable[[], Any]) -> Any:
-        """The answer, or None where there was none that is good."""
+        """Make a request; return its answer, or None if it failed or was refused."""
         try:
             answer = call()
         except Refusal as refusal:

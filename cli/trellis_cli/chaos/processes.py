@@ -25,7 +25,7 @@ def is_running(process: psutil.Process) -> bool:
 
 
 def list_tree(pid: int | None) -> list[psutil.Process]:
-    """A process and all that descend from it; none of a service that does not run."""
+    """List a process and all its descendants; empty for a service that is not running."""
     if pid is None:
         return []
     try:
@@ -61,7 +61,7 @@ class RunFinder:
         self._known: dict[int, tuple[psutil.Process, str | None]] = {}
 
     def find(self) -> dict[str, psutil.Process]:
-        """The process of each job that has one."""
+        """Find the process of each job that has one."""
         found: dict[str, psutil.Process] = {}
         pids = set(psutil.pids())
         self._known = {

@@ -49,12 +49,12 @@ class Serving:
         self.chats.start()
 
     def read(self) -> dict[str, Any]:
-        """It, as the API shows it now."""
+        """Read the endpoint from the API."""
         self._endpoint = self._ground.client.get(f"/endpoints/{self._endpoint['id']}")
         return self._endpoint
 
     def read_attempt(self) -> int:
-        """The attempt that it is at now."""
+        """Read the number of the endpoint's current attempt."""
         self.read()
         return self.attempt
 
@@ -89,7 +89,7 @@ class Serving:
             self.chats.stop()
 
     def list_left(self) -> list[str]:
-        """Processes of attempts that are over."""
+        """List processes that belong to finished attempts."""
         over = self._list_over()
         needles = [f"/jobs/{self.run_id}/attempt-{number}/" for number in over]
         return self._ground.list_naming(needles) if needles else []

@@ -74,7 +74,7 @@ def record(suites: dict[str, SuiteTime], slowdown: float, path: Path = RECORD) -
 
 
 def find_overruns(suites: dict[str, SuiteTime], slowdown: float) -> list[Overrun]:
-    """The suites over their budget on a machine of this speed; one without a budget has none."""
+    """Find the suites over their budget on a machine of this speed; suites without a budget are left out."""
     return [
         Overrun(name, suites[name].seconds, budget_s * slowdown, suites[name].slowest)
         for name, budget_s in list_budgets().items()
@@ -83,7 +83,7 @@ def find_overruns(suites: dict[str, SuiteTime], slowdown: float) -> list[Overrun
 
 
 def read_record(path: Path = RECORD) -> tuple[dict[str, SuiteTime], float] | None:
-    """What the last run of the fast set measured; None before the first."""
+    """Read what the last run of the fast set measured; None before the first run."""
     found: dict[str, Any] | None = read_json(path)
     if found is None:
         return None

@@ -36,7 +36,7 @@ class Reach:
 
 
 def find_reach(base: str) -> Reach:
-    """The parts that the difference between a commit and the files of this checkout can reach."""
+    """Find the parts that changes between a commit and this checkout's files can affect."""
     try:
         commit = git("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}").strip()
     except Problem:
@@ -71,7 +71,7 @@ def explain(part: Part, files: Iterable[str], reached: set[str]) -> str | None:
 
 
 def name_module(file: str) -> str | None:
-    """The module of a file in one of our packages; a data file counts as the package that it lies in."""
+    """Return the module of a file in one of our packages; a data file counts as the package it is in."""
     path = Path(file)
     for package, folder in [*ROOTS.items(), (SUPPORT, "tests/support")]:
         if path.is_relative_to(f"{folder}/{package}"):
@@ -125,7 +125,7 @@ def _read_support() -> dict[str, set[str]]:
 
 
 def list_tests(part: Part) -> list[Path]:
-    """The test files of a part with the conftest files that apply to them."""
+    """List a part's test files and the conftest files that apply to them."""
     files: set[Path] = set()
     for name in part.paths:
         path = REPOSITORY_ROOT / name.partition("::")[0]

@@ -40,7 +40,7 @@ def list_checks() -> dict[str, Command]:
 
 
 def document(what: str) -> list[str]:
-    """The command that checks one generated file."""
+    """Return the command that checks one generated file."""
     return python_command("-m", "trellis_cli.documents", what)
 
 
@@ -50,12 +50,12 @@ def import_linter() -> list[str]:
 
 
 def list_long_checks() -> dict[str, Command]:
-    """Checks that are made only where they are named: by hand, or at night."""
+    """Return the checks that run only when named: by hand, or at night."""
     return {"gpu-lock": Command("gpu.lock installs", python_command("-m", "trellis_cli.ci.gpu_lock"))}
 
 
 def choose_checks(names: Sequence[str]) -> list[Command]:
-    """The checks of these names; all but the long ones for none.
+    """Choose the checks of these names; without names, all but the long ones.
 
     Raises:
         Problem: A name that no check has.

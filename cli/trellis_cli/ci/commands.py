@@ -52,7 +52,7 @@ class Outcome:
 
 
 def npm_command(script: str, *arguments: str) -> list[str]:
-    """The command that runs a script of the dashboard's package.json."""
+    """Return the command that runs a script from the dashboard's package.json."""
     return ["npm", "--prefix", str(REPOSITORY_ROOT / "frontend"), "run", "--silent", script, *arguments]
 
 

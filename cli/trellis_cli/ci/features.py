@@ -22,7 +22,7 @@ CLAIM_FIELDS = ("id", "category", "priority", "description", "steps", "passes", 
 
 
 def read_features(path: Path = FEATURE_LIST) -> list[dict[str, Any]]:
-    """The list, checked for its fields and for ids that occur twice."""
+    """Read the feature list and check its fields and that ids are unique."""
     features: list[dict[str, Any]] = json.loads(path.read_text())
     for feature in features:
         if missing := [name for name in CLAIM_FIELDS if name not in feature]:
@@ -50,7 +50,7 @@ def verify_features(wanted: list[str], path: Path = FEATURE_LIST, cwd: Path = RE
 
 
 def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
-    """What was verified, when and how."""
+    """Describe what was verified, when and how."""
     found = [case for test in feature["tests"] for case in find_cases(test, cases)]
     passed = sum(case.has_passed for case in found)
     bad = [test for test in feature["tests"] if not _is_shown(find_cases(test, cases))]
@@ -100,7 +100,7 @@ def exists(test: str, root: Path = REPOSITORY_ROOT) -> bool:
 
 
 def find_cases(test: str, cases: Iterable[Case]) -> list[Case]:
-    """The cases of a test, or of every test of a file or folder."""
+    """Find the cases of a test, or of every test in a file or folder."""
     file, _, name = test.partition("::")
     module = file.removesuffix(".py").replace("/", ".")
     wanted = ".".join([module, *name.split("::")]) if name else module

@@ -42,7 +42,7 @@ class CannotCheck(Exception):
 
 
 def find_python() -> str:
-    """The interpreter to install into, which must be one that the lock serves."""
+    """Find the interpreter to install into, which must be one that the lock file supports."""
     for name in PYTHONS:
         found = shutil.which(name)
         if found and subprocess.run([found, "-c", "import venv"], capture_output=True).returncode == 0:  # noqa: S603
@@ -51,7 +51,7 @@ def find_python() -> str:
 
 
 def list_packages() -> list[str]:
-    """The pins to install."""
+    """List the pinned packages to install."""
     pins = [line for line in _read("gpu.lock") if not line.startswith(f"{NOT_INSTALLED}==")]
     names = {line.partition("==")[0] for line in pins}
     tools = [line for line in _read("cpu.lock") if line.partition("==")[0] in set(TEST_TOOLS) - names]

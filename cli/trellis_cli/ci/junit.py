@@ -26,7 +26,7 @@ class Case:
 
 
 def read_cases(report: Path) -> list[Case]:
-    """The tests of a report; none where the file is missing or was cut off while it was written."""
+    """Read the tests in a report; none if the file is missing or incomplete."""
     root = _read(report)
     return [] if root is None else [_read_case(each) for each in root.iter("testcase")]
 

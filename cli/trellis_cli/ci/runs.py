@@ -139,7 +139,7 @@ def run_part(part: Part, folder: Path, slowdown: float, selection: str | None = 
 
 
 def plan_part(part: Part, folder: Path, selection: str | None = None) -> list[Command]:
-    """The commands of a part: one a suite, and vitest where the part holds the dashboard's tests.
+    """Return a part's commands: one per suite, and vitest if the part includes the dashboard's tests.
 
     A selection is an expression of pytest's marks; vitest runs only without one.
     """

@@ -63,7 +63,7 @@ def examine(
     tools: Sequence[Tool] = (),
     through_platform: Callable[[Ground], Iterator[Row]] | None = None,
 ) -> Iterator[Row]:
-    """The rows of all checks as they end: driver, tools, libraries, what takes a GPU to run, the platform."""
+    """Yield the rows of all checks as they end: driver, tools, libraries, GPU runs and the platform."""
     names = gpu_names()
     yield Row(DRIVER, "ok" if names else "failing", ", ".join(names) or "nvidia-smi lists no GPU")
     obstacle = None if names else "no GPU found"
@@ -105,7 +105,7 @@ def find_obstacle(check: Check, gpus: int) -> str | None:
 
 
 def count_gpus(names: Sequence[str]) -> int:
-    """The GPUs that processes started from here may use."""
+    """Count the GPUs that processes started from here may use."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return len(names)

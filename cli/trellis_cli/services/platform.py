@@ -75,11 +75,11 @@ class Platform:
         self.settings.host = self.state.api_host or self.settings.host
 
     def mark(self, service: str) -> str:
-        """The value that marks a service's processes."""
+        """Return the value that marks a service's processes."""
         return f"{self.state.instance}:{service}"
 
     def environment(self, service: str) -> dict[str, str]:
-        """The environment of a service: the caller's, with every address spelled out."""
+        """Build the environment of a service: the caller's, with every address set explicitly."""
         env = dict(os.environ)
         # Without bytecode every process of a run would compile torch, Ray and vLLM anew.
         env.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -134,7 +134,7 @@ def python_command(*arguments: str) -> list[str]:
 
 
 def load_platform(port: int | None = None) -> Platform:
-    """The platform of this environment. The port: asked for, else set, else the one used last."""
+    """Load the platform of this environment; its port is the one requested, else set, else last used."""
     try:
         settings = Settings()
     except ValidationError as error:

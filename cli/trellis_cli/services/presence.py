@@ -23,5 +23,5 @@ def find_presence(platform: Platform, pattern: str, pid: int | None) -> str | No
 
 
 def find_absence(problem: str | None) -> str | None:
-    """The problem, unless it is the broker's: then nothing is known of the process."""
+    """Return the problem, unless it is the broker's: then the process's state is unknown."""
     return None if problem is None or problem.startswith(NO_BROKER) else problem

@@ -31,7 +31,7 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
-        """The identity of a running process, or None where there is none (a zombie is none)."""
+        """Return the identity of a running process, or None if there is none (or only a zombie)."""
         fields = _read_stat(pid)
         if fields is None or fields[0] in "ZX":
             return None
@@ -58,13 +58,13 @@ def write_record(path: Path, identity: ProcessIdentity) -> None:
 
 
 def read_record(path: Path) -> ProcessIdentity | None:
-    """The process of a pid file if it still runs, else None."""
+    """Read a pid file; return its process if it is still running, else None."""
     identity = read_last_record(path)
     return identity if identity is not None and identity.is_alive else None
 
 
 def read_last_record(path: Path) -> ProcessIdentity | None:
-    """The process of a pid file, whether or not it still runs."""
+    """Read the process of a pid file, whether or not it is still running."""
     try:
         pid, start_ticks, boot_id = path.read_text().split()
         return ProcessIdentity(int(pid), int(start_ticks), boot_id)
@@ -139,7 +139,7 @@ def in_session(leader: ProcessIdentity, folder: Path) -> Iterator[ProcessIdentit
 
 
 def _read_stat(pid: int) -> list[str] | None:
-    """The fields behind the command's name; None where there is no such process."""
+    """Read the fields after the command's name in /proc/PID/stat; None if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

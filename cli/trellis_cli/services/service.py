@@ -17,7 +17,7 @@ _DYING_TIMEOUT_S = 10.0
 
 @cache
 def open_client() -> httpx.Client:
-    """The HTTP client of this process: making one reads all certificates, 20 ms of a core."""
+    """Return this process's HTTP client; it is shared since creating one reads all certificates (20 ms)."""
     return httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
 
 
@@ -100,7 +100,7 @@ class Service(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command line that runs it in the foreground."""
+        """Return the command line that runs the service in the foreground."""
 
     @abstractmethod
     def probe(self) -> str | None:
@@ -111,7 +111,7 @@ class Service(ABC):
         return self.probe()
 
     def environment(self) -> dict[str, str]:
-        """The environment of its process."""
+        """Return the environment of the service's process."""
         environment = self.platform.environment(self.name)
         if self.temporary_folder is None:
             return environment

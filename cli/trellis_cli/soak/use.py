@@ -120,7 +120,7 @@ class Use:
             self.done["jobs deleted"] += 1
 
     def _launch_and_stop(self) -> None:
-        """A job that is settled without having run."""
+        """Launch a job and stop it before it runs."""
         job = self._client.post("/jobs", {**self._request, "priority": -1})
         self._client.post(f"/jobs/{job['id']}/stop")
         self.done["jobs stopped"] += 1

@@ -48,7 +48,7 @@ class Outcome:
 
 
 def run_ours(source: Path, folder: Path, planted: Planted) -> Outcome:
-    """The data factory's own pipeline."""
+    """Run the data factory's own pipeline."""
     command = [
         sys.executable,
         "-m",
@@ -102,7 +102,7 @@ def judge(name: str, usage: Usage, left: np.ndarray, planted: Planted) -> Outcom
 
 
 def rival_python() -> Path:
-    """The interpreter that has the others installed; makes its environment where that is missing."""
+    """Return the interpreter that has the other tools installed; create its environment if missing."""
     cache = (
         os.environ.get("TRELLIS_BENCH_CACHE") or Path(os.environ.get("TRELLIS_DATA_ROOT", "data")) / "bench"
     )

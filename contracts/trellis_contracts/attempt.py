@@ -71,22 +71,22 @@ def read_address(file: Path) -> str | None:
 
 
 def locate_job(data_root: Path, job_id: str) -> Path:
-    """The folder with everything that a job writes."""
+    """Return the folder with everything that a job writes."""
     return data_root / "jobs" / job_id
 
 
 def locate_attempt(data_root: Path, job_id: str, attempt: int) -> Path:
-    """The folder of one attempt of a job."""
+    """Return the folder of one attempt of a job."""
     return locate_job(data_root, job_id) / f"attempt-{attempt}"
 
 
 def locate_checkpoints(data_root: Path, job_id: str) -> Path:
-    """The folder with a job's checkpoints, shared by its attempts."""
+    """Return the folder with a job's checkpoints, which its attempts share."""
     return locate_job(data_root, job_id) / "checkpoints"
 
 
 def locate_replay(data_root: Path) -> Path:
-    """The folder with rows that jobs keep for later jobs, which all of those write to."""
+    """Return the folder with rows that jobs keep for later jobs; all such jobs write to it."""
     return data_root / "jobs" / "replay"
 
 

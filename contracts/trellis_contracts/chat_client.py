@@ -182,7 +182,7 @@ class Dumpable(SimpleNamespace):
 
 
 def describe_completion(reply: ChatReply, model: str) -> Message:
-    """The reply as OpenAI's ``ChatCompletion`` in plain data."""
+    """Convert the reply to OpenAI's ``ChatCompletion`` as plain data."""
     said = reply.message
     message = {"role": "assistant", "content": said["content"], "refusal": None}
     message["tool_calls"] = said.get("tool_calls")

@@ -18,7 +18,7 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def list_visible_gpus() -> list[str]:
-    """The NVIDIA GPUs that processes started from here may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    """List the NVIDIA GPUs that processes started from here may use, as in ``CUDA_VISIBLE_DEVICES``."""
     told = os.environ.get(VISIBLE_DEVICES)
     if told is None:
         return [str(number) for number in range(count_gpus())]

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _isolate(rules: Rules, beside: int | None, folder: str) -> str:
-    """What became of it: on, off, or the reason why not."""
+    """Isolate this process if possible; return "on", "off", or the reason why it was not possible."""
     if rules.mode == "off":
         return OFF
     # Half isolated is neither: a child finds out whether it can be done, with these rules.

@@ -56,7 +56,7 @@ class Rules:
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a file."""
+    """Read the rules from a file."""
     with open(path) as file:
         return Rules(**json.load(file))
 
@@ -64,7 +64,7 @@ def read_rules(path: str) -> Rules:
 def isolated_command(
     python: str, rules: Path, command: Sequence[str], *, beside: int | None = None
 ) -> list[str]:
-    """The command that starts another one under rules.
+    """Return the command that starts another command under isolation rules.
 
     ``beside``: a process under the same rules on this machine, whose view of the files is shared.
     """

@@ -186,7 +186,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _try_in_child(work: Callable[[], None]) -> str | None:
-    """What a child says went wrong with ``work``, or None."""
+    """Try ``work`` in a child process; return what went wrong, or None."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -265,7 +265,7 @@ def _lock(files: Iterable[str]) -> None:
 
 
 def _open_temporary(rules: Rules) -> dict[str, int]:
-    """The folder for temporary files and what stands in its place, unless it is the machine's own."""
+    """Open the folder for temporary files that replaces the current one, unless that is the machine's own."""
     folder = os.path.realpath(os.environ.get("TMPDIR") or _SHARED[0])
     if rules.temporary is None or folder in _SHARED:
         return {}
@@ -340,7 +340,7 @@ def _leads_somewhere(path: str) -> bool:
 
 
 def _find_link(path: str, root: str) -> str | None:
-    """The first link on the way from the data root to a path in it."""
+    """Return the first symbolic link on the way from the data root to a path in it, or None."""
     place = root
     for name in path[len(root) + 1 :].split(os.sep):
         place = f"{place}{os.sep}{name}"

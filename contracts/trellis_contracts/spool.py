@@ -45,7 +45,7 @@ class SpoolBatch:
     texts: list[bytes]
 
     def as_json(self, attempt: int) -> bytes:
-        """The body of an ``IngestBatch``, without serialising the events again."""
+        """Return the body of an ``IngestBatch`` without serializing the events again."""
         return b'{"attempt":%d,"sequence":%d,"events":[%s]}' % (attempt, self.sequence, b",".join(self.texts))
 
 
@@ -72,7 +72,7 @@ class SpoolReader:
             self._cursor = _Cursor.model_validate_json(self._cursor_path.read_bytes())
 
     def next_batch(self) -> SpoolBatch | None:
-        """The batch to send: the same one until it is acknowledged. None when all has been sent."""
+        """Return the batch to send, the same one until it is acknowledged; None when all has been sent."""
         if self._pending is None:
             self._pending = self._recut() if self._cursor.end is not None else self._cut()
         return self._pending
@@ -118,7 +118,7 @@ class SpoolReader:
         )
 
     def _list_segments(self) -> list[Path]:
-        """The files in the order in which they are sent."""
+        """List the files in the order in which they are sent."""
         if not self._folder.is_dir():
             return []
         return sorted(self._folder.glob("*.jsonl"), key=self._order_of)
@@ -154,7 +154,7 @@ class SpoolReader:
         return SpoolBatch(self._cursor.sequence, events, texts)
 
     def _recut(self) -> SpoolBatch:
-        """The batch that the cursor describes: an earlier process cut it and perhaps sent it."""
+        """Rebuild the batch that the cursor describes: an earlier process cut it and perhaps sent it."""
         texts: list[bytes] = []
         events: list[Event] = []
         for path in self._list_segments():

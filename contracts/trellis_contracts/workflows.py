@@ -120,7 +120,7 @@ class TunableChatModel(ABC):
         return read_reply(reply)
 
     def tools(self, environment: str | None = None) -> Any:
-        """The tools of an environment that the job names, as ``ToolSet``; the only one without a name."""
+        """Return an environment's tools as ``ToolSet``; the only environment's if no name is given."""
         from trellis_contracts.workflow_tools import choose_tools
 
         return choose_tools(self._environments(), environment, self._call_tool)
@@ -147,7 +147,7 @@ class TunableChatModel(ABC):
 
     @abstractmethod
     async def _ask(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
-        """The reply as plain data, for ``read_reply``."""
+        """Send the messages to the model and return the reply as plain data, for ``read_reply``."""
 
     def _environments(self) -> Mapping[str, Sequence[Message]]:
         """Tools by environment; none outside a session."""
@@ -195,7 +195,7 @@ def _check_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> No
 
 
 def named_tool(choice: object) -> str | None:
-    """The function that ``tool_choice`` names; None where it names none."""
+    """Return the function that ``tool_choice`` names, or None."""
     if not isinstance(choice, Mapping):
         return None
     function = choice.get("function")
@@ -217,6 +217,6 @@ def plain_messages(messages: Sequence[Any]) -> list[Message]:
 
 
 def read_reply(reply: Mapping[str, Any]) -> ChatReply:
-    """A reply of plain data."""
+    """Convert a reply from plain data to a ``ChatReply``."""
     calls = [ToolRequest(**call) for call in reply["tool_calls"]]
     return ChatReply(**{**reply, "tool_calls": calls})

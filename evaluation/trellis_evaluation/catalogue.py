@@ -78,7 +78,7 @@ def list_benchmarks() -> list[CatalogueBenchmark]:
 
 
 def get_benchmark(name: str) -> CatalogueBenchmark:
-    """The benchmark of that name; ``UnknownBenchmark`` without one."""
+    """Return the benchmark of that name; raise ``UnknownBenchmark`` if there is none."""
     found = _read().get(name)
     if found is None:
         raise UnknownBenchmark(f"There is no benchmark '{name}' in the catalogue.")

@@ -110,12 +110,12 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def headline(result: BenchmarkResult) -> Score:
-    """The score that stands for the benchmark."""
+    """Return the benchmark's headline score."""
     return next(score for score in result.scores if score.metric == result.headline)
 
 
 def data_of(benchmark_manifest: Mapping[str, Any]) -> str | None:
-    """What tells the data of one benchmark apart, from its part of an evaluation's manifest."""
+    """Return what identifies the data of a benchmark, from its part of an evaluation's manifest."""
     found = ((key, benchmark_manifest.get(key)) for key in _DATA_KEYS)
     return next((f"{key}:{value}" for key, value in found if value), None)
 

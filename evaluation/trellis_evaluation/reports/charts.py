@@ -256,7 +256,7 @@ class _drawing:
 
 
 def _to_svg(figure: Figure, title: str) -> str:
-    """The figure as an element of a page, with a name for screen readers and ids of its own."""
+    """Render the figure as an SVG element with a label for screen readers and unique ids."""
     file = io.StringIO()
     with warnings.catch_warnings():
         # The page's fonts have the characters that the measuring font lacks.

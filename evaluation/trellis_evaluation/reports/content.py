@@ -95,7 +95,7 @@ class Content:
     settings: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def entry(self, evaluation_id: str) -> Entry:
-        """The evaluation of that id; ``ValueError`` where the report has none."""
+        """Return the evaluation of that id; raise ``ValueError`` if the report does not contain it."""
         for entry in self.entries:
             if entry.evaluation.id == evaluation_id:
                 return entry
@@ -144,7 +144,7 @@ def merge_settings(entries: Sequence[Entry]) -> list[tuple[str, list[tuple[str, 
 
 
 def find_score(result: BenchmarkResult | None, metric: str) -> Score | None:
-    """The score under a metric, where it was measured."""
+    """Return the score for a metric, or None if it was not measured."""
     return next((score for score in result.scores if score.metric == metric), None) if result else None
 
 
@@ -154,7 +154,7 @@ def is_share(score: Score) -> bool:
 
 
 def flatten_manifest(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The manifest as lines, without what is long; versions only of packages that decide scores."""
+    """Flatten the manifest into lines, without long values; versions only of packages that affect scores."""
     found: list[tuple[str, str]] = []
     _flatten(manifest, "", found)
     packages = manifest.get("packages")

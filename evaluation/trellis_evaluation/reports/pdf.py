@@ -16,7 +16,7 @@ _FOOTER = (
 
 
 def find_chromium() -> str | None:
-    """The browser that prints; None where there is none."""
+    """Find the browser that prints PDFs; None if there is none."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 

@@ -84,7 +84,7 @@ def _summarise(content: Content, a: str, b: str, found: Comparison) -> str:
 
 
 def _list_scores(content: Content) -> Iterator[str]:
-    """The score that stands for each benchmark."""
+    """Yield each benchmark's headline score as a line of text."""
     for section in content.sections:
         scores = dict(section.scores).get(section.headline) or []
         for entry, score in zip(content.entries, scores, strict=False):
@@ -145,7 +145,7 @@ def _percent(value: float) -> str:
 
 
 def _points(value: float, comparison: Comparison) -> str:
-    """A difference with its sign: of percentages in points, of other scores as it is."""
+    """Format a difference with its sign: of percentages in points, of other scores as it is."""
     shares = is_share(comparison.a) and is_share(comparison.b)
     said = f"{value * 100:+.1f}" if shares else f"{value:+.4g}"
     return said.replace("-", "−")
@@ -174,7 +174,7 @@ def _cell(value: object) -> str:
 
 
 def _fence(text: str) -> str:
-    """A block with a fence that is longer than any in the text."""
+    """Wrap a text in a code fence that is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{clean(text)}\n{fence}"

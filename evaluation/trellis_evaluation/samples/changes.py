@@ -53,7 +53,7 @@ class Changes:
     only_there: int
 
     def mask(self, changed: Changed) -> NDArray[np.bool_]:
-        """The samples that got better, worse, or any of both or another verdict."""
+        """Select the samples that got better or worse, or that differ in score or verdict."""
         better: NDArray[np.bool_] = np.greater(self.gains, 0)
         worse: NDArray[np.bool_] = np.less(self.gains, 0)
         return {"better": better, "worse": worse, "any": better | worse | self.turned}[changed]
@@ -95,5 +95,5 @@ def find_changes(here: SampleColumns, there: SampleColumns) -> Changes:
 
 
 def _names(columns: SampleColumns) -> NDArray[np.uint64]:
-    """What tells a generation apart in every file: its problem's key and its number."""
+    """Return ids that identify a generation in every file, from its problem's key and its number."""
     return columns.keys + (columns.ids % NUMBERS).astype(np.uint64) * _SPREAD

@@ -46,7 +46,7 @@ create virtual table texts using fts5(
 
 
 def sample_id(position: int, number: int) -> int:
-    """The place of a sample in its file."""
+    """Compute a sample's id, which gives its place in its file."""
     return position * NUMBERS + number
 
 
@@ -74,7 +74,7 @@ class Codec:
         return packer.compress(sample.model_dump_json().encode()) + packer.flush()
 
     def decode(self, body: bytes) -> Sample:
-        """Raises ``zlib.error`` or pydantic's ``ValidationError`` where the bytes are no sample."""
+        """Decode a sample; raise ``zlib.error`` or pydantic's ``ValidationError`` for other bytes."""
         unpacker = zlib.decompressobj(zdict=self.dictionary)
         return Sample.model_validate_json(unpacker.decompress(body) + unpacker.flush())
 
@@ -89,13 +89,13 @@ class Codec:
 
 
 def indexed_text(text: str) -> str:
-    """What the index is given: the text, and its pairs of Chinese, Japanese and Korean characters."""
+    """Return the text to index: the text itself and its pairs of Chinese, Japanese and Korean characters."""
     pairs = {run[at : at + 2] for run in _WIDE.findall(text) for at in range(len(run) - 1)}
     return text + "".join(PAIR + pair for pair in sorted(pairs)) if pairs else text
 
 
 def index_query(wanted: str) -> str | None:
-    """An FTS5 query that finds at least all texts with ``wanted`` (lower case); None: it cannot help."""
+    """Build an FTS5 query that finds at least all texts with ``wanted`` (lower case); None if impossible."""
     if len(wanted) == 2 and _WIDE.fullmatch(wanted):
         tokens = [PAIR + wanted]
     elif len(wanted) < 3:

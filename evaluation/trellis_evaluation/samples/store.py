@@ -90,7 +90,7 @@ class SampleStore:
         limit: int = 50,
         against: "SampleStore | None" = None,
     ) -> Page:
-        """The next ``limit`` samples that fit, behind ``cursor``; ``against`` is needed for ``changed``."""
+        """Return the next ``limit`` matching samples after ``cursor``; ``changed`` requires ``against``."""
         filters = filters or Filters()
         with self._told():
             fitting = self._fitting(filters, against)
@@ -115,7 +115,7 @@ class SampleStore:
         return found[0]
 
     def find(self, key: str, number: int = 0) -> Sample | None:
-        """The generation of the problem of that key, wherever it stands here."""
+        """Find the generation with this number for the problem of that key, wherever it is in this file."""
         with self._told():
             hits = self.ids[self.keys == np.uint64(key_hash(key))]
             hits = hits[hits % NUMBERS == number]
@@ -128,13 +128,13 @@ class SampleStore:
                 yield self._codec.decode(body)
 
     def counts(self) -> VerdictCounts:
-        """Samples by verdict."""
+        """Count the samples by verdict."""
         with self._told():
             found = np.bincount(self.verdicts, minlength=len(VERDICTS)).tolist()
         return VerdictCounts(total=len(self), **dict(zip(VERDICTS, found, strict=True)))
 
     def groups(self) -> dict[str, dict[str, int]]:
-        """Samples by kind and name of group."""
+        """Count the samples by kind and name of group."""
         with self._told():
             return {
                 kind: {name: count for name, (_, count) in names.items()}
@@ -247,7 +247,7 @@ class SampleStore:
     def _found_page(
         self, places: NDArray[Any] | None, after: int, limit: int, total: int, wanted: str
     ) -> Page:
-        """Reads candidates until there are enough, they are all read, or time is up."""
+        """Read candidates until there are enough matches, none are left, or time is up."""
         found: list[Sample] = []
         ends = time.perf_counter() + SEARCH_SECONDS
         last = after
@@ -279,7 +279,7 @@ class SampleStore:
             yield mine.tolist()
 
     def _read(self, ids: list[int]) -> Iterator[Sample]:
-        """The samples of these ids, in their order; those that there are not are left out."""
+        """Read the samples of these ids, in their order; missing ones are left out."""
         for row in ids:
             found = self._connection.execute("select body from samples where id = ?", (row,)).fetchone()
             if found is not None:
@@ -294,7 +294,7 @@ class SampleStore:
 
 
 def open_store(path: Path) -> SampleStore:
-    """A finished benchmark's samples; ``EvaluationProblem`` where the file is missing, damaged or other."""
+    """Open a finished benchmark's samples; raise ``EvaluationProblem`` if the file is missing or damaged."""
     if not path.is_file():
         raise EvaluationProblem(
             "samples_missing",

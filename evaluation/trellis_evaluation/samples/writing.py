@@ -63,7 +63,7 @@ def _build(path: Path, samples: Iterable[Sample]) -> None:
 
 
 def _keep(connection: sqlite3.Connection, samples: Iterable[Sample]) -> Codec:
-    """The samples themselves, as they come."""
+    """Store the samples as they come and return their codec."""
     codec: Codec | None = None
     for sample in samples:
         if codec is None:

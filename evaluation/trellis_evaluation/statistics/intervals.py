@@ -104,7 +104,7 @@ def has_many(means: Floats) -> bool:
 
 
 def normal(means: Floats, *, confidence: float = CONFIDENCE) -> Interval:
-    """The normal interval of a mean: for very many values."""
+    """Compute the normal interval of a mean, which suits large numbers of values."""
     from scipy import stats  # here: it takes half a second and 50 MB
 
     half = float(stats.norm.ppf((1 + confidence) / 2) * means.std(ddof=1) / np.sqrt(len(means)))
@@ -114,7 +114,7 @@ def normal(means: Floats, *, confidence: float = CONFIDENCE) -> Interval:
 def mean_score(
     metric: str, values: ArrayLike, clusters: Sequence[Hashable] | None = None, *, seed: int = SEED
 ) -> Score:
-    """The mean over problems, with its standard error and interval.
+    """Compute the mean over problems, with its standard error and interval.
 
     Wilson's where each problem is right or wrong, the bootstrap's otherwise (the normal one where more than
     20,000 values differ); of fewer than two problems that are not right or wrong nothing is known. The

@@ -30,7 +30,7 @@ _LONGEST_S = {"connect": 15.0, "read": 120.0, "write": 120.0, "pool": 60.0}
 
 
 def open_client(*, allows_local: bool, timeout_s: float, headers: dict[str, str]) -> httpx.Client:
-    """A client for such addresses; ``allows_local``: also those of this machine and of private networks."""
+    """Open a client that checks addresses; ``allows_local`` permits this machine and private networks."""
     transport = _CheckedTransport(allows_local=allows_local, uses_proxies=False)
     return httpx.Client(transport=transport, timeout=timeout_s, headers=headers, follow_redirects=False)
 
@@ -42,7 +42,7 @@ def open_endpoint_client(
     follow_redirects: bool,
     event_hooks: Mapping[str, list[Callable[..., Any]]] | None = None,
 ) -> httpx.Client:
-    """A client for an address that the owner has set, and for those that its answers name.
+    """Open a client for an address that the owner has set and for addresses that its responses name.
 
     Proxies of the environment resolve names and connect themselves: only addresses without a name are looked
     at then.
@@ -162,7 +162,7 @@ class _CheckedTransport(httpx.BaseTransport):
 
 
 def _find_proxy(url: httpx.URL) -> str | None:
-    """The proxy of the environment that connects to an address."""
+    """Find the environment's proxy that is used for an address, or None."""
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     return None if proxy is None or proxy_bypass(url.host) else proxy

@@ -77,7 +77,7 @@ class ChatClient:
         self._client.close()
 
     def ask(self, messages: Sequence[Message], *, max_tokens: int, **sampling: Any) -> Reply:
-        """The reply to one call.
+        """Send one request and return the reply.
 
         Raises ``BudgetSpent`` where it could cost more than is left, ``NoReply``, and
         ``OperatorProblem`` where no call can succeed.
@@ -188,13 +188,13 @@ class _Passing(Exception):
 
 
 def open_ledger(path: Path, endpoint: ChatEndpoint, max_cost: float) -> Ledger:
-    """The account of an endpoint in a file, whose folder is made."""
+    """Open the cost ledger of an endpoint in a file; its folder is created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return Ledger(path, bound=max_cost, requests_per_minute=endpoint.requests_per_minute)
 
 
 def as_file_name(name: str) -> str:
-    """The name, as part of a file's."""
+    """Convert a name to a form that is safe as part of a file name."""
     return re.sub(r"[^0-9A-Za-z]", "_", name)
 
 

@@ -18,7 +18,7 @@ class Histogram(Strict):
 
     @classmethod
     def of(cls, values: np.ndarray, edges: Sequence[float]) -> Self:
-        """The histogram of these values; those beyond the edges count in the outer bins, NaN nowhere."""
+        """Compute the histogram of values; those beyond the edges count in the outer bins, NaN nowhere."""
         inside = np.clip(values[~np.isnan(values)], edges[0], edges[-1])
         counts, _ = np.histogram(inside, bins=np.asarray(edges, dtype=float))
         return cls(edges=list(map(float, edges)), counts=counts.tolist())
@@ -47,7 +47,7 @@ class Ranking(Strict):
     highest: list[Standing] = Field(default_factory=list)
 
     def merged(self, other: Self) -> Self:
-        """The outermost of both; among equals those that came first."""
+        """Merge two rankings, keeping the extremes; among equal values those that came first."""
         lowest = sorted(self.lowest + other.lowest, key=lambda each: each.value)
         highest = sorted(self.highest + other.highest, key=lambda each: -each.value)
         return self.model_copy(update={"lowest": lowest[: self.limit], "highest": highest[: self.limit]})
@@ -87,7 +87,7 @@ FINDINGS: TypeAdapter[dict[str, Finding]] = TypeAdapter(dict[str, Finding])
 
 
 def merge_findings(one: Mapping[str, Finding], other: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Findings of two sets of rows as those of all of them; of the same name they are of the same kind."""
+    """Merge the findings of two sets of rows; findings of the same name are of the same kind."""
     merged = dict(one)
     for name, finding in other.items():
         known: Any = merged.get(name)

@@ -46,7 +46,7 @@ class GuardedModelScope(ModelScopeFiles):
     def open_client(
         self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
     ) -> AbstractContextManager[httpx.Client]:
-        """A client that opens addresses of private networks only where ModelScope's own is one."""
+        """Open a client that connects to private networks only if ModelScope's own address is in one."""
         return open_endpoint_client(self.endpoint, timeout=timeout, follow_redirects=follow_redirects)
 
 

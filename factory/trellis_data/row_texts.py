@@ -50,7 +50,7 @@ _MESSAGE, _SHAREGPT = _Turn("role", "content"), _Turn("from", "value")
 
 
 def texts_of(batch: Batch, where: Where = "all", columns: list[str] | None = None) -> pl.DataFrame:
-    """The texts of a batch as a frame of ``FRAME_SCHEMA``, ordered by column, row and turn.
+    """Return the texts of a batch as a frame of ``FRAME_SCHEMA``, ordered by column, row and turn.
 
     ``columns`` narrows to these columns; without it the columns of the layout's roles count, or, where the
     format is unknown, all that hold text. Raises KeyError for a column that is not there.
@@ -61,7 +61,7 @@ def texts_of(batch: Batch, where: Where = "all", columns: list[str] | None = Non
 
 
 def with_texts(batch: Batch, frame: pl.DataFrame, texts: pl.Series) -> pa.Table:
-    """The batch's table with ``texts`` in place of those of ``frame``, line by line (see ``texts_of``)."""
+    """Return the batch's table with ``texts`` in place of those of ``frame``, line by line (``texts_of``)."""
     table = batch.table
     changed = frame.with_columns(new=texts.cast(pl.String))
     for name in changed["field"].unique(maintain_order=True):

@@ -15,7 +15,7 @@ _AT_A_TIME = 2048
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a model's folder, without truncation and padding."""
+    """Load the tokenizer from a model's folder, without truncation and padding."""
     from tokenizers import Tokenizer
 
     path = folder / TOKENIZER_FILE

@@ -23,7 +23,7 @@ MEASURES = 12
 
 @njit(cache=True, nogil=True)
 def scan(data, start, stop, kinds, folded, words, sizes, alone):
-    """A text's words: hashes, lengths in characters, whether each is a character alone; their number."""
+    """Find a text's words: hashes, lengths in characters, whether each is one character; return a count."""
     count = 0
     word = np.uint64(0)
     size = 0
@@ -53,7 +53,7 @@ def scan(data, start, stop, kinds, folded, words, sizes, alone):
 
 @njit(cache=True, nogil=True)
 def first_words(data, offsets, kinds, folded):
-    """The hash of each text's first word (uint64); 0 where it has none."""
+    """Hash each text's first word (uint64); 0 for a text without words."""
     found = np.zeros(len(offsets) - 1, dtype=np.uint64)
     most = longest(offsets)
     words = np.empty(most, dtype=np.uint64)
@@ -67,7 +67,7 @@ def first_words(data, offsets, kinds, folded):
 
 @njit(cache=True, nogil=True)
 def longest(offsets):
-    """The most bytes that a text has, and one."""
+    """Return the length in bytes of the longest text, plus one."""
     most = 0
     for row in range(len(offsets) - 1):
         most = max(most, offsets[row + 1] - offsets[row])
@@ -252,7 +252,7 @@ def diversity(data, offsets, kinds, folded, window):
 
 @njit(cache=True, nogil=True)
 def terms_of(words, alone, count, stops, out):
-    """What a text is about: words and characters that are not among ``stops`` (sorted), pairs of characters.
+    """Collect a text's terms: words and characters not in ``stops`` (sorted), and pairs of characters.
 
     At most two for each word: ``out`` has room for that.
     """

@@ -28,7 +28,7 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
 
 
 def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 bytes of all texts in a row (uint8) and where each begins and the last ends (int64)."""
+    """Return the concatenated UTF-8 bytes of all texts (uint8) and the offsets of the texts (int64)."""
     array = texts.fill_null("").to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -41,7 +41,7 @@ def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def head(texts: pl.Series) -> pl.Series:
-    """The texts, very long ones cut: what a share says of their beginning it says of them."""
+    """Cut very long texts: the statistics of their beginning stand for the whole."""
     if (texts.str.len_bytes().max() or 0) <= _MOST_CHARACTERS:  # type: ignore[operator]
         return texts
     return texts.str.slice(0, _MOST_CHARACTERS)

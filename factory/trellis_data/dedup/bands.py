@@ -24,7 +24,7 @@ class Bands(NamedTuple):
 
 
 def choose_bands(threshold: float, permutations: int) -> Bands:
-    """The longest bands within so many permutations that still find pairs at the threshold."""
+    """Choose the longest bands within so many permutations that still find pairs at the threshold."""
     for rows in range(permutations, 1, -1):
         bands = Bands(permutations // rows, rows)
         if bands.probability(threshold) >= RECALL_AT_THRESHOLD:

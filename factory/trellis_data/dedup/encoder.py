@@ -101,7 +101,7 @@ def _windows(tokenizer: Any, texts: Sequence[str]) -> tuple[list[str], list[int]
 
 
 def _spans(text: str) -> list[str]:
-    """The whole text, or pieces spread evenly over a long one."""
+    """Return the whole text, or pieces spread evenly over a long one."""
     most = _WINDOWS * _WINDOW_CHARACTERS
     if len(text) <= most:
         return [text]
@@ -125,7 +125,7 @@ def _load() -> Any:
 
 
 def find_weights() -> Path:
-    """The file of weights; raises ``OperatorProblem`` where it is not the published one."""
+    """Find the file of weights; raise ``OperatorProblem`` if it is not the published one."""
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or found.origin is None:
         raise OperatorProblem("encoder_missing", f"The package {_PACKAGE} has no files.")

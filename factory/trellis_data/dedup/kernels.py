@@ -30,7 +30,7 @@ def mix(value):
 
 @njit(cache=True, nogil=True, inline="always")
 def code_point(data, at):
-    """The code point at a place of UTF-8 and the place after it."""
+    """Decode the UTF-8 character at a position; return its code point and the position after it."""
     first = np.uint32(data[at])
     if first < 0x80:
         return first, at + 1
@@ -140,7 +140,7 @@ def folded_hashes(data, offsets, blanks, folded):
 
 @njit(cache=True, nogil=True)
 def simhashes(data, offsets, kinds, folded, size):
-    """The 64-bit SimHash of each text's shingles (Charikar, 2002); 0 where a text has no token.
+    """Compute the 64-bit SimHash of each text's shingles (Charikar, 2002); 0 for a text without tokens.
 
     Each bit is what most of the shingles' hashes have there.
     """
@@ -236,7 +236,7 @@ def sketch(data, offsets, kinds, folded, size, factors, terms, band_rows, bands)
 
 @njit(cache=True, nogil=True)
 def sign(shingles, factors, terms, signature):
-    """The MinHash signature: for each of the hash functions the least value of any shingle."""
+    """Compute the MinHash signature: for each hash function, its smallest value over all shingles."""
     signature[:] = np.uint32(0xFFFFFFFF)
     for shingle in shingles:
         for index in range(len(factors)):
@@ -289,7 +289,7 @@ def grams(data, offsets, blanks, folded, size, bits):
 
 @njit(cache=True, nogil=True)
 def project(flat, starts, weights, size, seed):
-    """Sums of weighted runs, each at four random places with a random sign; float32, rows × size."""
+    """Sum weighted runs, each at four random places with a random sign; float32, rows × size."""
     rows = len(starts) - 1
     out = np.zeros((rows, size), dtype=np.float32)
     for row in range(rows):

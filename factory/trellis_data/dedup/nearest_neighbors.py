@@ -35,17 +35,17 @@ class Vectors:
         return len(self._column) // max(self.size, 1)
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The first row and the vectors of each block, in order."""
+        """Yield the first row and the vectors of each block, in order."""
         for first in range(0, len(self), _BLOCK):
             yield first, self.range(first, min(first + _BLOCK, len(self)))
 
     def range(self, first: int, last: int) -> np.ndarray:
-        """The vectors of the rows from ``first`` to before ``last``."""
+        """Return the vectors of the rows from ``first`` up to, but not including, ``last``."""
         values = self._column.read(first * self.size, last * self.size)
         return values.reshape(-1, self.size).astype(np.float32)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors of some rows (ascending)."""
+        """Return the vectors of some rows (ascending)."""
         out = np.empty((len(rows), self.size), dtype=np.float32)
         breaks = np.flatnonzero(np.diff(rows) > 1) + 1
         for run in np.split(np.arange(len(rows)), breaks):

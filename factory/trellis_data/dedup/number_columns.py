@@ -52,7 +52,7 @@ class Column:
         return int(self.starts[-1])
 
     def pieces(self, size: int = PIECE) -> Iterator[tuple[int, np.ndarray]]:
-        """The position of the first value and some values, from first to last."""
+        """Yield pieces of the column from first to last, each with the position of its first value."""
         for shard, path in enumerate(self._paths):
             at, stop = int(self.starts[shard]), int(self.starts[shard + 1])
             if at == stop:
@@ -64,7 +64,7 @@ class Column:
                     at += len(values)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """The values of a range of positions."""
+        """Read the values in a range of positions."""
         parts = []
         shard = int(np.searchsorted(self.starts, start, side="right")) - 1
         while start < stop:

@@ -213,7 +213,7 @@ class SemanticDuplicates(Deduplicator):
         return max(sizes, default=0)
 
     def _spaces(self, scans: Sequence[Path], folder: Path, size: int, *, has_grams: bool) -> list["Vectors"]:
-        """The vectors to compare: those of the scans, those of characters, or both."""
+        """Return the vectors to compare: those of the scans, those of character n-grams, or both."""
         from trellis_data.dedup.embeddings import project_grams
         from trellis_data.dedup.nearest_neighbors import Vectors
 

@@ -16,7 +16,7 @@ ALL_PAIRS = 16
 
 @njit(cache=True, nogil=True)
 def find(parents, row):
-    """The root of a row's tree; halves the path on the way."""
+    """Find the root of a row's tree, halving the path on the way."""
     while parents[row] != row:
         parents[row] = parents[parents[row]]
         row = parents[row]
@@ -130,7 +130,7 @@ def make_sets(flat, starts, counts):
 
 @njit(cache=True, nogil=True)
 def jaccard(flat, starts, sizes, ones, others, out):
-    """The Jaccard similarity of each pair of sets, into ``out``."""
+    """Compute the Jaccard similarity of each pair of sets, into ``out``."""
     for index in range(len(ones)):
         one, other = ones[index], others[index]
         a, b = starts[one], starts[other]
@@ -177,7 +177,7 @@ def join_near_hashes(keys, values, parents, distance, window):
 
 @njit(cache=True, nogil=True)
 def hamming(ones, others):
-    """Number of bits in which two hashes differ, pair by pair."""
+    """Count the bits in which two hashes differ, pair by pair."""
     out = np.empty(len(ones), dtype=np.int64)
     for index in range(len(ones)):
         out[index] = _bits(ones[index] ^ others[index])

@@ -14,7 +14,7 @@ RichMessage = dict[str, Any]
 
 
 def rich_messages_in(cell: Cell) -> list[RichMessage]:
-    """A conversation with calls of tools; texts in parts become one."""
+    """Parse a conversation with tool calls; texts in several parts are joined."""
     if not isinstance(cell.value, list) or not cell.value:
         raise BadRow(f"'{cell.column}' must be a list of messages", "missing")
     return [_message(message, f"message {n} of '{cell.column}'") for n, message in enumerate(cell.value, 1)]
@@ -54,7 +54,7 @@ def _content(content: Any, place: str) -> str | None:
 
 
 def _old_call(call: Any) -> list[Any]:
-    """The call of a message from before there were several."""
+    """Convert a message's ``function_call``, the older field for a single call, to a list of calls."""
     return [{"function": call}] if isinstance(call, Mapping) and call.get("name") else []
 
 

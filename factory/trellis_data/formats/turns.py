@@ -40,7 +40,7 @@ class Turns:
         return self.roles.take(at), self.texts.take(at)
 
     def last_of(self, role: str) -> np.ndarray:
-        """The number of the last turn of that role in each row; -1 where there is none."""
+        """Return the index of the last turn of that role in each row; -1 if there is none."""
         hits = np.flatnonzero(pc.fill_null(pc.equal(self.roles, role), False).to_numpy(zero_copy_only=False))
         rows = np.searchsorted(self.offsets, hits, side="right") - 1
         last = np.full(len(self), -1, dtype=np.int64)
@@ -56,7 +56,7 @@ class Turns:
         return every
 
     def as_messages(self, kind: pa.DataType) -> pa.ListArray:
-        """Lists of messages of that type."""
+        """Convert the turns to lists of messages of that type."""
         return self._lists(kind, {"role": self.roles, "content": self.texts})
 
     def as_turns(self, kind: pa.DataType, roles: pa.Array) -> pa.ListArray:
@@ -79,7 +79,7 @@ class Turns:
 
 
 def turns_of(column: pa.Array, role: str, text: str) -> tuple[Turns, np.ndarray]:
-    """The turns of a column of lists, and which rows hold nothing beside a role and a text in each."""
+    """Read the turns of a column of lists, and which rows contain only a role and a text in each turn."""
     items = column.flatten()
     counts = pc.fill_null(column.value_lengths(), 0).to_numpy(zero_copy_only=False)
     turns = Turns(
@@ -95,7 +95,7 @@ def turns_of(column: pa.Array, role: str, text: str) -> tuple[Turns, np.ndarray]
 
 
 def interleave(parts: list[tuple[str, pa.Array, np.ndarray]]) -> Turns:
-    """Turns from columns: each has a role, a text a row, and in which rows there is one."""
+    """Build turns from columns: each has a role, a text per row, and a mask of the rows that have it."""
     present = np.stack([mask for _, _, mask in parts])
     offsets = _offsets_of(present.sum(axis=0))
     before = np.cumsum(present, axis=0) - present

@@ -64,7 +64,7 @@ def _agree(kind: str, answer: str, reference: str) -> bool:
 
 
 def last_number(text: str) -> Decimal | None:
-    """The last number in a text.
+    """Return the last number in a text.
 
     >>> last_number("2 and 2 is 1,004.50")
     Decimal('1004.50')

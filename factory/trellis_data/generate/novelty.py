@@ -20,12 +20,12 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in one form, for comparison."""
+    """Split a text into normalized words, for comparison."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def rouge_l(left: list[str], right: list[str]) -> float:
-    """The F-measure of the longest common subsequence.
+    """Compute the F-measure of the longest common subsequence.
 
     >>> rouge_l(["the", "cat", "sat"], ["the", "dog", "sat"])
     0.6666666666666666

@@ -107,7 +107,7 @@ class RejectionSampled:
     def _answers(
         self, seed: Seed, questions: Sequence[Question], outcomes: Sequence[Outcome]
     ) -> list[_Answer]:
-        """What can be scored; the rest is noted."""
+        """Return the answers that can be scored; record the others as dropped."""
         found = []
         for sample, (question, outcome) in enumerate(zip(questions, outcomes, strict=True)):
             text, problem = answer_of(outcome)

@@ -166,7 +166,7 @@ class _Run:
 
 
 def _identity(settings: Generation, seeds: Sequence[Path], layout: Layout) -> dict[str, Any]:
-    """What decides on the rows, given the replies."""
+    """Return everything that determines the rows, given the replies."""
     looks = [(path, path.stat()) for path in seeds]
     decisive = settings.model_dump(mode="json", exclude=_INDECISIVE)
     return {
@@ -181,7 +181,7 @@ def _as_yaml(settings: Generation) -> str:
 
 
 def load_generation(path: Path) -> Generation:
-    """The settings in a YAML file; raises ``PipelineProblem`` that names the line."""
+    """Load the settings in a YAML file; raise ``PipelineProblem`` that names the line if they are invalid."""
     text = read_document(path, kind="generation")
     return load_document(
         text, Generation, name=path.name, kind="generation", needs="name, endpoint and method"

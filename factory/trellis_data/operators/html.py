@@ -135,7 +135,7 @@ def _markup_length(texts: pl.Series, tags: pl.Series) -> pl.Series:
 
 
 def _visible(text: str, *, entities: bool) -> str:
-    """What a browser would show of a text with tags; all else stands as it was written."""
+    """Return what a browser would show of a text with tags; leave everything else unchanged."""
     if not _TAG_HERE.search(text):
         return _ENTITY_HERE.sub(lambda hit: html.unescape(hit.group()), text) if entities else text
     from selectolax.lexbor import LexborHTMLParser

@@ -111,7 +111,7 @@ class Language(TextOperator):
         self._detection = LanguageDetection(sorted({*params.candidates, *params.keep, *params.drop}))
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """The column for the language is free."""
+        """Check that the column for the language does not exist yet."""
         super().check(schema, layout)
         if self.params.column in schema.names:
             raise OperatorProblem(

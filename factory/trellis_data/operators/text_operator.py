@@ -27,7 +27,7 @@ class TextOperator(RowOperator):
     params: TextParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """The columns are there and hold texts."""
+        """Check that the columns exist and contain texts."""
         named = self.params.columns
         for name in named if named is not None else []:
             if name not in schema.names:
@@ -42,7 +42,7 @@ class TextOperator(RowOperator):
             )
 
     def texts(self, batch: Batch) -> pl.DataFrame:
-        """The lines that the parameters name."""
+        """Return the lines of text that the parameters select."""
         return texts_of(batch, self.params.where, self.params.columns)
 
 
@@ -77,7 +77,7 @@ def replace_lines(texts: pl.Series, at: pl.Series, work: Callable[[str], str]) -
 
 
 def put(texts: pl.Series, at: np.ndarray, new: pl.Series) -> pl.Series:
-    """A copy of ``texts`` with ``new`` at the places ``at`` (``scatter`` changes the original)."""
+    """Return a copy of ``texts`` with ``new`` at the places ``at`` (``scatter`` changes the original)."""
     if len(at) == 0:
         return texts
     picks = np.arange(len(texts))
@@ -110,7 +110,7 @@ def outside_code_of_all(texts: pl.Series, work: Callable[[pl.Series], pl.Series]
 
 
 def over_rows(batch: Batch, frame: pl.DataFrame, values: pl.Series) -> np.ndarray:
-    """The sum of the lines' values for each row of the batch (float64); 0 where a row has none."""
+    """Sum the lines' values for each row of the batch (float64); 0 for a row without lines."""
     return np.bincount(
         frame["row"].to_numpy(), weights=values.to_numpy().astype(np.float64), minlength=len(batch)
     )

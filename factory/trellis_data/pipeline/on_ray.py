@@ -62,7 +62,7 @@ class RayExecutor:
             ) from error
 
     def close(self) -> None:
-        """The cluster belongs to somebody else."""
+        """Do nothing: the cluster belongs to the caller."""
 
 
 def _knock(address: str) -> None:

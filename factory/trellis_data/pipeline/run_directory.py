@@ -32,7 +32,7 @@ class RunDirectory:
         return self.root / "reduced" / slug(number, step)
 
     def dropped_rows(self, number: int, step: str) -> Path:
-        """The rows that a step dropped."""
+        """Return the file with the rows that a step dropped."""
         return self.dropped / f"{slug(number, step)}.parquet"
 
     @contextlib.contextmanager
@@ -83,6 +83,6 @@ class RunDirectory:
 
 
 def slug(number: int, name: str) -> str:
-    """A file name for a step (counted from 1) in which a person finds the step's name."""
+    """Return a file name for a step (counted from 1) that contains the step's name."""
     safe = re.sub(r"[^\w.-]+", "_", name)
     return f"{number:02d}-{safe[:60]}"

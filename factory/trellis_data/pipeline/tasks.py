@@ -166,7 +166,7 @@ SECONDS = "trellis-seconds.json"
 
 
 def dropped_file(step: int) -> str:
-    """The file of rows that a step of a stage dropped; no split's name begins like this."""
+    """Return the file of rows that a step dropped; no split's name begins like this."""
     return f"_dropped-{step}.parquet"
 
 
@@ -177,7 +177,7 @@ def run_task(task: Task, tick: Tick) -> None:
 
 
 def label_of(task: Task) -> str:
-    """What a person finds the task's rows by."""
+    """Return a label by which a person can find the task's rows."""
     return "all rows" if isinstance(task, ReduceTask) else task.unit.label
 
 
@@ -191,7 +191,7 @@ def _note_seconds(folder: Path, seconds: float) -> None:
 
 
 def _batches(unit: Unit, work: Work, layout: Layout) -> Iterator[tuple[Batch, np.ndarray]]:
-    """The unit's rows and where they stood in the pipeline's input; an empty unit has one empty batch."""
+    """Yield the unit's rows and their positions in the pipeline's input; one empty batch if it is empty."""
     done = 0
     with pq.ParquetFile(unit.path) as file:
         for table in read_tables(file, work.batch_rows, unit.groups):
@@ -218,7 +218,7 @@ def _build(plan: StepPlan, context: Context) -> Operator:
 
 
 def _operator(plan: StepPlan, context: Context) -> Operator:
-    """The step's operator, made once in a process: its constructor may read large files."""
+    """Return the step's operator, created once per process: its constructor may read large files."""
     key = (plan.operator, plan.params, repr(context))
     if key in _MADE:
         return _MADE[key]

@@ -66,7 +66,7 @@ def find_touched(
 
 
 def _cheap_steps(steps: Sequence[Operator], schema: pa.Schema) -> list[Operator]:
-    """Steps to look at: those that decide on a row by itself, up to one whose columns would be missing."""
+    """Choose the steps to try: those that judge rows one by one, up to one whose columns would be missing."""
     found: list[Operator] = []
     for step in steps:
         asks_model = getattr(step.params, "scorer", None) in step.context.scorers

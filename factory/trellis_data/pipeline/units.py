@@ -12,7 +12,7 @@ from trellis_data.pipeline.tasks import Unit
 
 
 def schema_of(files: Sequence[Path]) -> pa.Schema:
-    """The columns of the rows of all files."""
+    """Read the columns that the rows of all files have."""
     schemas = []
     for path in files:
         try:

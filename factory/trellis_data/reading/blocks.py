@@ -38,7 +38,7 @@ class Block:
         return len(self.rows) + len(self.problems)
 
     def in_order(self) -> Iterator[SourceRow | RowProblem]:
-        """The rows as they stand in the file, problems in the place of bad ones, and then the warnings."""
+        """Yield the rows in file order, problems in the place of bad ones, and then the warnings."""
         bad = {problem.row: problem for problem in self.problems}
         good = iter(self.rows)
         for number in range(self.first_row, self.first_row + self.row_count):

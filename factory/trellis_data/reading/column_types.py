@@ -141,7 +141,7 @@ class ColumnTypes:
         return merge_types(self.struct, inferred)
 
     def _within_limit(self, rows: list[SourceRow]) -> tuple[list[SourceRow], list[Misfit]]:
-        """The rows whose keys fit beside those known, and the others; one look at each, no types made."""
+        """Separate the rows whose keys fit within the limit from the others, without building types."""
         keys = KeyCount(self.struct)
         fitting, refused = list[SourceRow](), list[Misfit]()
         for row in rows:
@@ -188,7 +188,7 @@ def _in_order(rows: list[SourceRow], misfits: list[Misfit]) -> list[Misfit]:
 
 
 def merge_types(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type that holds the values of both, in the order of ``left``. Raises ArrowTypeError, ShapeError."""
+    """Return a type for the values of both, in the order of ``left``. Raise ArrowTypeError or ShapeError."""
     merged = pa.unify_schemas([pa.schema(list(left)), pa.schema(list(right))], promote_options="permissive")
     _check_shape(struct := pa.struct(list(merged)))
     return struct
@@ -218,7 +218,7 @@ def _measure(kind: pa.DataType) -> tuple[int, int]:
 
 
 def ordered_like(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
-    """The same type with object keys in the order in which they first appear in ``values``."""
+    """Return the type with object keys in the order in which they first appear in ``values``."""
     if pa.types.is_struct(kind):
         objects = [value for value in values if isinstance(value, dict)]
         names = list(dict.fromkeys(name for value in objects for name in value))
@@ -297,7 +297,7 @@ def _family_of(value: Any) -> str:
 
 
 def type_family(kind: pa.DataType) -> str:
-    """The kind of a type in the words of JSON."""
+    """Return the kind of a type in JSON terms."""
     if pa.types.is_boolean(kind):
         return "boolean"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -320,7 +320,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def describe_type(kind: pa.DataType) -> str:
-    """A type as the dashboard shows it: ``list<object{role: text, content: text}>``."""
+    """Format a type for the dashboard: ``list<object{role: text, content: text}>``."""
     if is_list(kind):
         return f"list<{describe_type(kind.value_type)}>"
     if pa.types.is_struct(kind):
@@ -333,7 +333,7 @@ def describe_type(kind: pa.DataType) -> str:
 
 
 def kind_of(description: str) -> ColumnKind:
-    """What a column's values are, as far as a role asks, from ``describe_type``: it is kept with datasets."""
+    """Derive a column's kind from its ``describe_type`` text, which is stored with datasets."""
     if description in _SIMPLE_KINDS:
         return _SIMPLE_KINDS[description]
     if description.startswith("list<object{"):

@@ -288,7 +288,7 @@ def _take_block(block: Block, file: SourceFile, run: _Run) -> int:
 
 
 def _numbers_of(block: Block) -> list[int]:
-    """The numbers of a block's good rows."""
+    """Return the row numbers of a block's good rows."""
     bad = {problem.row for problem in block.problems}
     every = range(block.first_row, block.first_row + block.row_count)
     return [number for number in every if number not in bad] if bad else list(every)

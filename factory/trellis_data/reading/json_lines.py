@@ -17,7 +17,7 @@ _Lines = list[tuple[int, bytes]]
 
 
 def read_json_lines(stream: BinaryIO, *, exactly: bool = False) -> Iterator[Block]:
-    """The rows of UTF-8 text with one object a line. Memory holds a block at a time.
+    """Read the rows of UTF-8 text with one object per line, one block in memory at a time.
 
     ``exactly`` reads numbers as they stand; without it integers beyond 64 bits come as decimal numbers, and
     a block that holds such offers ``read_exactly``.
@@ -84,7 +84,7 @@ def _read_fast(lines: _Lines, first_row: int) -> Block:
 
 @contextmanager
 def _without_cycles() -> Iterator[None]:
-    """Parsed JSON has no cycles, and looking for them while it grows takes longer than parsing it."""
+    """Disable garbage collection: parsed JSON has no cycles, and looking for them would be slow."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

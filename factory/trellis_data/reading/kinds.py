@@ -61,7 +61,7 @@ def can_be_read(filename: str) -> bool:
 
 
 def detect_kind(head: bytes, filename: str) -> FileKind:
-    """The kind of a file that begins with ``head`` (unpacked and decoded, where it is text).
+    """Detect the kind of a file that begins with ``head`` (unpacked, and decoded if it is text).
 
     JSON Lines named ``.json``, an array named ``.jsonl`` and Parquet under any name are read
     for what they are. Raises UnreadableFile for anything else.

@@ -46,7 +46,7 @@ class UnreadableFile(Exception):
 
 
 def shorten(text: str | bytes) -> str:
-    """A bad row's text as the quarantine keeps it; bytes that are no UTF-8 stand as ``\\xNN``."""
+    """Shorten a bad row's text for the quarantine; bytes that are not UTF-8 become ``\\xNN``."""
     if isinstance(text, str):
         text = text[:MAX_RAW_CHARACTERS].encode("utf-8", "surrogatepass")
     # Four bytes a character at most; bytes of a half surrogate read as foreign bytes do.

@@ -57,15 +57,15 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The source in a sentence's words."""
+        """Describe the source in words that fit in a sentence."""
 
     @abstractmethod
     def list_files(self) -> list[SourceFile]:
-        """The files that promise rows, in a lasting order."""
+        """List the files that should contain rows, in a stable order."""
 
     @abstractmethod
     def bring(self, file: SourceFile, work: Path) -> Path:
-        """The file on this machine; under ``work`` where it had to be copied."""
+        """Return the file on this machine, copied to ``work`` if necessary."""
 
 
 class LocalSource(Source):
@@ -101,7 +101,7 @@ class LocalSource(Source):
 
 
 def source_inside(root: Path, relative: str) -> LocalSource:
-    """A file or folder under a data root; raises SourceUnavailable for a path that leads out of it."""
+    """Return a file or folder under a data root; raise SourceUnavailable for a path that leads out of it."""
     candidate = PurePosixPath(relative)
     base = root.resolve()
     is_outside = candidate.is_absolute() or ".." in candidate.parts or "\x00" in relative or "\\" in relative
@@ -166,7 +166,7 @@ def is_metadata(name: str) -> bool:
 
 
 def _read_card(path: Path, root: Path) -> list[str]:
-    """What the front matter of a folder's card says of its licence; empty where there is none."""
+    """Read the license in the front matter of a folder's card; empty if there is none."""
     if not (path.is_file() and path.resolve().is_relative_to(root)):
         return []
     with path.open("rb") as file:
@@ -178,7 +178,7 @@ def _read_card(path: Path, root: Path) -> list[str]:
 
 
 def _find_licences(card: Any, tags: Sequence[str]) -> list[str]:
-    """What a dataset's card says of its licence, by the hub's name; ``license_name`` for one of its own.
+    """Find the licenses in a dataset's card by the hub's names; ``license_name`` for a custom one.
 
     https://huggingface.co/docs/hub/datasets-cards
     """
@@ -302,7 +302,7 @@ class _S3Errors:
 
 
 def _find_refusal(error: BaseException | None) -> OperatorProblem | None:
-    """The refused address that an error of a client comes from."""
+    """Find the refused address that caused a client's error, or None."""
     while error is not None and not isinstance(error, OperatorProblem):
         error = error.__cause__ or error.__context__
     return error

@@ -31,7 +31,7 @@ def list_samples() -> tuple[Sample, ...]:
 
 
 def find_sample(name: str) -> Sample | None:
-    """The sample of this name."""
+    """Return the sample of this name, or None."""
     return next((sample for sample in _SAMPLES if sample.name == name), None)
 
 

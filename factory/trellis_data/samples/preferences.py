@@ -55,7 +55,7 @@ def _pairs_of(problem: Problem, generator: random.Random) -> tuple[Pair, Pair]:
 
 
 def unpair(pairs: list[Pair]) -> list[dict[str, Any]]:
-    """The same answers one by one, each marked as good or bad."""
+    """Split pairs into single answers, each labeled as good or bad."""
     rows = []
     for pair in pairs:
         rows.append({"prompt": pair.prompt, "completion": pair.chosen, "label": True})

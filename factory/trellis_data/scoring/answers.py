@@ -35,7 +35,7 @@ def answer_columns(schema: pa.Schema, layout: Layout) -> list[str]:
 
 
 def asked(batch: Batch) -> Asked:
-    """What is asked and answered in each row."""
+    """Return the prompt and the answer of each row."""
     columns = answer_columns(batch.table.schema, batch.layout)
     return Asked(row_texts(batch, "prompt"), row_texts(batch, "answer", columns))
 

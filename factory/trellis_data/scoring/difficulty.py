@@ -89,7 +89,7 @@ class Difficulty(RowOperator):
     params: DifficultyParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - the interface
-        """The attempts are there and the column is free."""
+        """Check that the attempts exist and the column does not."""
         kind = score_type(schema, self.params.attempts)
         if not _is_list(kind):
             check_number(schema, self.params.attempts)

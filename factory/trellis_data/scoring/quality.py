@@ -189,6 +189,6 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers as float64; null is NaN."""
+    """Convert a column of numbers to float64, with NaN for null."""
     values: np.ndarray = column.cast(pa.float64()).to_numpy()
     return values

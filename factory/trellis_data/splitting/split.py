@@ -149,7 +149,7 @@ class Split(GlobalOperator):
         return choose_bands(self.params.similarity, _PERMUTATIONS)
 
     def _keys(self, batch: Batch) -> np.ndarray:
-        """What decides by chance: the hash of the group, or of the text where there is none."""
+        """Return the hash that decides a row's split: of its group, or of its text if it has no group."""
         from trellis_data.dedup import alphabet, kernels
 
         texts = TextBuffers.of(row_texts(batch, self.params.where, self.params.columns))
@@ -215,7 +215,7 @@ class Split(GlobalOperator):
 
 
 def times_of(values: pl.Series) -> np.ndarray:
-    """Times as numbers that grow; NaN where there is none. Texts are read as ISO 8601."""
+    """Convert times to increasing numbers, with NaN for missing ones. Texts are parsed as ISO 8601."""
     if values.dtype == pl.String:
         return np.array([_moment(text) for text in values], dtype=np.float64)
     if values.dtype.is_temporal():

@@ -34,7 +34,7 @@ class Lengths(Strict):
 
     @classmethod
     def of(cls, values: np.ndarray) -> Self:
-        """The distribution of these lengths."""
+        """Compute the distribution of these lengths."""
         if not len(values):
             return cls()
         return cls(

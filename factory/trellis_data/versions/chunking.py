@@ -52,7 +52,7 @@ class _Pending:
 
 
 def cut_chunks(tables: Iterable[pa.Table]) -> Iterator[Chunk]:
-    """The rows of all tables, in order, as chunks; holds one chunk and one table at a time."""
+    """Cut the rows of all tables, in order, into chunks; holds one chunk and one table at a time."""
     pending = _Pending()
     for table in tables:
         if table.num_rows:

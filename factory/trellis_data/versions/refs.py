@@ -28,7 +28,7 @@ class Refs:
             (self._folder / kind).mkdir(parents=True, exist_ok=True)
 
     def get(self, kind: RefKind, name: str) -> str | None:
-        """The commit that a name stands for, or None."""
+        """Return the commit that a name refers to, or None."""
         try:
             return self._path(kind, name).read_text().strip()
         except FileNotFoundError:

@@ -102,7 +102,7 @@ class Client:
         return cast(UserRead, self.request("GET", "/auth/me"))
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """The decoded answer of any endpoint below /api/v1; ``ApiError`` in the API's own words."""
+        """Call any endpoint below /api/v1 and return its decoded answer; raise ``ApiError`` on an error."""
         return self._api.request(method, path, **options)
 
     def pages(self, path: str, **params: Any) -> Iterator[Json]:
@@ -111,7 +111,7 @@ class Client:
 
 
 def _choose_connection(url: str | None, token: str | None) -> tuple[str, str]:
-    """What was given, and what the environment or the login says of the rest."""
+    """Choose the URL and token: those given, else those of the environment or of `trellis login`."""
     chosen = given(**{URL_VARIABLE: url, TOKEN_VARIABLE: token})
     found = find_connection({**os.environ, **chosen})
     if found is None:
@@ -139,11 +139,11 @@ class Models(Resource[ModelRead, ModelRead]):
         return cast(ModelRead, self._post("", given(name=name, source=dict(source))))
 
     def wait(self, model_id: str, *, timeout_s: float | None = None) -> ModelRead:
-        """The model when its files are here, or could not be fetched; ``TimeoutError``."""
+        """Wait until the model's files are fetched or fetching has failed; may raise ``TimeoutError``."""
         return self._wait(model_id, frozenset({"ready", "failed"}), timeout_s)
 
     def lineage(self, model_id: str) -> LineageRead:
-        """What it was made from, and what was made from it."""
+        """Return what the model was made from and what was made from it."""
         return cast(LineageRead, self._api.request("GET", f"{self.path}/{model_id}/lineage"))
 
 
@@ -162,7 +162,7 @@ class Registry:
         return cast(NamedModelRead, self._api.request("GET", f"/registry/{name}"))
 
     def add(self, name: str, model: str, *, note: str = "") -> NamedModelRead:
-        """A model, by its id, as the next version of a name."""
+        """Add a model, by its id, as the next version of a name."""
         body = {"name": name, "model": model, "note": note}
         return cast(NamedModelRead, self._api.request("POST", "/registry", json=body))
 
@@ -230,11 +230,11 @@ class Transfers(Resource[TransferRead, TransferRead]):
         return cast(TransferRead, self._post(f"/{transfer_id}/resume"))
 
     def wait(self, transfer_id: str, *, timeout_s: float | None = None) -> TransferRead:
-        """The transfer when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the transfer has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(transfer_id, frozenset({"succeeded", "failed", "cancelled"}), timeout_s)
 
     def download(self, transfer_id: str, target: Path | str) -> Path:
-        """The file of an export."""
+        """Download the file of an export."""
         return self._api.download(f"{self.path}/{transfer_id}/file", Path(target))
 
 
@@ -300,7 +300,7 @@ class Endpoints(Resource[EndpointRead, EndpointRead]):
         return cast(EndpointRead, self._api.request("DELETE", f"{self.path}/{endpoint_id}"))
 
     def wait(self, endpoint_id: str, *, timeout_s: float | None = None) -> EndpointRead:
-        """The endpoint when it is ready, has stopped or has failed; ``TimeoutError``."""
+        """Wait until the endpoint is ready, has stopped or has failed; may raise ``TimeoutError``."""
         return self._wait(endpoint_id, frozenset({"ready", "stopped", "failed"}), timeout_s)
 
 
@@ -326,7 +326,7 @@ class Benchmarks:
         self._api = transport
 
     def list(self) -> list[BenchmarkRead]:
-        """The catalogue, with what of it is here."""
+        """List the catalogue's benchmarks and whether each is installed."""
         return cast("list[BenchmarkRead]", self._api.request("GET", "/benchmarks")["items"])
 
     def get(self, name: str) -> BenchmarkRead:
@@ -357,7 +357,7 @@ class RewardFiles(Resource[RewardFileRead, RewardFileRead]):
     path = "/rewards/files"
 
     def upload(self, file: Path | str, *, name: str | None = None) -> RewardFileRead:
-        """A Python file with ``score(prompt, response, answer, row)``."""
+        """Upload a Python file with ``score(prompt, response, answer, row)``."""
         path = Path(file)
         return cast(RewardFileRead, self._post("", {"name": name or path.stem, "code": path.read_text()}))
 
@@ -376,7 +376,7 @@ class DryRuns(Resource[DryRunRead, DryRunRead]):
         return cast(DryRunRead, self._post(f"/{dry_run_id}/cancel"))
 
     def wait(self, dry_run_id: str, *, timeout_s: float | None = None) -> DryRunRead:
-        """The dry run when it has ended; ``TimeoutError``."""
+        """Wait until the dry run has ended; may raise ``TimeoutError``."""
         return self._wait(dry_run_id, frozenset({"succeeded", "failed", "cancelled"}), timeout_s)
 
 
@@ -398,7 +398,7 @@ class Evaluations(Resource[EvaluationRead, EvaluationRead]):
         return cast(EvaluationRead, self._post(f"/{evaluation_id}/retry"))
 
     def wait(self, evaluation_id: str, *, timeout_s: float | None = None) -> EvaluationRead:
-        """The evaluation when it has ended; ``TimeoutError``."""
+        """Wait until the evaluation has ended; may raise ``TimeoutError``."""
         return self._wait(evaluation_id, FINISHED, timeout_s)
 
     def samples(self, evaluation_id: str, label: str, **filters: Any) -> Iterator[SampleRead]:
@@ -421,7 +421,7 @@ class Reports(Resource[ReportRead, ReportRead]):
         return cast(ReportRead, self._post("", {"name": name, "evaluations": [*evaluations], **order}))
 
     def wait(self, report_id: str, *, timeout_s: float | None = None) -> ReportRead:
-        """The report when it is written, or could not be; ``TimeoutError``."""
+        """Wait until the report is ready or has failed; may raise ``TimeoutError``."""
         return self._wait(report_id, frozenset({"ready", "failed"}), timeout_s)
 
     def download(
@@ -455,7 +455,7 @@ class JobPipelines(Resource[JobPipelineRead, JobPipelineRead]):
         return cast(JobPipelineRead, self._post(f"/{pipeline_id}/stop"))
 
     def wait(self, pipeline_id: str, *, timeout_s: float | None = None) -> JobPipelineRead:
-        """The pipeline when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the pipeline has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(pipeline_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
@@ -469,7 +469,7 @@ class Sweeps(Resource[SweepRead, SweepSummary]):
         return cast(SweepRead, self._post("", {"name": name, "job": dict(job), **order}))
 
     def preview(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepPreview:
-        """What it would do, and what is wrong with it; nothing is written."""
+        """Return what the sweep would run and what is wrong with it, without creating anything."""
         return cast(SweepPreview, self._post("/preview", {"name": name, "job": dict(job), **order}))
 
     def stop(self, sweep_id: str) -> SweepRead:
@@ -481,7 +481,7 @@ class Sweeps(Resource[SweepRead, SweepSummary]):
         return cast(SweepRead, self._post(f"/{sweep_id}/resume"))
 
     def wait(self, sweep_id: str, *, timeout_s: float | None = None) -> SweepRead:
-        """The sweep when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the sweep has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(sweep_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
@@ -493,7 +493,9 @@ class Workflows(Resource[WorkflowDetail, WorkflowListed]):
     def upload(
         self, file: Path | str, *, name: str | None = None, function: str | None = None
     ) -> WorkflowRead:
-        """A Python file with ``async def workflow(task, model)``, a folder with ``workflow.py``, its archive.
+        """Upload a workflow: a Python file, a folder with ``workflow.py``, or an archive of such a folder.
+
+        The workflow is a function ``async def workflow(task, model)``.
 
         ``wait`` until the requirements of a package are installed.
         """
@@ -511,7 +513,7 @@ class Workflows(Resource[WorkflowDetail, WorkflowListed]):
         return cast(WorkflowRead, self._post(f"/{workflow_id}/retry", {}))
 
     def wait(self, workflow_id: str, *, timeout_s: float | None = None) -> WorkflowDetail:
-        """The workflow when its requirements are installed, or could not be; ``TimeoutError``."""
+        """Wait until the workflow's requirements are installed or failed; may raise ``TimeoutError``."""
         return self._wait(workflow_id, frozenset({"ready", "failed"}), timeout_s)
 
 
@@ -532,5 +534,5 @@ class Environments(Resource[EnvironmentRead, EnvironmentRead]):
         return cast(EnvironmentRead, self._post("", body))
 
     def wait(self, environment_id: str, *, timeout_s: float | None = None) -> EnvironmentRead:
-        """The environment when it is ready, or its making has failed; ``TimeoutError``."""
+        """Wait until the environment is ready or has failed; may raise ``TimeoutError``."""
         return self._wait(environment_id, frozenset({"ready", "failed"}), timeout_s)

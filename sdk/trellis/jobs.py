@@ -77,12 +77,12 @@ class Jobs(Resource[JobRead, JobRead]):
         overrides: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> JobPreview:
-        """What ``submit`` would run, and all that is wrong with it."""
+        """Return what ``submit`` would run, and every problem with it."""
         body = _request(recipe, model, dataset, name, preset, params, overrides, more)
         return cast(JobPreview, self._post("/preview", body))
 
     def clone(self, job_id: str) -> JobRead:
-        """A new job with the choices of this one."""
+        """Create a job with the same settings as this one."""
         return cast(JobRead, self._post(f"/{job_id}/clone"))
 
     def edit(self, job_id: str, **changes: Any) -> JobRead:
@@ -90,7 +90,7 @@ class Jobs(Resource[JobRead, JobRead]):
         return cast(JobRead, self._api.request("PATCH", f"{self.path}/{job_id}", json=changes))
 
     def wait(self, job_id: str, *, timeout_s: float | None = None) -> JobRead:
-        """The job when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the job has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(job_id, FINISHED, timeout_s)
 
     def resume(self, job_id: str, *, step: int | None = None) -> JobRead:
@@ -104,7 +104,7 @@ class Jobs(Resource[JobRead, JobRead]):
     # -- what it reports -------------------------------------------------------------------
 
     def metric_keys(self, job_id: str) -> list[MetricKey]:
-        """The metrics that it has reported, with the newest value of each."""
+        """List the metrics that the job has reported, with the newest value of each."""
         return cast("list[MetricKey]", self._api.request("GET", f"{self.path}/{job_id}/metric-keys"))
 
     def metrics(self, job_id: str, keys: Sequence[str] | None = None) -> dict[str, dict[int, float | None]]:
@@ -148,7 +148,7 @@ class Jobs(Resource[JobRead, JobRead]):
             after = page["next_after"]
 
     def events(self, job_id: str, *, after: str | None = None) -> Iterator[JobEvent]:
-        """What it reports from now on, or behind ``after``, until it has ended: states, metrics, lines ..."""
+        """Yield the job's events from now on or after ``after`` until it ends: states, metrics, lines ..."""
         if after is None and self.get(job_id)["state"] in FINISHED:
             return
         for kind, identifier, data in self._api.events(f"{self.path}/{job_id}/events", after=after):
@@ -167,7 +167,7 @@ class Jobs(Resource[JobRead, JobRead]):
         return cast(RolloutRead, self._api.request("GET", f"{self.path}/{job_id}/rollouts/{rollout_id}"))
 
     def rollout_steps(self, job_id: str, *, split: Split | None = None) -> list[RolloutStep]:
-        """The steps of which responses are kept."""
+        """List the steps whose responses are kept."""
         path = f"{self.path}/{job_id}/rollout-steps"
         return cast("list[RolloutStep]", self._api.request("GET", path, params=given(split=split)))
 
@@ -196,17 +196,17 @@ class Jobs(Resource[JobRead, JobRead]):
     def rollout_tokens(
         self, job_id: str, *, step: int | None = None, split: Split | None = None
     ) -> TracedStep:
-        """A few responses token by token, of the step with such that is nearest to ``step``."""
+        """Return a few responses token by token, of the step nearest to ``step`` that has such traces."""
         path = f"{self.path}/{job_id}/rollout-tokens"
         return cast(TracedStep, self._api.request("GET", path, params=given(step=step, split=split)))
 
     def manifest(self, job_id: str, *, attempt: int | None = None) -> ManifestRead:
-        """What an attempt ran with: versions, machine, configuration, data."""
+        """Return what an attempt ran with: versions, machine, configuration, data."""
         path = f"{self.path}/{job_id}/manifest"
         return cast(ManifestRead, self._api.request("GET", path, params=given(attempt=attempt)))
 
     def plan_replay(self, manifest: Mapping[str, Any], *, name: str | None = None) -> ReplayPlan:
-        """What a run of this manifest would launch here, what differs, and what stands against it."""
+        """Return what a replay of this manifest would launch here, what differs, and what prevents it."""
         body = {"manifest": dict(manifest), "name": name}
         return cast(ReplayPlan, self._api.request("POST", f"{self.path}/replay/preview", json=body))
 
@@ -216,7 +216,7 @@ class Jobs(Resource[JobRead, JobRead]):
         return cast(JobRead, self._api.request("POST", f"{self.path}/replay", json=body))
 
     def compare(self, job_ids: Sequence[str], *, keys: Sequence[str] | None = None) -> JobComparison:
-        """Settings that differ, last and best of ``keys`` (default headline and validation), seed groups."""
+        """Compare settings, last and best of ``keys`` (default: headline and validation), and seed groups."""
         return cast(JobComparison, self._compare("", job_ids, keys=list(keys) if keys is not None else None))
 
     def compare_curves(
@@ -235,7 +235,7 @@ class Jobs(Resource[JobRead, JobRead]):
     def compare_seeds(
         self, job_ids: Sequence[str], *, baseline: str | None = None, metric: str | None = None
     ) -> ComparedSeeds:
-        """Groups that differ only in the seed against the baseline's, with 95 % intervals (Welch's t)."""
+        """Compare groups that differ only in the seed with the baseline's: 95 % intervals by Welch's t."""
         return cast(ComparedSeeds, self._compare("/seeds", job_ids, baseline=baseline, metric=metric))
 
     def _compare(self, path: str, job_ids: Sequence[str], **params: Any) -> Any:

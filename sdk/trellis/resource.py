@@ -29,7 +29,7 @@ class Resource(Generic[Whole, Listed]):
         return self._api.pages(self.path, **filters)
 
     def find(self, name: str) -> Listed:
-        """The newest of this name; ``LookupError``."""
+        """Return the newest with this name; raise ``LookupError`` if there is none."""
         for each in self.list():
             if cast(dict[str, Any], each)["name"] == name:
                 return each

@@ -40,7 +40,7 @@ class Transport:
         self._http.close()
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """The decoded answer of an endpoint below /api/v1; ``ApiError`` in the API's own words."""
+        """Call an endpoint below /api/v1 and return its decoded answer; raise ``ApiError`` on an error."""
         try:
             answer = self._http.request(method, f"{API}{path}", **options)
         except httpx.HTTPError as error:
@@ -149,7 +149,7 @@ class _Answer:
 
 
 def given(**values: Any) -> Json:
-    """The values that are not None."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

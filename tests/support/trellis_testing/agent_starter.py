@@ -71,7 +71,7 @@ def _loss(model: Any, ids: "torch.Tensor", labels: "torch.Tensor") -> "torch.Ten
 
 
 def encode(tokenizer: Any, row: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """The ids of a conversation, and the labels: the assistant's own tokens, its end of turn included."""
+    """Encode a conversation; label the assistant's own tokens, including its end of turn."""
     tools = json.loads(row["tools"]) if isinstance(row.get("tools"), str) else row.get("tools")
     text = tokenizer.apply_chat_template(row["messages"], tools=tools, tokenize=False)
     ids, labels = [], []

@@ -48,7 +48,7 @@ def turn(role: str, text: str, tokens: int, **more: Any) -> dict[str, Any]:
 
 
 def search_call(sql: str, result: str | None, **more: Any) -> dict[str, Any]:
-    """A call of the tool that searches."""
+    """Build a call of the search tool."""
     return {
         "name": "search_profile",
         "arguments": {"sql": sql, "params": ["%Rust%"], "max_rows": 20},
@@ -74,7 +74,7 @@ SEARCH = (
 
 
 def answered_episode() -> dict[str, Any]:
-    """A refused search, a good one, and an answer."""
+    """Build an episode with a refused search, a good one, and an answer."""
     read = '{"linkedin_handle": "ada-kern", "name": "Ada Kern", "experiences": [{"title": "Engineer"}]}'
     return {
         "stop_reason": "answered",
@@ -149,7 +149,7 @@ def lost_episode(stop_reason: str = "turns") -> dict[str, Any]:
 
 
 def failed_episode(error: str) -> dict[str, Any]:
-    """A session of a workflow that raised an exception."""
+    """Build a session of a workflow that raised an exception."""
     return {
         "stop_reason": "workflow_error",
         "duration_s": 0.4,
@@ -160,7 +160,7 @@ def failed_episode(error: str) -> dict[str, Any]:
 
 
 def episode(group: str, score: float, trajectory: dict[str, Any], **parts: float) -> dict[str, Any]:
-    """A rollout that is an episode."""
+    """Build a rollout that is an episode."""
     return {
         "group": group,
         "prompt": trajectory["turns"][1]["text"],

@@ -59,7 +59,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """A client that has gone is no news here."""
+        """Ignore clients that have disconnected."""
 
 
 def _list_deltas(engine: EngineServer) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(b"0\r\n\r\n")
 
         def _embed(self, body: dict[str, Any]) -> None:
-            """A vector for each input: its number, twice."""
+            """Return a vector for each input: its number, twice."""
             inputs = body["input"]
             is_one = isinstance(inputs, str) or isinstance(inputs[0], int)
             count = 1 if is_one else len(inputs)

@@ -27,7 +27,7 @@ def leave_results(
     scores: Sequence[float] = (1.0, 0.0, 1.0, 1.0),
     seconds: float = 8.0,
 ) -> EvaluationResult:
-    """Samples with these scores and ``result.json``, for every benchmark that the evaluation asks for."""
+    """Write samples with these scores and ``result.json`` for every benchmark of the evaluation."""
     results = []
     for order in read_request(row).benchmarks:
         label = str(order.label)

@@ -45,7 +45,7 @@ class FilledPlatform:
     launches: dict[str, str] = field(default_factory=dict)
 
     def fill(self) -> None:
-        """Data, jobs, evaluations and what stands around them."""
+        """Fill the platform with data, jobs, evaluations and related objects."""
         model, dataset = self.add_model("tiny-instruct"), self.add_dataset()
         self.launches = {"model": model, "dataset": dataset, "recipe": "grpo", "preset": "cpu-tiny"}
         self.work_on_data(dataset)
@@ -75,13 +75,13 @@ class FilledPlatform:
         }
 
     def add_model(self, name: str) -> str:
-        """A model of ten thousand parameters; its id."""
+        """Add a model of ten thousand parameters and return its id."""
         write_model_folder(self.settings.data_root / "models" / name)
         source = {"kind": "local", "path": f"models/{name}"}
         return str(self.api.post("/models", {"name": name, "source": source})["id"])
 
     def add_dataset(self) -> str:
-        """Sums, some of them twice, and lines that are no rows; its id."""
+        """Add sums, some of them twice, and lines that are not rows; return the dataset's id."""
         rows = [{"question": f"What is {n} + {n + 1}?", "answer": f"#### {2 * n + 1}"} for n in range(200)]
         file = self.settings.data_root / "grade-school-sums.jsonl"
         file.write_text("\n".join(["no JSON", *map(json.dumps, [*rows, *rows[:12]])]))
@@ -90,7 +90,7 @@ class FilledPlatform:
         return str(made["id"])
 
     def work_on_data(self, dataset: str) -> None:
-        """A saved pipeline, its run and a version from it, scores of quality, duplicates."""
+        """Add a saved pipeline, its run and a version from it, quality scores and duplicates."""
         pipeline = {"name": "Clean sums", "description": "Normalize, deduplicate, split.", "seed": 0}
         saved = self.api.post("/pipelines", {"pipeline": {**pipeline, "steps": STEPS}})
         runs = {
@@ -221,7 +221,7 @@ class FilledPlatform:
         self.views["workflow"] = f"/job-pipelines/{made['id']}"
 
     def add_environment(self) -> None:
-        """A search over sixty profiles."""
+        """Add an environment that searches sixty profiles."""
         parameters = {"profiles": 60, "train": 8, "eval": 3}
         with carrying_out_agent_work(self.settings):
             body = {"name": "People of Bern", "kind": "linksearch", "parameters": parameters}
@@ -270,7 +270,7 @@ class FilledPlatform:
         }
 
     def add_code(self) -> None:
-        """A reward and a workflow of agents, as files."""
+        """Add a reward and an agent workflow, as files."""
         self.api.post("/rewards/files", {"name": "contains-answer", "code": REWARD})
         self.api.post("/workflows", {"name": "react", "code": WORKFLOW})
         self.views |= {

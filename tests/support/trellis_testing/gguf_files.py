@@ -107,7 +107,7 @@ def _permute(name: str, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float
 
 
 def _add_tokenizer(writer: gguf.GGUFWriter) -> None:
-    """A byte-pair vocabulary whose end of sequence is ``<|im_end|>``."""
+    """Add a byte-pair vocabulary whose end of sequence is ``<|im_end|>``."""
     control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(TOKENS)

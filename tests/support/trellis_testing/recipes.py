@@ -21,7 +21,7 @@ def resources_of(recipe: str) -> dict[str, str]:
 
 
 def engines_own_view(composition: Composition) -> dict:
-    """What verl itself would read, given the overrides."""
+    """Return the configuration that verl itself would read, given the overrides."""
     folder = str(verl_folder() / "trainer" / "config")
     with initialize_config_dir(config_dir=folder, version_base=None):
         config = hydra_compose(ROOT_CONFIGS[composition.engine], overrides=composition.engine_overrides)

@@ -67,7 +67,7 @@ def _project(run: WandbRun) -> dict[str, Any]:
 
 @contextmanager
 def serve_wandb() -> Iterator[WandbServer]:
-    """A server at a port of its own."""
+    """Run a W&B server on its own port."""
     state = WandbServer()
 
     class Handler(BaseHTTPRequestHandler):

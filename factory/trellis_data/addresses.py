@@ -54,7 +54,7 @@ def open_endpoint_client(
 
 
 def allows_local_beside(endpoint: str) -> bool:
-    """Whether what an endpoint of the owner's leads to may be on this machine or in a private network.
+    """Return whether addresses that an endpoint of the owner leads to may be local or in a private network.
 
     It may where the endpoint itself is, and where the owner says so.
     """
@@ -78,7 +78,7 @@ def check_address(host: str, address: str, *, allows_local: bool) -> None:
 
 
 def explain_refusal(address: Address, *, allows_local: bool) -> str | None:
-    """Why an address is not opened, or None.
+    """Return why an address must not be opened, or None if it may be.
 
     >>> explain_refusal(ipaddress.ip_address("169.254.169.254"), allows_local=True)
     'it is link-local'

@@ -60,7 +60,7 @@ class _Held:
 
 
 def _step(metadata: pq.FileMetaData, groups: Sequence[int], most_bytes: int) -> int:
-    """How many rows of these groups are decoded at once."""
+    """Choose how many rows of these groups to decode at once."""
     sizes = [metadata.row_group(group) for group in groups]
     longest = max((each.total_byte_size / max(1, each.num_rows) for each in sizes), default=0.0)
     return max(1, min(_STEP_ROWS, int(most_bytes / max(1.0, longest))))

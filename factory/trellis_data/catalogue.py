@@ -35,7 +35,7 @@ _MODULES: tuple[str, ...] = (
 
 @cache
 def operators() -> dict[str, type[Operator]]:
-    """All operators, in the order in which a person would use them."""
+    """List all operators, in the order in which a person would use them."""
     found: dict[str, type[Operator]] = {}
     for name in _MODULES:
         module = import_module(name)

@@ -103,7 +103,7 @@ class ChatClient:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, body: dict[str, Any], most: float) -> Reply:
-        """One request, with its own share of the bound: each may be paid for, whatever becomes of it."""
+        """Send one request, reserving its own share of the budget: each may be charged, whatever happens."""
         import openai
 
         self._ledger.reserve(most)
@@ -143,7 +143,7 @@ class ChatClient:
         return NoReply("call_refused", f"{self._who} '{self._name}' refuses a call (HTTP {status})")
 
     def _read(self, completion: Any, most: float) -> Reply:
-        """By the endpoint's own count; one that does not count costs the most that it may."""
+        """Read the reply and its cost by the endpoint's own token count; without one, charge the maximum."""
         usage = getattr(completion, "usage", None)
         counts = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
         asked, answered = (count or 0 for count in counts)
@@ -199,7 +199,7 @@ def as_file_name(name: str) -> str:
 
 
 def _never_arrived(error: Exception) -> bool:
-    """Whether the connection was not even made."""
+    """Return whether the connection could not even be opened."""
     import httpx2
 
     return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)

@@ -24,7 +24,7 @@ class Histogram(Strict):
         return cls(edges=list(map(float, edges)), counts=counts.tolist())
 
     def merged(self, other: Self) -> Self:
-        """Both together; they have the same edges."""
+        """Add two histograms, which must have the same edges."""
         if self.edges != other.edges:
             raise ValueError("histograms with different edges cannot be added")
         counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
@@ -64,11 +64,11 @@ class Tally(Strict):
 
     @classmethod
     def of(cls, names: Iterable[str], limit: int) -> Self:
-        """How often each name occurs."""
+        """Count how often each name occurs."""
         return cls(limit=limit, counts=dict(Counter(names)))._bounded()
 
     def merged(self, other: Self) -> Self:
-        """Both together. A name that was given up before and comes back counts from there on."""
+        """Add two tallies. A name that was dropped before and comes back counts from then on."""
         counts = Counter(self.counts)
         counts.update(other.counts)
         return self.model_copy(

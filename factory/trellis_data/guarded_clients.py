@@ -51,7 +51,7 @@ class GuardedModelScope(ModelScopeFiles):
 
 
 def open_s3(options: dict[str, Any]) -> Any:
-    """s3fs with these options: its connections, those that redirects ask for included, are looked at."""
+    """Open s3fs with these options; every address it connects to is checked, also after redirects."""
     import s3fs
 
     if any(scheme in getproxies() for scheme in ("http", "https", "all")):  # which connect themselves

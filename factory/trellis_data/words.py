@@ -15,7 +15,7 @@ _MOST_CHARACTERS = 1_000_000
 
 @cache
 def tables() -> tuple[np.ndarray, np.ndarray]:
-    """Kinds and folded forms of code points as when duplicates are found, but every mark separates.
+    """Build the tables as for duplicates, but with every punctuation mark or symbol as a separator.
 
     Here words are counted and looked up; that ``3 + 4`` is not ``3 - 4`` is no matter.
     """
@@ -48,7 +48,7 @@ def head(texts: pl.Series) -> pl.Series:
 
 
 def hashes_of(words: list[str]) -> np.ndarray:
-    """Hashes of single words as the loops compute them (uint64), in the words' order; 0 for what is none."""
+    """Hash single words as the kernels do (uint64), in order; 0 for what is not a word."""
     from trellis_data.word_kernels import first_words
 
     hashes: np.ndarray = first_words(*buffers(pl.Series(words, dtype=pl.String)), *tables())
@@ -56,7 +56,7 @@ def hashes_of(words: list[str]) -> np.ndarray:
 
 
 def repetition_shares(texts: pl.Series, least: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """For each text its words and the shares of what is said again (``word_kernels.repetition``).
+    """Count the words of each text and its shares of repetition (``word_kernels.repetition``).
 
     A most frequent run of words counts where it occurs ``least`` times.
     """

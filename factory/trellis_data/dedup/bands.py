@@ -19,7 +19,7 @@ class Bands(NamedTuple):
     rows: int
 
     def probability(self, similarity: float) -> float:
-        """Of two sets of this similarity to become candidates."""
+        """Compute the probability that two sets of this similarity become candidates."""
         return 1.0 - (1.0 - similarity**self.rows) ** self.number
 
 

@@ -28,7 +28,7 @@ _TIMEOUT_S = 60.0
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length one; those of length zero stay."""
+    """Scale vectors to length one; those of length zero stay as they are."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), dtype=np.float32)
 

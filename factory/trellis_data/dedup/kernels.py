@@ -48,7 +48,7 @@ def code_point(data, at):
 
 @njit(cache=True, nogil=True)
 def tokens_of(data, start, stop, kinds, folded, out):
-    """Hashes of a text's tokens into ``out``; how many. A word is one token, a CJK character too."""
+    """Write the hashes of a text's tokens to ``out`` and count them. A word or a CJK character is a token."""
     count = 0
     word = np.uint64(0)
     at = start
@@ -77,7 +77,7 @@ def tokens_of(data, start, stop, kinds, folded, out):
 
 @njit(cache=True, nogil=True)
 def shingles_of(tokens, count, size, out):
-    """Hashes of all runs of ``size`` tokens into ``out``, of all tokens where they are fewer; how many."""
+    """Write the hashes of all runs of ``size`` tokens (of all tokens if fewer) to ``out`` and count them."""
     if count == 0:
         return 0
     size = min(size, count)
@@ -96,7 +96,7 @@ def shingles_of(tokens, count, size, out):
 
 @njit(cache=True, nogil=True)
 def content_hashes(data, offsets, kinds, folded):
-    """One hash a text over its tokens: equal where texts differ in case, width, spaces and marks only.
+    """Hash each text by its tokens, so that case, width, spaces and punctuation make no difference.
 
     0 where a text has no token.
     """
@@ -111,7 +111,7 @@ def content_hashes(data, offsets, kinds, folded):
 
 @njit(cache=True, nogil=True)
 def folded_hashes(data, offsets, blanks, folded):
-    """One hash a text over its characters without case and width, white space counted as one blank.
+    """Hash each text by its characters, ignoring case and width and counting white space as one blank.
 
     0 where a text is blank.
     """
@@ -168,7 +168,7 @@ def simhashes(data, offsets, kinds, folded, size):
 
 @njit(cache=True, nogil=True)
 def byte_hashes(data, offsets):
-    """One hash a text over its bytes as they are; 0 where it is empty."""
+    """Hash each text by its bytes; 0 for an empty text."""
     rows = len(offsets) - 1
     hashes = np.zeros(rows, dtype=np.uint64)
     for row in range(rows):
@@ -200,7 +200,7 @@ def _whole(tokens, count):
 
 @njit(cache=True, nogil=True)
 def sketch(data, offsets, kinds, folded, size, factors, terms, band_rows, bands):
-    """Shingles, hashes of whole texts and MinHash bands of some texts in one pass.
+    """Compute the shingles, hashes of whole texts and MinHash bands of some texts in one pass.
 
     ``bands`` (bands × texts, uint32) is filled; returned are all shingles' hashes (uint32) in a row, how many
     each text has (int64), and the hashes of the whole texts (uint64).
@@ -247,7 +247,7 @@ def sign(shingles, factors, terms, signature):
 
 @njit(cache=True, nogil=True)
 def grams(data, offsets, blanks, folded, size, bits):
-    """Hashes (``bits`` bits, uint32) of the different runs of ``size`` characters of each text, and how many.
+    """Hash the distinct runs of ``size`` characters of each text (``bits`` bits, uint32), and count them.
 
     Case, width and the amount of white space do not count; a text shorter than a run is one run.
     """

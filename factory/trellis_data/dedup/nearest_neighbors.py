@@ -55,7 +55,7 @@ class Vectors:
 
 
 def join_close(vectors: Vectors, threshold: float, seed: int) -> tuple[np.ndarray, dict[str, float]]:
-    """For each row the first of its cluster, and what a sample tells of the pairs that were missed."""
+    """Join close vectors; return the first row of each row's cluster, and the recall of a sample."""
     parents = new_forest(len(vectors))
     if len(vectors) <= ALL_WITH_ALL:
         _join_bucket(vectors, np.arange(len(vectors)), threshold, parents)
@@ -101,7 +101,7 @@ def _centres(vectors: Vectors, seed: int) -> np.ndarray:
 
 
 def _assign(vectors: Vectors, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row the nearest centre and the next."""
+    """Find the nearest and the second nearest center of each row."""
     first = np.empty(len(vectors), dtype=np.uint16)
     second = np.empty(len(vectors), dtype=np.uint16)
     for at, block in vectors.blocks():
@@ -111,7 +111,7 @@ def _assign(vectors: Vectors, centres: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _recall(vectors: Vectors, threshold: float, parents: np.ndarray, seed: int) -> float:
-    """Of the close pairs of some rows the share that is in one cluster."""
+    """Estimate the recall: of the close pairs of some rows, the share that is in one cluster."""
     rows = np.sort(
         np.random.default_rng(seed).choice(len(vectors), min(_PROBED, len(vectors)), replace=False)
     )

@@ -77,7 +77,7 @@ class Column:
         return np.concatenate(parts) if parts else np.empty(0, self.dtype)
 
     def whole(self) -> np.ndarray:
-        """All values; for columns that fit into memory."""
+        """Read all values, for columns that fit into memory."""
         values = np.empty(len(self), self.dtype)
         for at, piece in self.pieces():
             values[at : at + len(piece)] = piece
@@ -110,11 +110,11 @@ class Ragged:
         return len(self.offsets) - 1
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
-        """How many values these rows have."""
+        """Count the values of these rows."""
         return np.asarray(self.offsets[rows + 1] - self.offsets[rows])
 
     def gather(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All values of some rows (ascending) in a row, and where each row's begin (one more at the end)."""
+        """Concatenate the values of some rows (ascending), and return where each row begins (plus end)."""
         begins, ends = self.offsets[rows], self.offsets[rows + 1]
         starts = np.concatenate([[0], np.cumsum(ends - begins)]).astype(np.int64)
         out = np.empty(int(starts[-1]), self._flat.dtype)
@@ -136,7 +136,7 @@ class Ragged:
 
 
 def _ranges(begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """``[b0, …, e0 - 1, b1, …, e1 - 1, …]``."""
+    """Concatenate the ranges: ``[b0, …, e0 - 1, b1, …, e1 - 1, …]``."""
     lengths = ends - begins
     total = int(lengths.sum())
     steps = np.ones(total, dtype=np.int64)

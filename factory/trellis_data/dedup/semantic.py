@@ -204,7 +204,7 @@ class SemanticDuplicates(Deduplicator):
         return source == "encoder" or (source == "auto" and encoder.is_installed())
 
     def _common_size(self, sizes: set[int]) -> int:
-        """Numbers of a vector; 0 where rows go by characters alone, or where there are no rows."""
+        """Return the vectors' common size; 0 if rows are compared by characters, or if there are none."""
         if self.params.source not in _OF_TEXT:
             sizes = sizes - {0}  # a shard without rows
         if len(sizes) > 1:

@@ -50,7 +50,7 @@ def join_pairs(parents, ones, others, hits):
 
 @njit(cache=True, nogil=True)
 def make_keys(hashes, taken, first, out):
-    """Keys of the rows that are taken, into ``out``; how many. ``first`` is the number of the first row."""
+    """Write the keys of the rows taken to ``out`` and count them; ``first`` is the first row's number."""
     count = 0
     for index in range(len(hashes)):
         if taken[index]:
@@ -80,7 +80,7 @@ def join_equals(keys, values, parents):
 
 @njit(cache=True, nogil=True)
 def candidate_pairs(keys, parents, out):
-    """Pairs of rows of one run that are not joined yet into ``out`` as ``earlier << 32 | later``; how many.
+    """Write the pairs of a run that are not joined yet to ``out`` as ``earlier << 32 | later``; count them.
 
     Writes no further than ``out`` is long but counts on, so that a caller can come again with more room.
     """
@@ -196,7 +196,7 @@ def _bits(value):
 
 @njit(cache=True, nogil=True)
 def survivors(parents, ranks, best):
-    """For each root the row of its cluster with the highest rank, the first of equals, into ``best``."""
+    """Write each root's row with the highest rank in its cluster, the first of equals, to ``best``."""
     for row in range(len(parents)):
         root = parents[row]
         if best[root] < 0 or ranks[row] > ranks[best[root]]:

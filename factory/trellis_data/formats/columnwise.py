@@ -160,7 +160,7 @@ def _read_messages(table: pa.Table, reading: Reading) -> Samples | None:
 
 
 def _has_leftovers(table: pa.Table) -> bool:
-    """Whether an earlier conversion left beside the messages what belongs to them."""
+    """Return whether an earlier conversion left columns beside the messages that belong to them."""
     return bool({"rejected", "label", "reward_model"} & set(table.column_names))
 
 
@@ -274,7 +274,7 @@ def _as_turns(samples: Samples, wanted: _Wanted) -> tuple[dict[str, pa.Array], n
 
 
 def _questions(samples: Samples) -> tuple[pa.Array, pa.Array, pa.Array, np.ndarray]:
-    """System, prompt and answer of conversations of one question, and which those are."""
+    """Split one-question conversations into system, prompt and answer, and mark the rows that are such."""
     turns = samples.turns
     counts = turns.counts
     first, system = turns.nth(np.zeros(len(turns), np.int64))

@@ -76,7 +76,7 @@ def shape_columns(shape: Shape, schema: pa.Schema) -> dict[str, str] | None:
 
 
 def _judge(reading: Reading, rows: list[dict[str, object]], schema: pa.Schema) -> Candidate:
-    """How many of the rows can be read as that format, and why not the others."""
+    """Check how many of the rows can be read as that format, and why the others cannot."""
     probe = RowConverter(reading, _PROBE.get(reading.shape, Shape.MESSAGES), "whole")
     problems: list[str] = []
     for row in rows:
@@ -131,7 +131,7 @@ def find_columns(data_format: DataFormat, kinds: dict[str, ColumnKind]) -> dict[
 
 
 def is_plausible(data_format: DataFormat, columns: dict[str, str], schema: pa.Schema) -> bool:
-    """Whether columns with the right names and kinds are likely to mean what the format says."""
+    """Return whether columns with the right names and kinds are likely to mean what the format says."""
     kinds = {role: kind_of(describe_type(schema.field(name).type)) for role, name in columns.items()}
     if data_format is DataFormat.PREFERENCE:
         are_texts = ColumnKind.TEXT in (kinds["chosen"], kinds["rejected"])
@@ -159,7 +159,7 @@ def find_column(schema: pa.Schema, reading: Reading, role: str) -> str | None:
 
 
 def reading_of(schema: pa.Schema, data_format: DataFormat, columns: dict[str, str]) -> Reading | None:
-    """How rows of a known format are read; where it is unknown, as what their columns look like."""
+    """Choose how to read rows of a known format; if it is unknown, judge by the columns."""
     if data_format is not DataFormat.UNKNOWN:
         shape = next(shape for shape, meant in MEANS.items() if meant is data_format and shape in _ORDINARY)
         return Reading(shape, columns)

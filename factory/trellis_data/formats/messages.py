@@ -75,7 +75,7 @@ def _call(call: Any, place: str) -> dict[str, Any]:
 
 
 def from_turns(cell: Cell, extra: Mapping[str, Any]) -> list[RichMessage]:
-    """ShareGPT's turns as messages; a call that follows a text of the same speaker joins it."""
+    """Convert ShareGPT turns to messages; a call that follows a text of the same speaker joins it."""
     if not isinstance(cell.value, list) or not cell.value:
         raise BadRow(f"'{cell.column}' must be a list of turns", "missing")
     messages: list[RichMessage] = []
@@ -109,7 +109,7 @@ def _parse_calls(value: str, place: str) -> list[dict[str, Any]]:
 
 
 def to_turns(messages: list[RichMessage]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Messages as ShareGPT's turns, and what those have no place for."""
+    """Convert messages to ShareGPT turns; also return what those cannot represent."""
     turns: list[dict[str, Any]] = []
     left: dict[str, Any] = {}
     for number, message in enumerate(messages):

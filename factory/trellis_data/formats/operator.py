@@ -86,7 +86,7 @@ class Convert(RowOperator):
         return layout_of(self.params.target)
 
     def apply(self, batch: Batch) -> Outcome:
-        """Rows in the new format."""
+        """Convert the rows to the new format."""
         schema = batch.table.schema
         made = self._converter(schema, self._reading(schema, batch.layout)).convert(batch.table)
         keep = np.zeros(len(batch), dtype=bool)

@@ -118,7 +118,7 @@ class RowConverter:
         return Sample(messages, len(prompt), truth=truth)
 
     def _with_leftovers(self, sample: Sample, row: Row) -> Sample:
-        """With what a conversion into messages left beside them."""
+        """Add what an earlier conversion to messages left in other columns."""
         if self._target is Shape.PREFERENCE and row.get("rejected") is not None:
             sample.rejected = self._reader_of_answers(row, "rejected", sample)
         if isinstance(row.get("label"), bool):
@@ -149,7 +149,7 @@ class RowConverter:
         return [{"conversations": turns, "system": system, EXTRA: _json(left)}]
 
     def _question(self, sample: Sample) -> tuple[str | None, str, str]:
-        """System, prompt and answer of a conversation of one question."""
+        """Return the system prompt, prompt and answer of a conversation with one question."""
         if sample.label is False:
             raise BadRow("the response is labeled as undesirable", "unwanted_answer")
         messages = sample.messages

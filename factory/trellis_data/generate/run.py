@@ -57,7 +57,7 @@ def generate(
     on_progress: Callable[[GenerationProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> GenerationReport:
-    """Rows in ``folder/output/train``, and what came of it.
+    """Generate rows in ``folder/output/train``, and return a report.
 
     ``address`` is where the endpoint is at the moment, for a server that has another port whenever it is
     started; rows and replies go by the address in the settings, so that a run can go on all the same.
@@ -99,7 +99,7 @@ class _Run:
         self._seeds = 0
 
     def write(self, destination: Path) -> GenerationReport:
-        """All rows, in the place of those that an earlier run made."""
+        """Write all rows, replacing those of an earlier run."""
         began = time.monotonic()
         older = destination.with_name(f"{destination.name}-before")
         shutil.rmtree(older, ignore_errors=True)

@@ -55,7 +55,7 @@ def read_seeds(files: Sequence[Path], layout: Layout, reference: str | None = No
 
 
 def _columns(schema: pa.Schema, layout: Layout) -> dict[str, str]:
-    """Columns by role; rows that only ask are seeds too, though they are of no format."""
+    """Return the columns by role; rows with only a prompt are seeds too, though they have no known format."""
     columns = {role: name for role, name in layout.columns.items() if name in schema.names}
     if layout.format == DataFormat.UNKNOWN and not columns:
         texts = [name for name in PROMPT_COLUMNS if name in schema.names and is_text(schema.field(name).type)]

@@ -59,7 +59,7 @@ class SelfInstructing:
         self._in_vain = 0
 
     def run(self, tick: Callable[[int], None]) -> Stopped | None:
-        """Wave after wave until there are as many rows as are wanted; why it ended before."""
+        """Run wave by wave until there are enough rows; return why it stopped early, or None."""
         while self._output.rows < self._method.rows:
             ideas, is_over = self._find_ideas()
             is_over = self._answer(ideas) or is_over

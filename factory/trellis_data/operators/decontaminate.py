@@ -182,7 +182,7 @@ class Decontaminate(TextOperator):
             ) from None
 
     def _runs_of(self, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Hashes of the benchmark's runs of words, with the items that have them."""
+        """Hash the benchmark's runs of words; return them with the items that contain them."""
         from trellis_data.word_kernels import runs
 
         lines = _scan(self._path(name))

@@ -128,7 +128,7 @@ def _parse(text: str | None) -> Any:
 
 
 def _has_other_types(schema: pa.Schema) -> bool:
-    """Whether values may be of types that JSON does not have: times, decimals, bytes."""
+    """Return whether values may be of types that JSON does not have: times, decimals, bytes."""
     return any(re.search(r"binary|time|date|duration|decimal|map", str(field.type)) for field in schema)
 
 

@@ -119,7 +119,7 @@ class Language(TextOperator):
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """One more column where it is asked for."""
+        """Return the schema with a column for the language, if one is requested."""
         return schema.append(pa.field(self.params.column, pa.string())) if self.params.column else schema
 
     def apply(self, batch: Batch) -> Outcome:

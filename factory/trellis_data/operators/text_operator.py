@@ -55,7 +55,7 @@ def rewritten(
     counts: Counter[str] | None = None,
     findings: dict[str, Finding] | None = None,
 ) -> Outcome:
-    """Rows with new texts in place of the frame's, less those that ``drop`` hits."""
+    """Return the rows with new texts in place of the frame's, without those that ``drop`` hits."""
     differs = new != frame["text"]
     changed = any_in_row(batch, frame, differs)
     table = batch.table
@@ -71,7 +71,7 @@ def rewritten(
 
 
 def replace_lines(texts: pl.Series, at: pl.Series, work: Callable[[str], str]) -> pl.Series:
-    """``texts`` with the result of ``work`` in the lines where ``at`` is true: what columns cannot."""
+    """Replace the lines where ``at`` is true by the result of ``work``, for what expressions cannot do."""
     where = np.flatnonzero(at.to_numpy())
     return put(texts, where, pl.Series([work(text) for text in texts.gather(where)], dtype=pl.String))
 
@@ -86,7 +86,7 @@ def put(texts: pl.Series, at: np.ndarray, new: pl.Series) -> pl.Series:
 
 
 def outside_code(text: str, work: Callable[[str], str]) -> str:
-    """``work`` done on what is not code; fenced blocks and code within a line stay as they are.
+    """Apply ``work`` to what is not code; fenced blocks and inline code stay as they are.
 
     >>> outside_code("a  b `a  b`", lambda part: part.replace("  ", " "))
     'a b `a  b`'
@@ -96,7 +96,7 @@ def outside_code(text: str, work: Callable[[str], str]) -> str:
 
 
 def outside_code_of_all(texts: pl.Series, work: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``work`` done on all texts, but not on their code (see ``outside_code``)."""
+    """Apply ``work`` to all texts, but not to their code (see ``outside_code``)."""
     new = work(texts)
     with_code = np.flatnonzero(texts.str.contains_any(["`", "~~~"]).to_numpy())
     if len(with_code) == 0:

@@ -27,7 +27,7 @@ class Problem(Strict):
 def check(
     pipeline: Pipeline, schema: pa.Schema, layout: Layout, context: Context | None = None
 ) -> list[Problem]:
-    """Everything that is wrong, step by step; empty where the pipeline can run."""
+    """List everything that is wrong with a pipeline, step by step; empty if it can run."""
     context = context or Context(seed=pipeline.seed)
     problems = [
         Problem(

@@ -94,7 +94,7 @@ def dump_pipeline(pipeline: Pipeline) -> str:
 
 
 def pipeline_hash(pipeline: Pipeline) -> str:
-    """SHA-256 over what decides on rows: names and descriptions may change without it."""
+    """Return the SHA-256 of what determines the rows; names and descriptions do not count."""
     decisive = _plain(pipeline)
     decisive.pop("name")
     decisive.pop("description", None)

@@ -72,7 +72,7 @@ def finish(
 
 
 def _gather(parts: list[Path], target: Path, limits: Limits) -> int:
-    """One file of all dropped rows, as many as are to be kept; how many those are."""
+    """Write one file of all dropped rows, up to the limit, and return how many it contains."""
     found = [part for part in parts if part.exists()]
     if not found:
         return 0

@@ -138,7 +138,7 @@ class Ledger:
 
 
 def merge(parts: Iterable[StepReport], limits: Limits) -> StepReport:
-    """One report of a step from those of its units, in order."""
+    """Merge the reports of a step's units, in order, into one."""
     whole: StepReport | None = None
     reasons: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -162,7 +162,7 @@ def merge(parts: Iterable[StepReport], limits: Limits) -> StepReport:
 
 
 def lowest(examples: list[Example], step: str, limits: Limits) -> list[Example]:
-    """Those of the lowest ranks of each kind, changed ones first, in the order of the input."""
+    """Choose the examples with the lowest ranks of each kind, changed ones first, in input order."""
     kept: list[Example] = []
     for kind in ("changed", "dropped"):
         mine = [each for each in examples if each.kind == kind]

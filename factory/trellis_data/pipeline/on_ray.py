@@ -88,7 +88,7 @@ def _result(ray: Any, reference: Any, task: Task, errors: tuple[Any, Any]) -> in
 
 
 def _run(task: Task) -> int:
-    """On a machine of the cluster: the rows that were done."""
+    """Run a task on a machine of the cluster and return the number of rows done."""
     done = 0
 
     def count(rows: int) -> None:

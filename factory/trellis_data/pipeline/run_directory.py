@@ -24,11 +24,11 @@ class RunDirectory:
         self._identity = root / "run.json"
 
     def stage(self, index: int) -> Path:
-        """Folder of a stage."""
+        """Return the folder of a stage."""
         return self.root / "stages" / f"{index:02d}"
 
     def reduced(self, number: int, step: str) -> Path:
-        """Where a global operator's decisions lie; they stay, for inspection."""
+        """Return the folder for a global operator's decisions, which are kept for inspection."""
         return self.root / "reduced" / slug(number, step)
 
     def dropped_rows(self, number: int, step: str) -> Path:
@@ -37,7 +37,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One run at a time; the lock ends with its process, however that ends."""
+        """Allow only one run at a time; the lock ends with its process, however that ends."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "lock").open("w") as handle:
             try:

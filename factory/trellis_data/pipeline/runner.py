@@ -309,11 +309,11 @@ def _identity(
 
 
 def _stamps(path: Path) -> list[list[Any]]:
-    """Of a file, or of every file directly in a folder."""
+    """Return the stamp of a file, or of every file directly in a folder."""
     return [_stamp(each) for each in (sorted(path.iterdir()) if path.is_dir() else [path]) if each.is_file()]
 
 
 def _stamp(path: Path) -> list[Any]:
-    """Tells a file from another, and from itself after a change."""
+    """Return what identifies a file and its state: path, size and modification time."""
     state = path.stat()
     return [str(path.resolve()), state.st_size, state.st_mtime_ns]

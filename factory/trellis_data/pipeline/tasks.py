@@ -182,7 +182,7 @@ def label_of(task: Task) -> str:
 
 
 def read_seconds(folder: Path) -> float:
-    """Processor time that a scan took, or a reduction with all of its scans."""
+    """Read the processor time that a scan took, or a reduction together with all of its scans."""
     return float(json.loads((folder / SECONDS).read_text()))
 
 
@@ -234,7 +234,7 @@ def _operator(plan: StepPlan, context: Context) -> Operator:
 
 
 def _sources(outcome: Outcome, rows: int) -> np.ndarray:
-    """For each row that goes on its row in the batch."""
+    """Return the batch row that each row of the outcome came from."""
     if len(outcome.keep) != rows or len(outcome.changed) != rows:
         raise ValueError(f"the operator answered for {len(outcome.keep)} of {rows} rows")
     sources = np.flatnonzero(outcome.keep) if outcome.sources is None else outcome.sources

@@ -47,7 +47,7 @@ class Block:
 
 
 def gather(rows: Iterator[SourceRow | RowProblem]) -> Iterator[Block]:
-    """Blocks of rows that come one by one."""
+    """Collect single rows into blocks."""
     block, size = Block(1), 0
     for item in rows:
         if isinstance(item, RowProblem) and not item.is_row:

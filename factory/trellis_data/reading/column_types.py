@@ -109,7 +109,7 @@ class ColumnTypes:
         self.struct = merge_types(self.struct, kind) if self.struct.num_fields else kind
 
     def _learn_mixed(self, rows: list[SourceRow]) -> bool:
-        """Whether further columns become texts since these rows mix kinds with each other or those before."""
+        """Turn columns that mix kinds into text; return whether any further column became text."""
         if self._mixed != "text":
             return False
         kinds = Kinds()
@@ -160,7 +160,7 @@ class ColumnTypes:
 
 
 def _has_truth_as_number(values: list[Any], kind: pa.DataType) -> bool:
-    """Whether a truth value became a decimal number: alone of all mixtures Arrow takes this one."""
+    """Return whether a boolean became a decimal number, the one mixture that Arrow accepts silently."""
     if pa.types.is_floating(kind):
         return any(value is True or value is False for value in values)
     if pa.types.is_struct(kind):
@@ -182,7 +182,7 @@ def _has_decimals(kind: pa.DataType) -> bool:
 
 
 def _in_order(rows: list[SourceRow], misfits: list[Misfit]) -> list[Misfit]:
-    """Misfits in the order of their rows."""
+    """Sort misfits by their rows."""
     place = {id(row): number for number, row in enumerate(rows)}
     return sorted(misfits, key=lambda misfit: place[id(misfit.row)])
 
@@ -203,7 +203,7 @@ def _check_shape(kind: pa.DataType) -> None:
 
 
 def _measure(kind: pa.DataType) -> tuple[int, int]:
-    """(depth, leaves) of a type; refuses names that databases and Parquet readers stumble on."""
+    """Return (depth, leaves) of a type; reject names that databases and Parquet readers cannot handle."""
     if pa.types.is_struct(kind):
         for field in kind:
             if not field.name or "\x00" in field.name:
@@ -237,7 +237,7 @@ def ordered_like(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
 
 
 def explain_misfit(value: Any, kind: pa.DataType, column: str = "") -> tuple[str | None, str] | None:
-    """(column, reason) of the first value that the type cannot hold; None where all fit."""
+    """Return (column, reason) of the first value that the type cannot hold; None if all fit."""
     if value is None or pa.types.is_null(kind):
         return _explain_alone(value, column)
     found, expected = _family_of(value), type_family(kind)
@@ -260,7 +260,7 @@ def explain_misfit(value: Any, kind: pa.DataType, column: str = "") -> tuple[str
 
 
 def _explain_alone(value: Any, column: str, kind: pa.DataType | None = None) -> tuple[str | None, str] | None:
-    """Why a value has no type of its own: a number too long, a broken character, a mixed list."""
+    """Explain why a value has no type of its own: a number too long, a broken character, a mixed list."""
     if isinstance(value, dict):
         for name, item in value.items():
             if problem := _explain_alone(item, f"{column}.{name}" if column else str(name)):
@@ -310,12 +310,12 @@ def type_family(kind: pa.DataType) -> str:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether the type is one of Arrow's strings."""
+    """Return whether the type is one of Arrow's strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether the type is one of Arrow's lists."""
+    """Return whether the type is one of Arrow's lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 

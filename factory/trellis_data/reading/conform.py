@@ -64,7 +64,7 @@ def storable(array: pa.Array) -> pa.Array:
 
 
 def has_huge_numbers(array: pa.Array) -> bool:
-    """Whether a decimal number is beyond 64-bit integers: it may have been an integer in the file."""
+    """Return whether a decimal exceeds 64-bit integers, so that it may have been an integer in the file."""
     kind = array.type
     if pa.types.is_floating(kind):
         largest = pc.max(pc.abs(array)).as_py()

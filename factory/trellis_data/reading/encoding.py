@@ -63,7 +63,7 @@ def detect_encoding(open_stream: Callable[[], BinaryIO]) -> Encoding:
 
 
 def _detect_wide(head: bytes) -> Encoding | None:
-    """UTF-16 without a mark: the ends of lines, JSON's and ASCII's characters have a zero on one side."""
+    """Detect UTF-16 without a byte order mark, by the zero bytes beside line ends and ASCII characters."""
     size = len(head) // 2
     zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[0::2].count(0)}
     name = max(zeros, key=lambda each: zeros[each])

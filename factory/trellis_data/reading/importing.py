@@ -229,7 +229,7 @@ def _read_file(path: Path, file: SourceFile, work: Path, run: _Run) -> FileRepor
 
 
 def _is_binary(head: bytes, name: str) -> bool:
-    """Whether no text begins like this; what is neither is for the detection of the encoding to refuse."""
+    """Return whether the file is binary; the detection of the encoding rejects what is neither."""
     try:
         return detect_kind(head, name) not in TEXT_KINDS
     except UnreadableFile:

@@ -53,7 +53,7 @@ PACKED_SUFFIXES = (".gz", ".zst", ".zip")
 
 
 def can_be_read(filename: str) -> bool:
-    """Whether the name of a file promises rows; of a folder's files the others are left out."""
+    """Return whether a file's name suggests that it contains rows; other files of a folder are ignored."""
     path = PurePosixPath(filename.lower())
     if path.suffix in PACKED_SUFFIXES:
         path = path.with_suffix("")

@@ -77,7 +77,7 @@ def as_text_types(kind: pa.DataType, texts: Texts) -> pa.DataType:
 
 
 def numbers_as_texts(array: pa.Array) -> pa.Array:
-    """Decimal numbers as ``as_texts`` writes them: an integer among them has become one since."""
+    """Convert decimals to texts as ``as_texts`` does, for columns where integers became decimals."""
     return pa.array([_written(value) for value in array.to_pylist()], pa.string())
 
 

@@ -99,7 +99,7 @@ def _chat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of any name beside the messages are what graders see as ``item``."""
+    """Convert a prompt; all other fields of the row are passed to graders as ``item``."""
     messages = _messages(row["messages"], "messages")
     item = {name: value for name, value in row.items() if name != "messages"}
     if item.pop("tools", None):

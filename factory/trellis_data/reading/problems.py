@@ -29,7 +29,7 @@ class RowProblem:
     is_row: bool = True
 
     def describe(self) -> str:
-        """One sentence that names the place and the reason."""
+        """Describe the problem in one sentence with place and reason."""
         place = f"line {self.line}" if self.line is not None else f"row {self.row}"
         column = f", column '{self.column}'" if self.column else ""
         return f"{place}{column}: {self.reason}"

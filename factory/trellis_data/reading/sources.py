@@ -72,7 +72,7 @@ class LocalSource(Source):
     """A file, or the readable files of a folder and its subfolders."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
-        """``name`` is what the file was called by whoever sent it."""
+        """Read a local file or folder; ``name`` is the file's original name."""
         self._path = path
         self._name = name or path.name
 
@@ -116,7 +116,7 @@ class HubSource(Source):
     """A dataset of the hub that ``HF_ENDPOINT`` names, at one commit; the token is in ``HF_TOKEN``."""
 
     def __init__(self, repo_id: str, *, revision: str = "main", under: str = "") -> None:
-        """``under`` narrows to a folder or a file of the dataset."""
+        """Read a dataset of the Hugging Face Hub; ``under`` restricts it to a folder or a file."""
         from huggingface_hub import HfApi
         from huggingface_hub import constants as hub_constants
 
@@ -132,7 +132,7 @@ class HubSource(Source):
         return f"{self._repo_id}@{self.revision or self._wanted}"
 
     def list_files(self) -> list[SourceFile]:
-        """Also settles on the commit behind a branch or tag, which all files are then taken from."""
+        """List the files and fix the commit of the branch or tag, from which all files are then read."""
         with _HubErrors(self._repo_id, self._wanted):
             found = self._api.dataset_info(self._repo_id, revision=self._wanted, files_metadata=True)
         if not found.sha:
@@ -161,7 +161,7 @@ class HubSource(Source):
 
 
 def is_metadata(name: str) -> bool:
-    """Whether a file describes a dataset, as some carry along: it has no rows."""
+    """Return whether a file only describes a dataset and has no rows."""
     return PurePosixPath(name).name in ("dataset_infos.json", "state.json", "dataset_info.json")
 
 
@@ -233,7 +233,7 @@ class S3Source(Source):
     """An object, or the readable objects below a prefix; credentials are those of the environment."""
 
     def __init__(self, url: str, *, options: dict[str, Any] | None = None) -> None:
-        """``options`` are s3fs's, such as ``endpoint_url``."""
+        """Read from S3; ``options`` are those of s3fs, such as ``endpoint_url``."""
         if not url.startswith("s3://") or not url.removeprefix("s3://").strip("/"):
             raise SourceUnavailable(
                 "source_bad_address", f"'{url[:200]}' is not a URL like s3://bucket/folder."

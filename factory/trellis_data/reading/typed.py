@@ -17,7 +17,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
 
 def read_typed(path: Path, kind: FileKind) -> Iterator[tuple[int, pa.StructArray, list[RowProblem]]]:
-    """Rows, the number of the first of them (from 1), and the problems of those that were left out.
+    """Yield rows, the number of the first of them (from 1), and the problems of rows left out.
 
     Raises UnreadableFile where the file is damaged.
     """

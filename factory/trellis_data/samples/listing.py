@@ -26,7 +26,7 @@ class Sample:
 
 
 def list_samples() -> tuple[Sample, ...]:
-    """All samples: first the tasks that a starter model can learn, then those for pretrained models."""
+    """List all samples: first tasks that a starter model can learn, then those for pretrained models."""
     return _SAMPLES
 
 

@@ -29,7 +29,7 @@ class Pair:
 
 
 def make_pairs(seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Pairs to train on and pairs to measure on; a prompt is in one of them only."""
+    """Make pairs for training and pairs for evaluation; no prompt is in both."""
     generator = random.Random(seed)  # noqa: S311 - reproducible on purpose
     problems = [
         Problem(wording.format(a=a, b=b), str(a + b))

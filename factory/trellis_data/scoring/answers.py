@@ -18,7 +18,7 @@ class Asked(NamedTuple):
 
 
 def answer_columns(schema: pa.Schema, layout: Layout) -> list[str]:
-    """Columns with answers; of a preference pair the chosen one. Raises ``OperatorProblem`` if none."""
+    """Return the columns with answers (the chosen one of a pair). Raise ``OperatorProblem`` if none."""
     if not layout.columns:
         found = [field.name for field in schema if is_conversation(field.type)]
     else:

@@ -92,7 +92,7 @@ class EndpointJudge:
         return self._ledger().spent
 
     def _ask(self, questions: dict[bytes, str], replies: PaidReplies) -> dict[bytes, Verdict]:
-        """Stretch by stretch: where the endpoint refuses, what follows is not asked."""
+        """Ask in batches, and stop when the endpoint refuses."""
         found: dict[bytes, Verdict] = {}
         client = ChatClient("judge", self.name, self.endpoint, self._ledger(), self.retries)
 

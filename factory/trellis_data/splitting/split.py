@@ -224,7 +224,7 @@ def times_of(values: pl.Series) -> np.ndarray:
 
 
 def _moment(text: str | None) -> float:
-    """Microseconds of a time in any of the ways of ISO 8601, in UTC where it names no zone; NaN of others.
+    """Parse an ISO 8601 time as microseconds, in UTC if it has no zone; NaN for other texts.
 
     One by one: what reads whole columns settles on how the first value is written, and takes others for
     missing.
@@ -244,14 +244,14 @@ def _values(batch: Batch, column: str | None) -> pl.Series:
 
 
 def _scores(values: pl.Series) -> np.ndarray:
-    """Decimal numbers as they are; NaN for what is a class by itself."""
+    """Return decimal numbers as they are, and NaN for values that are classes of their own."""
     if not values.dtype.is_float():
         return np.full(len(values), np.nan)
     return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 def _hashes(values: pl.Series) -> np.ndarray:
-    """One hash a value; 0 for null."""
+    """Hash each value; 0 for null."""
     from trellis_data.dedup.kernels import byte_hashes
 
     texts = TextBuffers.of(values.cast(pl.String).fill_null(""))

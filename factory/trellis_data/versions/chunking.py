@@ -64,7 +64,7 @@ def cut_chunks(tables: Iterable[pa.Table]) -> Iterator[Chunk]:
 
 
 def _first_edge(digests: np.ndarray, sizes: np.ndarray) -> int | None:
-    """How many rows the first chunk has, or None where its end is not in sight."""
+    """Return how many rows the first chunk has, or None if its end is not known yet."""
     edges = []
     marks = np.flatnonzero(digests["low"][LEAST_ROWS - 1 : MOST_ROWS] % np.uint64(_DIVISOR) == 0)
     if len(marks):

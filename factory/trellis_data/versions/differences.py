@@ -232,7 +232,7 @@ def _flag_unmatched(frame: pl.DataFrame, flags: list[np.ndarray]) -> None:
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each line with its rank among those alike on its side, and how many there are on the other."""
+    """Rank each line among the equal ones on its side, and count those on the other side."""
     same = ["high", "low"]
     mine = pl.len().over([*same, "side"])
     return frame.sort("at").with_columns(
@@ -243,7 +243,7 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
 def _pair(
     store: Store, sides: tuple[_Side, _Side], flags: list[np.ndarray], key: str, folder: Path
 ) -> np.ndarray:
-    """Rows that were removed and added under the same key are one row that changed."""
+    """Pair rows that were removed and added under the same key: they are one row that changed."""
     buckets = max(1, -(-sum(int(flag.sum()) for flag in flags) // _BUCKET_ROWS))
     spilled = [folder / f"keys-{bucket}.ipc" for bucket in range(buckets)]
     _spill_keys(store, sides, flags, key, spilled)
@@ -291,7 +291,7 @@ def _spill_keys(
 
 
 def _positions(side: _Side, at: np.ndarray) -> np.ndarray:
-    """Positions in the split of rows that are told by their index among the side's rows."""
+    """Convert indexes among a side's rows to positions in the split."""
     if not side.chunks:
         return at.astype(np.int64)
     starts = np.array([start for start, _ in side.chunks], dtype=np.int64)

@@ -28,7 +28,7 @@ def digest_rows(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode_rows(table: pa.Table) -> pl.Series:
-    """Each row as the JSON that its digest is made of."""
+    """Encode each row as the JSON that its digest is computed from."""
     if not table.num_rows:
         return pl.Series([], dtype=pl.String)
     names = sorted(table.column_names)

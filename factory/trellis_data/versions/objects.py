@@ -66,7 +66,7 @@ class Objects:
         return document_id
 
     def sync(self) -> None:
-        """Everything that was put is on disk; before anything leads to it."""
+        """Flush everything that was stored to disk, before anything refers to it."""
         with self._syncing:
             while self._unsynced:
                 sync(self._unsynced.pop())
@@ -92,11 +92,11 @@ class Objects:
             raise StoreProblem("object_damaged", f"The chunk {chunk_id} cannot be read: {error}") from error
 
     def path(self, object_id: str, suffix: str) -> Path:
-        """Where an object lies."""
+        """Return the path of an object."""
         return self._folder / object_id[:2] / f"{object_id[2:]}{suffix}"
 
     def all(self) -> Iterator[tuple[str, Path]]:
-        """Every file of every object with the object's id; digests come before the rows they speak for."""
+        """Yield every file of every object with the object's id; digests come before their rows."""
         for folder in sorted(self._folder.iterdir()):
             for path in sorted(folder.iterdir(), key=lambda path: (path.stem, path.suffix != DIGESTS)):
                 yield folder.name + path.stem, path

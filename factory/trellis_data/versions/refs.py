@@ -35,7 +35,7 @@ class Refs:
             return None
 
     def all(self, kind: RefKind) -> dict[str, str]:
-        """All names of a kind with their commits."""
+        """List all names of a kind with their commits."""
         found = sorted(each.name for each in (self._folder / kind).iterdir() if _is_name(each.name))
         return {name: commit for name in found if (commit := self.get(kind, name))}
 
@@ -86,7 +86,7 @@ def check_name(name: str) -> None:
 
 
 def _is_name(name: str) -> bool:
-    """Whether it is one; files that are still being written have a mark that no name may have."""
+    """Return whether it is a valid name; files still being written have a marker that no name may contain."""
     return _NAME.fullmatch(name) is not None and UNFINISHED not in name
 
 

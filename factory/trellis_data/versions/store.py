@@ -106,7 +106,7 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Nothing is tidied away meanwhile: a version may be added, and then named, in peace."""
+        """Hold off cleanup, so that a version can be added and then named safely."""
         with locked(self.root / "writing.lock", shared=True):
             yield
 
@@ -121,7 +121,7 @@ class Store:
             return self._commit(list(parents), self._put_tree(splits, entry), entry)
 
     def add_again(self, version: Version, entry: Entry, parents: Sequence[str]) -> Version:
-        """As ``add_version``, with the rows of a version that is there."""
+        """Add a version like ``add_version``, with the rows of an existing version."""
         with self.writing():
             return self._commit(list(parents), version.commit.tree, entry)
 

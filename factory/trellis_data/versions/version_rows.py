@@ -86,7 +86,7 @@ def take_rows(store: Store, tree: Tree, split: str, positions: np.ndarray) -> pa
 
 
 def stream_rows(store: Store, version: Version, split: str, rows: int = 8192) -> Iterator[pa.Table]:
-    """All rows of a split in order, in tables of at most so many rows (``batching``)."""
+    """Yield all rows of a split in order, in tables of limited size (``batching``)."""
     tree = store.tree(version.commit.tree)
     schema = tree.arrow_schema
     for chunk in _split(tree, split).chunks:
@@ -152,7 +152,7 @@ def _split(tree: Tree, name: str) -> Split:
 
 
 def _pick(store: Store, chunk: ChunkRef, rows: np.ndarray) -> pa.Table:
-    """Rows of a chunk by their position in it, ascending; only the groups that they lie in are read."""
+    """Read rows of a chunk by position, ascending; only their row groups are read."""
     with store.objects.rows(chunk.id) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
         ends = np.cumsum(sizes)

@@ -58,7 +58,7 @@ MIX_FILE = "mix.json"
 
 
 def read_address(file: Path) -> str | None:
-    """Where an ``ADDRESS_FILE`` says that the API is; None where it isn't there or names no http address.
+    """Read the API's address from an ``ADDRESS_FILE``; None if it is missing or has no http address.
 
     Raises ``OSError`` and ``ValueError`` where it cannot be read.
     """
@@ -91,5 +91,5 @@ def locate_replay(data_root: Path) -> Path:
 
 
 def locate_staging(output: Path) -> Path:
-    """Where an export writes what shall appear at ``output`` by one rename."""
+    """Return where an export writes what will be renamed to ``output`` when complete."""
     return output.with_name(f".{output.name}.partial")

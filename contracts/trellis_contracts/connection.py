@@ -65,7 +65,7 @@ def remove_connection(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def find_connection(environment: Mapping[str, str] = os.environ) -> Connection | None:
-    """From the two variables, else from the file; a variable alone replaces its part of the file.
+    """Find the connection in the two variables, else in the file; a variable overrides its part of it.
 
     None where neither says both parts. A token is never sent to another platform than the one that it was
     stored for: with ``TRELLIS_URL`` of another platform, ``TRELLIS_TOKEN`` has to be given, too.

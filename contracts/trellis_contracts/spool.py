@@ -112,7 +112,7 @@ class SpoolReader:
         return count > 1
 
     def measure_unsent_bytes(self) -> int:
-        """How much waits in the spool."""
+        """Measure the bytes that wait in the spool."""
         return sum(
             max(0, _size(path) - self._cursor.start.get(path.name, 0)) for path in self._list_segments()
         )
@@ -175,7 +175,7 @@ class SpoolReader:
         is_first: bool,
         stop_at: int | None = None,
     ) -> _Slice:
-        """Whole lines from ``offset`` on; at least one when ``is_first``, however large it is."""
+        """Read complete lines from ``offset``; at least one if ``is_first``, however large it is."""
         piece = _Slice([], [], offset)
         with path.open("rb") as file:
             file.seek(offset)
@@ -220,7 +220,7 @@ class SpoolReader:
 
 
 def split_segment_name(name: str) -> tuple[str, int]:
-    """``metrics.3.jsonl`` → ("metrics", 3); a name without a number is segment 0."""
+    """Split ``metrics.3.jsonl`` into ("metrics", 3); a name without a number is segment 0."""
     stem = name.removesuffix(".jsonl")
     producer, _, number = stem.rpartition(".")
     return (producer, int(number)) if producer and number.isdigit() else (stem, 0)

@@ -68,7 +68,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def _is_old(folder: Path) -> bool:
-    """Whether it is none that somebody is making at this moment."""
+    """Return whether the folder is old enough not to be one that is just being created."""
     return time.time() - folder.stat().st_mtime > _MAKING_S
 
 

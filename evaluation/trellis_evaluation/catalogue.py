@@ -73,7 +73,7 @@ class CatalogueBenchmark(Strict):
 
 
 def list_benchmarks() -> list[CatalogueBenchmark]:
-    """All of them, by name."""
+    """List all benchmarks, by name."""
     return list(_read().values())
 
 

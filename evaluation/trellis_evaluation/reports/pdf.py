@@ -70,6 +70,6 @@ def _let_only(address: str, route: object) -> None:
 
 
 def _arguments() -> list[str]:
-    """Chromium's own sandbox does not start as root, which is what containers often run as."""
+    """Return Chromium's arguments; its own sandbox does not start as root, common in containers."""
     arguments = ["--disable-gpu", "--disable-dev-shm-usage"]
     return [*arguments, "--no-sandbox"] if os.geteuid() == 0 else arguments

@@ -59,7 +59,7 @@ class Changes:
         return {"better": better, "worse": worse, "any": better | worse | self.turned}[changed]
 
     def counts(self, among: NDArray[np.bool_] | None = None) -> ChangeCounts:
-        """How many there are of each, all together or among some."""
+        """Count the changes of each kind, of all samples or of some."""
         chosen = np.ones(len(self.gains), dtype=bool) if among is None else among
         better, worse = (self.gains > 0) & chosen, (self.gains < 0) & chosen
         otherwise = self.turned & (self.gains == 0) & chosen

@@ -51,7 +51,7 @@ def sample_id(position: int, number: int) -> int:
 
 
 def key_hash(key: str) -> int:
-    """64 bits that stand for a problem's key."""
+    """Hash a problem's key to 64 bits."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
@@ -79,7 +79,7 @@ class Codec:
         return Sample.model_validate_json(unpacker.decompress(body) + unpacker.flush())
 
     def searched_text(self, sample: Sample) -> str:
-        """In lower case: the problem's name, answer and reference, and the prompt without what all share."""
+        """Return lower-case text to search: key, answer, reference, and the prompt's own part."""
         start = _common_start(self.prompt, sample.prompt)
         # Whole lines only; and of the first prompt, which shares all with itself, everything.
         start = 0 if start == len(sample.prompt) else sample.prompt.rfind("\n", 0, start) + 1
@@ -108,7 +108,7 @@ def index_query(wanted: str) -> str | None:
 
 
 def _common_start(first: str, second: str) -> int:
-    """Characters with which both begin; found by halving, because prompts are long and there are many."""
+    """Count the characters that both begin with, by bisection, because prompts are long and numerous."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

@@ -105,7 +105,7 @@ class SampleStore:
             return self._found_page(places, after, limit, total, wanted)
 
     def get(self, position: int, number: int = 0) -> Sample:
-        """One sample; ``EvaluationProblem`` where there is none."""
+        """Return one sample; raise ``EvaluationProblem`` if there is none."""
         with self._told():
             found = list(self._read([sample_id(position, number)])) if number < NUMBERS else []
         if not found:
@@ -122,7 +122,7 @@ class SampleStore:
             return next((each for each in self._read(hits.tolist()) if each.key == key), None)
 
     def samples(self) -> Iterator[Sample]:
-        """All of them, in order."""
+        """Yield all samples, in order."""
         with self._told():
             for (body,) in self._connection.execute("select body from samples order by id"):
                 yield self._codec.decode(body)
@@ -142,13 +142,13 @@ class SampleStore:
             }
 
     def changes(self, against: "SampleStore", filters: Filters | None = None) -> ChangeCounts:
-        """How many samples differ from those of another file, all or those that fit (a search aside)."""
+        """Count the samples that differ from another file's: all, or those that match without the search."""
         with self._told():
             among = self._fitting(filters, None) if filters else None
             return self._changes(against).counts(among)
 
     def problem_scores(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """Hashes of the problems' keys, sorted and the same in every file, and each problem's mean score."""
+        """Return the sorted hashes of the problems' keys, equal in every file, and their mean scores."""
         with self._told():
             keys, where = np.unique(self.keys, return_inverse=True)
             return keys, np.bincount(where, weights=self.scores) / np.bincount(where)
@@ -212,7 +212,7 @@ class SampleStore:
     # -- filters
 
     def _fitting(self, filters: Filters, against: "SampleStore | None") -> NDArray[np.bool_] | None:
-        """Which samples fit, a search aside; None for all."""
+        """Mark the samples that match, ignoring the search; None for all."""
         masks = []
         if filters.verdicts:
             wanted = np.array([verdict in filters.verdicts for verdict in VERDICTS])
@@ -262,7 +262,7 @@ class SampleStore:
         return Page(found, None, total)
 
     def _candidates(self, places: NDArray[Any] | None, after: int, wanted: str) -> Iterator[list[int]]:
-        """Ids behind ``after`` of samples that may hold the text, some at a time."""
+        """Yield ids after ``after`` of samples that may contain the text, some at a time."""
         query = index_query(wanted)
         ids = self.ids if places is None else self.ids[places]
         if query is None or len(ids) <= _READ_RATHER:

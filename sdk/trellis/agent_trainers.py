@@ -136,7 +136,7 @@ class AgentRLTrainer(_Trainer):
         base_model_path: Path | str | None = None,
         reward_model: AgentRewardModel | None = None,
     ) -> None:
-        """``sft_model`` (or ``sft_model_path``) is a folder of weights or of a run, else the base model.
+        """Take an SFT model (``sft_model`` or ``sft_model_path``), a weights or run folder, or a base model.
 
         A run knows its base, so ``base_model_path`` counts only where no SFT model is named.
         """
@@ -256,7 +256,7 @@ class AgentTrainingEvaluator:
         seed: int = 0,
         output: Path | str | None = None,
     ) -> dict[str, dict[str, float]]:
-        """``{metric: {mean, std, count}}``; ``AgentTrainingFailed`` for a model or rows of no use.
+        """Evaluate and return ``{metric: {mean, std, count}}``; ``AgentTrainingFailed`` for unusable input.
 
         With ``model``, the evaluator was made for a benchmark. ``split`` is of a folder or of
         ``agent_benchmark``; "test" unless the name has one.

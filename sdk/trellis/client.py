@@ -98,7 +98,7 @@ class Client:
         self._api.close()
 
     def me(self) -> UserRead:
-        """Whose token this is."""
+        """Return the user whose token this is."""
         return cast(UserRead, self.request("GET", "/auth/me"))
 
     def request(self, method: str, path: str, **options: Any) -> Any:
@@ -106,7 +106,7 @@ class Client:
         return self._api.request(method, path, **options)
 
     def pages(self, path: str, **params: Any) -> Iterator[Json]:
-        """Every item of any paged list."""
+        """Iterate over every item of any paged list."""
         return self._api.pages(path, **params)
 
 
@@ -128,7 +128,7 @@ class Models(Resource[ModelRead, ModelRead]):
     path = "/models"
 
     def register(self, source: str | Mapping[str, Any], *, name: str | None = None) -> ModelRead:
-        """Weights under the data root as a relative path, or a source as in ``POST /models``.
+        """Register weights: a relative path under the data root, or a source as in ``POST /models``.
 
         ``{"kind": "hub", "repo_id": ...}`` or ``{"kind": "catalogue", "name": ...}``; ``wait`` until its
         files are there.
@@ -154,11 +154,11 @@ class Registry:
         self._api = transport
 
     def list(self) -> list[NamedModelRead]:
-        """All names."""
+        """List all names."""
         return cast("list[NamedModelRead]", self._api.request("GET", "/registry")["items"])
 
     def get(self, name: str) -> NamedModelRead:
-        """One, with its versions, newest first."""
+        """Return a name with its versions, newest first."""
         return cast(NamedModelRead, self._api.request("GET", f"/registry/{name}"))
 
     def add(self, name: str, model: str, *, note: str = "") -> NamedModelRead:
@@ -181,7 +181,7 @@ class Registry:
         return cast(NamedModelRead, self._api.request("POST", path, json={"note": note}))
 
     def history(self, name: str) -> Sequence[PromotionRead]:
-        """Promotions and rollbacks, newest first."""
+        """List promotions and rollbacks, newest first."""
         found = self._api.request("GET", f"/registry/{name}/history")["items"]
         return cast("Sequence[PromotionRead]", found)
 
@@ -258,13 +258,13 @@ class Votes(Resource[VoteRead, VoteRead]):
         return cast(VoteRead, self._post("", {**body, **sides}))
 
     def win_rates(self, *models: str, blind_only: bool = False) -> Sequence[WinRate]:
-        """Of all pairs of models, or of those with one or both of these."""
+        """Return the win rates of all pairs of models, or of those with one or both of these models."""
         params = {**({"model": [*models]} if models else {}), "blind_only": blind_only}
         found = self._api.request("GET", f"{self.path}/win-rates", params=params)["items"]
         return cast("Sequence[WinRate]", found)
 
     def make_dataset(self, name: str, *models: str, blind_only: bool = False) -> DatasetRead:
-        """Preference pairs of votes that chose an answer; ``client.datasets.wait`` until they are read."""
+        """Make a dataset of preference pairs from votes; ``client.datasets.wait`` until it is imported."""
         body = {"name": name, "models": [*models], "blind_only": blind_only}
         return cast(DatasetRead, self._post("/dataset", body))
 
@@ -311,11 +311,11 @@ class Recipes:
         self._api = transport
 
     def list(self) -> list[Recipe]:
-        """All of them."""
+        """List all recipes."""
         return cast("list[Recipe]", self._api.request("GET", "/recipes")["items"])
 
     def get(self, recipe: str) -> Recipe:
-        """One, with its parameters and presets."""
+        """Return one recipe, with its parameters and presets."""
         return cast(Recipe, self._api.request("GET", f"/recipes/{recipe}"))
 
 
@@ -330,7 +330,7 @@ class Benchmarks:
         return cast("list[BenchmarkRead]", self._api.request("GET", "/benchmarks")["items"])
 
     def get(self, name: str) -> BenchmarkRead:
-        """One of them."""
+        """Return one benchmark."""
         return cast(BenchmarkRead, self._api.request("GET", f"/benchmarks/{name}"))
 
     def install(self, name: str) -> BenchmarkRead:
@@ -347,7 +347,7 @@ class Rewards:
         self.dry_runs = DryRuns(transport)
 
     def list(self) -> list[RewardKind]:
-        """Every reward that a mixture may be made of."""
+        """List every reward that a mixture may contain."""
         return cast("list[RewardKind]", self._api.request("GET", "/rewards")["items"])
 
 
@@ -368,7 +368,7 @@ class DryRuns(Resource[DryRunRead, DryRunRead]):
     path = "/rewards/dry-runs"
 
     def submit(self, dataset: str, rewards: Sequence[Any], **order: Any) -> DryRunRead:
-        """As in ``POST /rewards/dry-runs`` (rows, seed, job, step ...)."""
+        """Submit a dry run, as in ``POST /rewards/dry-runs`` (rows, seed, job, step ...)."""
         return cast(DryRunRead, self._post("", {"dataset": dataset, "rewards": [*rewards], **order}))
 
     def stop(self, dry_run_id: str) -> DryRunRead:
@@ -386,7 +386,7 @@ class Evaluations(Resource[EvaluationRead, EvaluationRead]):
     path = "/evaluations"
 
     def submit(self, **order: Any) -> Sequence[EvaluationRead]:
-        """As in ``POST /evaluations`` (targets, benchmarks, seed ...)."""
+        """Submit evaluations, as in ``POST /evaluations`` (targets, benchmarks, seed ...)."""
         return cast("Sequence[EvaluationRead]", self._post("", order)["items"])
 
     def stop(self, evaluation_id: str) -> EvaluationRead:
@@ -402,11 +402,11 @@ class Evaluations(Resource[EvaluationRead, EvaluationRead]):
         return self._wait(evaluation_id, FINISHED, timeout_s)
 
     def samples(self, evaluation_id: str, label: str, **filters: Any) -> Iterator[SampleRead]:
-        """Answers on a benchmark; filters: verdict, group_kind, group, search, against, changed."""
+        """Iterate over samples; filters: verdict, group_kind, group, search, against, changed."""
         return self._api.pages(f"{self.path}/{evaluation_id}/samples", label=label, **filters)
 
     def compare(self, *evaluation_ids: str) -> ComparisonRead:
-        """Two to six evaluations, each against the first, problem by problem."""
+        """Compare two to six evaluations, each with the first, problem by problem."""
         params = {"ids": ",".join(evaluation_ids)}
         return cast(ComparisonRead, self._api.request("GET", f"{self.path}/compare", params=params))
 
@@ -417,7 +417,7 @@ class Reports(Resource[ReportRead, ReportRead]):
     path = "/reports"
 
     def create(self, name: str, evaluations: Sequence[str], **order: Any) -> ReportRead:
-        """As in ``POST /reports`` (language, formats, samples); ``wait`` until it is written."""
+        """Create a report, as in ``POST /reports`` (language, formats, samples); then ``wait`` for it."""
         return cast(ReportRead, self._post("", {"name": name, "evaluations": [*evaluations], **order}))
 
     def wait(self, report_id: str, *, timeout_s: float | None = None) -> ReportRead:
@@ -427,7 +427,7 @@ class Reports(Resource[ReportRead, ReportRead]):
     def download(
         self, report_id: str, target: Path | str, *, form: Literal["md", "html", "pdf"] = "pdf"
     ) -> Path:
-        """One of its files."""
+        """Download one of the report's files."""
         return self._api.download(f"{self.path}/{report_id}/file", Path(target), format=form)
 
 
@@ -439,7 +439,7 @@ class JobPipelines(Resource[JobPipelineRead, JobPipelineRead]):
     def submit(
         self, name: str, stages: Sequence[Mapping[str, Any]], *, start: bool = True
     ) -> JobPipelineRead:
-        """As in ``POST /job-pipelines``; what is wrong with any stage is refused at once."""
+        """Submit a pipeline, as in ``POST /job-pipelines``; an invalid stage is rejected at once."""
         body = {"name": name, "stages": [dict(stage) for stage in stages], "start": start}
         return cast(JobPipelineRead, self._post("", body))
 
@@ -465,7 +465,7 @@ class Sweeps(Resource[SweepRead, SweepSummary]):
     path = "/sweeps"
 
     def submit(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepRead:
-        """As in ``POST /sweeps``; the values at the ends of every range are checked at once."""
+        """Submit a sweep, as in ``POST /sweeps``; the values at the ends of ranges are checked at once."""
         return cast(SweepRead, self._post("", {"name": name, "job": dict(job), **order}))
 
     def preview(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepPreview:

@@ -57,7 +57,7 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         return self.import_from(source, name=name, **more)
 
     def import_from(self, source: Mapping[str, Any], *, name: str | None = None, **more: Any) -> DatasetRead:
-        """Rows that lie elsewhere: ``{"kind": "path", "path": ...}``, ``{"kind": "s3", "url": ...}`` ..."""
+        """Import rows from elsewhere: ``{"kind": "path", "path": ...}``, ``{"kind": "s3", "url": ...}``."""
         return cast(DatasetRead, self._post("/imports", given(source=dict(source), name=name, **more)))
 
     def wait(self, dataset_id: str, *, timeout_s: float | None = None) -> DatasetRead:
@@ -67,7 +67,7 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
     def rows(
         self, dataset_id: str, *, version: str | None = None, split: str | None = None, offset: int = 0
     ) -> Iterator[dict[str, Any]]:
-        """Every row from ``offset`` on; very long values may be cut (``page`` says which)."""
+        """Iterate over the rows from ``offset`` on; very long values may be cut (``page`` tells which)."""
         while True:
             page = self.page(dataset_id, version=version, split=split, offset=offset, limit=_ROWS_PAGE)
             yield from page["rows"]
@@ -102,11 +102,11 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         return self._api.download(path, Path(target), version=version, split=split, form=form)
 
     def versions(self, dataset_id: str, *, branch: str | None = None) -> Iterator[VersionRead]:
-        """Its history, newest first."""
+        """Iterate over the dataset's versions, newest first."""
         return self._api.pages(f"{self.path}/{dataset_id}/versions", branch=branch)
 
     def refs(self, dataset_id: str) -> RefsRead:
-        """Its branches and tags."""
+        """Return the dataset's branches and tags."""
         return cast(RefsRead, self._api.request("GET", f"{self.path}/{dataset_id}/refs"))
 
     def tag(self, dataset_id: str, name: str, *, version: str = "main") -> None:

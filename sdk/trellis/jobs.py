@@ -108,19 +108,19 @@ class Jobs(Resource[JobRead, JobRead]):
         return cast("list[MetricKey]", self._api.request("GET", f"{self.path}/{job_id}/metric-keys"))
 
     def metrics(self, job_id: str, keys: Sequence[str] | None = None) -> dict[str, dict[int, float | None]]:
-        """Whole curves by key: step → value, None where it is not finite. All keys where none are named."""
+        """Return complete curves by key: step → value, None if not finite. Without keys, all of them."""
         names = [each["key"] for each in self.metric_keys(job_id)] if keys is None else list(keys)
         return {name: self._read_curve(job_id, name) for name in names}
 
     def thinned_metrics(
         self, job_id: str, keys: Sequence[str] | None = None, *, max_points: int = 1000
     ) -> MetricsRead:
-        """Curves of at most so many points; ``is_downsampled`` says of each whether it is whole."""
+        """Return curves of at most so many points; ``is_downsampled`` tells whether a curve is incomplete."""
         params = given(keys=list(keys) if keys is not None else None, max_points=max_points)
         return cast(MetricsRead, self._api.request("GET", f"{self.path}/{job_id}/metrics", params=params))
 
     def _read_curve(self, job_id: str, key: str) -> dict[int, float | None]:
-        """Window by window, none of which has more points than one answer takes: a point stands at a step."""
+        """Read a curve in windows that fit into one response each: every point belongs to a step."""
         curve: dict[int, float | None] = {}
         first: int | None = 0
         while first is not None:
@@ -138,7 +138,7 @@ class Jobs(Resource[JobRead, JobRead]):
         return answer["series"] or [{"steps": [], "values": [], "is_downsampled": False}]
 
     def logs(self, job_id: str, *, after: int = 0) -> Iterator[LogLineRead]:
-        """Every line that it has printed so far, the first first; ``after`` is the number of a line."""
+        """Yield every line printed so far, oldest first; ``after`` is a line's number."""
         while True:
             params = {"after": after, "limit": _LOG_PAGE}
             page = self._api.request("GET", f"{self.path}/{job_id}/logs", params=params)
@@ -159,11 +159,11 @@ class Jobs(Resource[JobRead, JobRead]):
     def rollouts(
         self, job_id: str, *, step: int | None = None, split: Split | None = None, **filters: Any
     ) -> Iterator[RolloutRead]:
-        """Responses of a step, default the newest; filters: stop_reason, min_score, max_score ..."""
+        """Iterate over responses of a step (default newest); filters: stop_reason, min_score, max_score."""
         return self._api.pages(f"{self.path}/{job_id}/rollouts", step=step, split=split, **filters)
 
     def rollout(self, job_id: str, rollout_id: int) -> RolloutRead:
-        """One response, with its episode turn by turn."""
+        """Return one response, with its episode turn by turn."""
         return cast(RolloutRead, self._api.request("GET", f"{self.path}/{job_id}/rollouts/{rollout_id}"))
 
     def rollout_steps(self, job_id: str, *, split: Split | None = None) -> list[RolloutStep]:
@@ -174,14 +174,14 @@ class Jobs(Resource[JobRead, JobRead]):
     def rollout_summary(
         self, job_id: str, *, step: int | None = None, split: Split | None = None
     ) -> RolloutSummary:
-        """All scores of a step, and why its episodes ended."""
+        """Return all scores of a step, and why its episodes ended."""
         path = f"{self.path}/{job_id}/rollout-summary"
         return cast(RolloutSummary, self._api.request("GET", path, params=given(step=step, split=split)))
 
     def rollout_map(
         self, job_id: str, *, split: Split | None = None, max_prompts: int | None = None
     ) -> PromptMap:
-        """Mean scores by prompt and step, and the prompts of which all responses scored the same."""
+        """Return mean scores by prompt and step, and the prompts whose responses all scored the same."""
         path = f"{self.path}/{job_id}/rollout-map"
         asked = given(split=split, max_prompts=max_prompts)
         return cast(PromptMap, self._api.request("GET", path, params=asked))
@@ -189,7 +189,7 @@ class Jobs(Resource[JobRead, JobRead]):
     def prompt_rollouts(
         self, job_id: str, prompt_key: str, *, split: Split | None = None, to_step: int | None = None
     ) -> Iterator[RolloutRead]:
-        """Responses to one prompt over all steps, the newest step first; keys stand in ``rollout_map``."""
+        """Iterate over responses to one prompt, newest step first; find its key in ``rollout_map``."""
         path = f"{self.path}/{job_id}/prompts/{prompt_key}/rollouts"
         return self._api.pages(path, split=split, to_step=to_step)
 
@@ -222,14 +222,14 @@ class Jobs(Resource[JobRead, JobRead]):
     def compare_curves(
         self, job_ids: Sequence[str], keys: Sequence[str], *, max_points: int = 400
     ) -> ComparedCurves:
-        """Curves of several jobs, each of at most so many points."""
+        """Compare the curves of several jobs, each of at most so many points."""
         answer = self._compare("/metrics", job_ids, keys=list(keys), max_points=max_points)
         return cast(ComparedCurves, answer)
 
     def compare_evaluations(
         self, job_ids: Sequence[str], *, baseline: str | None = None
     ) -> ComparedEvaluations:
-        """Paired tests on the benchmarks that a job shares with the baseline (default the first)."""
+        """Run paired tests on the benchmarks that a job shares with the baseline (default: the first)."""
         return cast(ComparedEvaluations, self._compare("/evaluations", job_ids, baseline=baseline))
 
     def compare_seeds(
@@ -247,7 +247,7 @@ class Jobs(Resource[JobRead, JobRead]):
     def checkpoints(
         self, job_id: str, *, best_by: str | None = None, mode: Literal["max", "min"] | None = None
     ) -> Iterator[CheckpointRead]:
-        """Its checkpoints, newest first, with the metrics of their steps."""
+        """Iterate over the job's checkpoints, newest first, with the metrics of their steps."""
         return self._api.pages(f"{self.path}/{job_id}/checkpoints", best_by=best_by, mode=mode)
 
     def keep_checkpoint(self, job_id: str, step: int, *, is_kept: bool = True) -> CheckpointRead:

@@ -120,7 +120,7 @@ def with_settings(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[
 
 
 def share_gpus(base: Mapping[str, Any], space: Mapping[str, Any], at_a_time: int) -> int:
-    """How many GPUs each trial has to itself; 0 on a machine without, or with a platform of CPUs.
+    """Return how many GPUs each trial gets; 0 on a machine without GPUs, or with TRELLIS_PLATFORM=cpu.
 
     ``ValueError`` where so many trials at a time need more than the machine has.
     """

@@ -78,7 +78,7 @@ class Transport:
         return str(upload)
 
     def pages(self, path: str, **params: Any) -> Iterator[Any]:
-        """Every item of a paged list; more pages are asked for as they are needed."""
+        """Iterate over a paged list, requesting more pages as needed."""
         cursor: str | None = None
         while True:
             page = self.request("GET", path, params=given(cursor=cursor, **params))
@@ -102,7 +102,7 @@ class Transport:
         return target
 
     def events(self, path: str, **params: Any) -> Iterator[tuple[str, str, Any]]:
-        """Server-sent events as (name, id, data), until the platform ends the stream."""
+        """Yield server-sent events as (name, id, data), until the platform ends the stream."""
         name, identifier, data = "", "", []
         try:
             with self._stream(path, given(**params)) as answer:

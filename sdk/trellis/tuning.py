@@ -75,7 +75,7 @@ def check(workflow_func: object, judge: object, config_path: Path | str) -> None
 
 
 def check_sessions(workflow: Path, config_path: Path | str) -> None:
-    """``ValueError`` where what the configuration names is not there, or sessions of the workflow fail."""
+    """Raise ``ValueError`` if the configuration names something missing, or the workflow's sessions fail."""
     from trellis_train.agents.tune.mapping import map_config
     from trellis_train.agents.tune.places import bring
     from trellis_train.agents.tune.program import WorkflowSource

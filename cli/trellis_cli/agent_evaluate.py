@@ -144,7 +144,7 @@ def _choose_split(data: str, given: NamedData, split: str | None) -> str:
 
 
 def _metrics(text: str) -> str:
-    """Their full names, with commas."""
+    """Return the metrics' full names, separated by commas."""
     return ",".join(METRIC_NAMES.get(name.strip(), name.strip()) for name in text.split(","))
 
 

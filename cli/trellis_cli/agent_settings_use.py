@@ -56,7 +56,7 @@ def _is_default(settings: BaseModel, key: str) -> bool:
 def _reasons(
     settings: ToolUseSettings, command: str, *, samples_pairs: bool
 ) -> Iterator[tuple[str, str | None]]:
-    """Keys, or parts of the file, with the reason why they have no effect, None where they have one.
+    """Yield keys, or sections of the file, with why they have no effect, or None if they have one.
 
     The first that fits counts.
     """
@@ -76,7 +76,7 @@ def _reasons(
 
 
 def _dependent(settings: ToolUseSettings) -> Iterator[tuple[str, str]]:
-    """Of supervised training: keys of something that is switched off."""
+    """Yield keys of supervised training that belong to something switched off."""
     if not settings.warm_up.enabled:
         for name in ("data", "samples", "focus_tags"):
             yield f"warm_up.{name}", "set warm_up.enabled: true"

@@ -99,7 +99,7 @@ class ApiClient:
             ) from error
 
     def get(self, path: str, **params: Any) -> Any:
-        """GET with query parameters; those that are None are left out."""
+        """Send a GET request with query parameters; those that are None are left out."""
         return self.request(
             "GET", path, params={name: each for name, each in params.items() if each is not None}
         )
@@ -109,7 +109,7 @@ class ApiClient:
         return self.request("POST", path, json=body)
 
     def delete(self, path: str) -> None:
-        """DELETE."""
+        """Send a DELETE request."""
         self.request("DELETE", path)
 
     def upload(self, path: str, file: Path, fields: dict[str, str]) -> Any:
@@ -118,7 +118,7 @@ class ApiClient:
             return self.request("POST", path, data=fields, files={"file": (file.name, handle)}, timeout=None)
 
     def pages(self, path: str, **params: Any) -> Iterator[Any]:
-        """Every item of a paged list."""
+        """Iterate over every item of a paged list."""
         cursor: str | None = None
         while True:
             page = self.get(path, cursor=cursor, **params)

@@ -26,7 +26,7 @@ REQUIRED_VARIABLES = {"POSTGRES_PASSWORD": "p", "REDIS_PASSWORD": "r", "RAY_AUTH
 
 
 def compose_command() -> list[str] | None:
-    """Docker's plugin or the stand-alone program, whichever is here."""
+    """Return the command of Docker's Compose plugin or of the stand-alone program, whichever is here."""
     if docker := shutil.which("docker"):
         probe = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)  # noqa: S603
         if probe.returncode == 0:
@@ -36,7 +36,7 @@ def compose_command() -> list[str] | None:
 
 
 def run_config(command: list[str], variables: dict[str, str], path: Path = COMPOSE_FILE) -> tuple[int, str]:
-    """`config` with exactly these variables: its exit code and output."""
+    """Run `config` with exactly these variables; return its exit code and output."""
     env = {name: value for name, value in os.environ.items() if name not in REQUIRED_VARIABLES} | variables
     done = subprocess.run(  # noqa: S603
         [*command, "-f", str(path), "config"],
@@ -85,7 +85,7 @@ def _find_privileges(name: str, service: dict[str, Any]) -> list[str]:
 
 
 def _split_option(option: str) -> tuple[str, str]:
-    """`name:value` or `name=value`, of which Docker takes both; some stand alone."""
+    """Split `name:value` or `name=value`, both of which Docker accepts; some have no value."""
     name, *value = re.split("[:=]", option, maxsplit=1)
     return name, "".join(value)
 

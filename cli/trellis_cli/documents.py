@@ -74,7 +74,7 @@ def render_openapi() -> str:
 
 
 def compare(path: Path, text: str, command: str) -> bool:
-    """Whether a file holds this text; the first differences are shown where it does not."""
+    """Compare a file with this text; if it differs, print the first differences."""
     found = path.read_text() if path.exists() else ""
     if found.strip() == text.strip():
         return True

@@ -138,7 +138,7 @@ def path_of(client: ApiClient, called: str) -> str:
 
 
 def find_endpoint(client: ApiClient, called: str) -> str:
-    """Id of the endpoint of this id or name."""
+    """Return the id of the endpoint of this id or name."""
     if called.startswith("ep_"):
         return called
     for each in client.pages("/endpoints"):

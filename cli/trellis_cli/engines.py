@@ -20,7 +20,7 @@ _SHOWN = {"absent": "not installed", "other_version": "other version"}
 
 @app.callback()
 def engines() -> None:
-    """Engines as they are installed."""
+    """Check the installed engines against the patches of Trellis."""
 
 
 @app.command()
@@ -65,7 +65,7 @@ def show_state(state: str) -> str:
 
 
 def describe(rows: list[dict[str, Any]]) -> str:
-    """One sentence."""
+    """Summarize the patched symbols in one sentence."""
     moved = sum(row["state"] in _FAILURES for row in rows)
     absent = sum(row["state"] == "absent" for row in rows)
     said = f"{len(rows)} patched symbols, {moved} changed upstream"

@@ -46,7 +46,7 @@ def compare(
 
 
 def _print_compared(table: dict[str, Any], letters: dict[str, str]) -> None:
-    """One benchmark: the baseline, then each other against it."""
+    """Print one benchmark: the baseline, then each other one compared with it."""
     out.print(f"[bold]{escape(name_benchmark(table['label'], table['dataset']))}[/bold] {table['metric']}")
     head = ("", "score", "− A", "p", "test", "problems", "better", "worse")
     rows = [("A", describe_score(table["baseline"]), "", "", "", "", "", "")]

@@ -48,7 +48,7 @@ class EventFiles:
         self._file: Any = EventFileWriter(str(folder / FOLDER), flush_secs=10)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """One event with all finite numbers of a step."""
+        """Write one event with all finite numbers of a step."""
         scalars = [
             self._summary.Value(tag=name, simple_value=float(value))
             for name, value in values.items()

@@ -54,7 +54,7 @@ def query(field: str) -> list[str]:
 
 
 def find_driver() -> Tool:
-    """NVIDIA's driver, new enough for the CUDA that PyTorch brings."""
+    """Find NVIDIA's driver and check that it is new enough for PyTorch's CUDA."""
     name = "nvidia driver"
     package = f"nvidia-driver-{MIN_DRIVER}-server"
     get = f"install NVIDIA driver {MIN_DRIVER} or newer (Ubuntu: apt-get install -y {package})"
@@ -87,7 +87,7 @@ def find_headers() -> Tool:
 
 
 def find_flash_attention() -> Iterator[Tool]:
-    """flash-attn, or what its build lacks."""
+    """Find flash-attn, or what is missing to build it."""
     name = "flash-attn"
     if importlib.util.find_spec("flash_attn") is not None:
         yield Tool(name, True, "installed")

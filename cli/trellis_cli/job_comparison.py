@@ -52,7 +52,7 @@ def compare(
 
 
 def print_jobs(found: dict[str, Any], base: str) -> None:
-    """Which column stands for which job, and which differ only in the seed."""
+    """Print which column stands for which job, and which jobs differ only in the seed."""
     letters = _letters(found)
     print_table(
         ("", "id", "name", "state", "seed"),
@@ -84,7 +84,7 @@ def print_parameters(found: dict[str, Any]) -> None:
 
 
 def print_metrics(found: dict[str, Any], base: str) -> None:
-    """Last and best of every metric, with the difference to the baseline."""
+    """Print last and best of every metric, with the difference from the baseline."""
     letters = _letters(found)
     for name in ("last", "best"):
         rows = []
@@ -112,7 +112,7 @@ def print_seeds(seeds: dict[str, Any]) -> None:
 
 
 def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
-    """Which of two settings is better, by how much, and from how many seeds."""
+    """Describe which of two settings is better, by how much, and from how many seeds."""
     base, group = seeds["groups"][seeds["baseline"]], seeds["groups"][row["group"]]
     counts = (group["seed_count"], base["seed_count"])
     each = f"{counts[0]} {'seed' if counts[0] == 1 else 'seeds'} each"
@@ -172,7 +172,7 @@ def _letters(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _mean_cells(found: dict[str, Any], values: dict[str, float | None]) -> list[str]:
-    """Mean and sample standard deviation over jobs that differ only in the seed."""
+    """Format mean and sample standard deviation over jobs that differ only in the seed."""
     cells = []
     for group in found["seed_groups"]:
         present = [value for each in group if (value := values.get(each)) is not None]

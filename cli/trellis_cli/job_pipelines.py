@@ -117,7 +117,7 @@ def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
 
 
 def _with_ids(client: ApiClient, stage: dict[str, Any]) -> dict[str, Any]:
-    """Names of models and datasets become their ids."""
+    """Replace the names of models and datasets in a stage with their ids."""
     made = dict(stage)
     for field in ("dataset", "validation_dataset"):
         if isinstance(called := made.get(field), str):

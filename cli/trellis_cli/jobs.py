@@ -173,7 +173,7 @@ def describe_data(job: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def describe_report(job: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where the metrics are sent as well, and why they can't be."""
+    """Describe where the metrics are also sent, or why they cannot be."""
     report = job["report_to"]
     if report is None:
         return []
@@ -194,7 +194,7 @@ def print_failure(job: dict[str, Any]) -> None:
 
 
 def print_data_fit(found: dict[str, Any] | None) -> None:
-    """How the dataset would be read, or what it lacks and how else it could be."""
+    """Print how the dataset would be read, or what it lacks and how else it could be read."""
     if found is None:
         return
     columns = ", ".join(f"{role}: {column}" for role, column in found["columns"].items())
@@ -393,5 +393,5 @@ def logs(
 
 
 def is_finished(client: ApiClient, job: str) -> bool:
-    """Whether the job's attempt is over."""
+    """Return whether the job's attempt is over."""
     return client.get(f"/jobs/{job}")["state"] in FINISHED

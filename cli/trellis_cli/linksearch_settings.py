@@ -107,7 +107,7 @@ class LinkSearchSettings(RewardWeights):
         return self.queries or str(self.profile_db_path.parent)
 
     def parameters(self) -> dict[str, Any]:
-        """Of the recipe ``linksearch``; ``params`` come last."""
+        """Return the parameters of the recipe ``linksearch``; ``params`` override the others."""
         queries = self.per_device_train_batch_size * self.gradient_accumulation_steps
         return {
             "total_steps": self.max_steps,
@@ -132,7 +132,7 @@ class LinkSearchSettings(RewardWeights):
         }
 
     def shown(self) -> dict[str, Any]:
-        """All of them, the token masked."""
+        """Return all settings, with the token masked."""
         return self.model_dump(mode="json")
 
 

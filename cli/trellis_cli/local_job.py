@@ -179,7 +179,7 @@ def list_attempts(folder: Path) -> list[Path]:
 
 
 def _next_attempt(folder: Path) -> int:
-    """One more than the attempts that are there."""
+    """Return the number of the next attempt."""
     attempts = list_attempts(folder)
     return _number(attempts[-1]) + 1 if attempts else 1
 
@@ -189,7 +189,7 @@ def _number(attempt: Path) -> int:
 
 
 def platform_of_machine() -> str:
-    """``cuda`` or ``cpu``: what ``TRELLIS_PLATFORM`` says, else what there is."""
+    """Return ``cuda`` or ``cpu``: what ``TRELLIS_PLATFORM`` says, else what this machine has."""
     from trellis_api.core.settings import Settings
 
     return Settings().resolved_platform

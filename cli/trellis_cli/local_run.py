@@ -113,7 +113,7 @@ def require_success(outcome: LocalOutcome) -> LocalOutcome:
 
 
 def describe_failed_sessions(outcome: LocalOutcome) -> str | None:
-    """How many of an agent's sessions failed, of which kinds, and the first; None where none did."""
+    """Describe how many of an agent's sessions failed, of which kinds, and the first; None if none did."""
     if not outcome.failed_sessions:
         return None
     failed = sum(outcome.failed_sessions.values())
@@ -223,7 +223,7 @@ def command_alone(spec_file: Path) -> list[str]:
 
 
 def environment_alone() -> dict[str, str]:
-    """For a run that starts a cluster of its own: nothing that this terminal knows of Ray is to be used."""
+    """Return the environment of a run with its own Ray cluster, without this terminal's Ray settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     # A token of its own too; Ray would leave one in the home folder.
     return {**inherited, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

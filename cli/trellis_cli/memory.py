@@ -8,7 +8,7 @@ from trellis_cli.output import err, size
 
 
 def print_memory(estimate: dict[str, Any] | None) -> None:
-    """Every phase with its parts; nothing where there is no estimate. All on stderr, as notes are."""
+    """Print every phase with its parts on stderr; nothing if there is no estimate."""
     if estimate is None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -66,7 +66,7 @@ def card(
 
 
 def find_address(client: ApiClient, name: str) -> str:
-    """Of a model, or of a checkpoint where the name is JOB:STEP and no model is called so."""
+    """Return the address of a model, or of a checkpoint if the name is JOB:STEP and no model has it."""
     match = _CHECKPOINT.fullmatch(name)
     if match is not None and not any(each["name"] == name for each in client.pages("/models", text=name)):
         return f"/jobs/{find_job(client, match.group(1))}/checkpoints/{match.group(2)}"

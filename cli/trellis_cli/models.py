@@ -65,7 +65,7 @@ def catalogue(as_json: Json = False) -> None:
 
 
 def origin_of(origin: dict[str, Any]) -> str:
-    """Where an entry of the catalogue comes from, in a word or two."""
+    """Describe briefly where an entry of the catalogue comes from."""
     if origin["kind"] == "hub":
         return f"hub {origin['repo_id']}"
     if origin["kind"] == "generated":

@@ -22,7 +22,7 @@ Port = Annotated[
 
 
 def say(line: str) -> None:
-    """Progress, on stderr."""
+    """Print progress on stderr."""
     err.print(line, style="dim", markup=False, highlight=False)
 
 

@@ -68,7 +68,7 @@ def run_proofs(recipes: list[str], *, model: str | None = None, as_json: bool) -
 
 
 def choose_tests(model: str | None, *, has_recipes: bool) -> list[str]:
-    """pytest's arguments: the proofs on the starter model, or those on a pretrained one."""
+    """Return pytest's arguments: the proofs on the starter model, or those on a pretrained one."""
     if model is not None:
         return [PRETRAINED_FOLDER, "-q", "-rf"]
     variants = () if has_recipes else WITHOUT_VARIANTS
@@ -123,7 +123,7 @@ def read_report(path: Path) -> list[dict[str, Any]]:
 
 
 def print_proofs(rows: list[dict[str, Any]]) -> None:
-    """One line a proof: the measure without training, with it, and the difference with its standard error."""
+    """Print one line per proof: the measure without and with training, and the difference with its error."""
     lines = []
     for row in rows:
         difference = f"{row['trained'] - row['control']:+.3f}"

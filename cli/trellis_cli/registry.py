@@ -122,7 +122,7 @@ def delete(name: Name) -> None:
 
 
 def describe_aliases(named: dict[str, Any]) -> str:
-    """Where aliases stand, in a line."""
+    """Describe in one line which version each alias points to."""
     return ", ".join(f"{alias} → {version}" for alias, version in named["aliases"].items())
 
 

@@ -58,7 +58,7 @@ def require_newest(output: Path) -> Path:
 
 
 def refuse_second_run(output: Path, hint: str) -> None:
-    """``Problem`` where a new run would begin beside the checkpoints of another."""
+    """Raise ``Problem`` if a new run would start beside the checkpoints of another."""
     newest = find_newest(output)
     if newest is not None:
         raise Problem(
@@ -104,7 +104,7 @@ def step_of(folder: Path) -> int:
 
 
 def _names_of(attempt: Path) -> Iterator[str]:
-    """Checkpoints that an attempt saved, the last first, then the one of its folder that it began with."""
+    """Yield the checkpoints that an attempt saved, the last first, then the one it started from."""
     saved: list[Path] = []
     for file in (attempt / EVENTS_FOLDER).glob("*.jsonl"):
         with file.open("rb") as lines:

@@ -49,7 +49,7 @@ def list_rewards(as_json: Json = False) -> None:
 
 
 def describe_range(kind: dict[str, Any]) -> str:
-    """Lowest and highest value."""
+    """Format the lowest and the highest value."""
     if kind["lowest"] is None or kind["highest"] is None:
         return "any number"
     return f"{kind['lowest']:g} to {kind['highest']:g}"

@@ -63,7 +63,7 @@ class Rows:
 
 @contextlib.contextmanager
 def mapped_errors() -> Iterator[None]:
-    """Problems of the data factory become those of the command line."""
+    """Convert problems of the data factory to those of the command line."""
     from trellis_data.operator import OperatorProblem
     from trellis_data.pipeline.problem import PipelineProblem
     from trellis_data.reading.problems import UnreadableFile
@@ -240,7 +240,7 @@ def _version_rows(text: str) -> Rows | None:
 
 
 def _split_folders(path: Path) -> dict[str, list[Path]]:
-    """Parquet files of the folders in a folder, where it holds nothing but such folders."""
+    """Find the Parquet files of the folders in a folder that contains nothing else."""
     if not path.is_dir() or any(path.glob("*.parquet")):
         return {}
     folders = {each.name: sorted(each.glob("*.parquet")) for each in sorted(path.iterdir()) if each.is_dir()}

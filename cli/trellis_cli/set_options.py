@@ -11,7 +11,7 @@ from trellis_cli.errors import ExitCode, Problem
 
 
 def read_parameters(settings: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` by name. Values are JSON or YAML: numbers (also ``1e-4``), true, null, lists, texts."""
+    """Parse ``NAME=VALUE`` with JSON or YAML values: numbers (also ``1e-4``), true, null, lists, texts."""
     parameters = {}
     for each in settings:
         name, sign, value = each.partition("=")

@@ -209,7 +209,7 @@ def _follow(client: ApiClient, sweep_id: str) -> dict[str, Any]:
 
 
 def values_text(values: dict[str, Any]) -> str:
-    """Values in one line."""
+    """Format values in one line."""
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 

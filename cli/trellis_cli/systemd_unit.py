@@ -123,7 +123,7 @@ def enable(*, is_system: bool) -> None:
 
 
 def locate_unit(*, is_system: bool) -> Path:
-    """Where systemd looks for it."""
+    """Return where systemd looks for the unit."""
     if is_system:
         return Path("/etc/systemd/system") / _NAME
     configuration = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -131,12 +131,12 @@ def locate_unit(*, is_system: bool) -> Path:
 
 
 def _escape(text: str) -> str:
-    """As systemd wants a path: % begins a specifier."""
+    """Escape a path for systemd, where % begins a specifier."""
     return text.replace("%", "%%")
 
 
 def _quote(text: str, *, is_unit: bool = True) -> str:
-    """In double quotes; in a unit $ begins a variable too."""
+    """Quote a text; in a unit, $ also begins a variable."""
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     if is_unit:
         quoted = quoted.replace("%", "%%").replace("$", "$$")

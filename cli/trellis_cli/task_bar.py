@@ -100,7 +100,7 @@ def describe(task: dict[str, Any]) -> str:
 
 
 def describe_rows(progress: dict[str, Any]) -> str:
-    """Rows done of all, and how fast."""
+    """Describe how many rows are done of all, and how fast."""
     if not progress["rows_done"]:
         return ""
     total = f" of {progress['rows']:,}" if progress["rows"] else ""

@@ -126,7 +126,7 @@ def search(
         "search"
     ),
 ) -> None:
-    """Hyperparameter search with Ray Tune and ASHA; failed trials don't affect others."""
+    """Search hyperparameters with Ray Tune and ASHA; failed trials don't affect others."""
     command = [
         # The package itself imports the module, of which Python warns.
         *python_command("-W", "ignore::RuntimeWarning:runpy", "-m", "trellis.searching"),
@@ -205,7 +205,7 @@ def make_job(
 
 
 def _write_keys(spec: JobSpec) -> None:
-    """Keys of other models from this process's environment, beside the spec (mode 600)."""
+    """Write the keys of other models from this process's environment beside the spec (mode 600)."""
     models = spec.agent.auxiliary_models if spec.agent is not None else {}
     named = {name: each.key_variable for name, each in models.items() if each.key_variable}
     missing = [variable for variable in named.values() if variable not in os.environ]

@@ -15,7 +15,7 @@ def ask(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def complaint(done: "subprocess.CompletedProcess[str]") -> str:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     lines = done.stderr.strip().splitlines()
     return lines[-1] if lines else f"it ended with exit code {done.returncode}"
 

@@ -114,7 +114,7 @@ def submit(
 
 
 def _locate(workflow: str) -> tuple[Path | None, str | None]:
-    """File or folder and function; no path for what lies on the platform."""
+    """Split a workflow into path and function; no path if it is on the platform."""
     text, _, function = workflow.partition(":")
     path = Path(text)
     if path.suffix == _PICKLE:
@@ -164,7 +164,7 @@ def _refuse_unnamed(plan: dict[str, Any], params: dict[str, Any]) -> None:
 
 
 def _refuse_apart(plan: dict[str, Any]) -> None:
-    """Several evaluations of which some are no files here: a job measures on one dataset."""
+    """Raise ``Problem`` if one of several evaluations is not a local file: a job evaluates on one dataset."""
     away = [rows["path"] for rows in plan["evaluations"].values() if not Path(rows["path"]).is_file()]
     if away:
         raise Problem(
@@ -189,7 +189,7 @@ def _find_model(client: ApiClient, called: str | None, path: str) -> str:
 
 
 def _send_code(client: ApiClient, path: Path, function: str | None) -> str:
-    """Id of the code on the platform: the same code is not sent again."""
+    """Return the id of the code on the platform; upload it unless the same code is there."""
     try:
         if path.is_dir():
             package = read_package(path, function)
@@ -216,7 +216,7 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _is_numbered(found: str, name: str) -> bool:
-    """Whether it is the name, or one that ``_free_name`` makes of it."""
+    """Return whether it is the name, or one that ``_free_name`` derives from it."""
     return found == name or found.removeprefix(f"{name}-").isdigit()
 
 
@@ -243,7 +243,7 @@ def _name_rows(
 
 
 def _send_rows(client: ApiClient, place: str, option: str) -> str:
-    """Id of a dataset with the rows of a file; its name tells what the file held."""
+    """Return the id of a dataset with the rows of a file, whose name tells what the file contained."""
     path = Path(place)
     if not path.is_file():
         raise Problem(

@@ -88,7 +88,7 @@ def wait_for_end(client: ApiClient, path: str, over: Container[str] = OVER) -> d
 
 
 def read_patiently(client: ApiClient, path: str) -> dict[str, Any]:
-    """GET an object; an API that is away gets time to come back, as it does when it is restarted."""
+    """Get an object; while the API is away, as during a restart, retry for some time."""
     gives_up = time.monotonic() + _PATIENCE_S
     while True:
         try:

@@ -68,7 +68,7 @@ def _time_page(platform: LightPlatform, dataset: str, offset: int) -> float:
 
 
 def _make_dataset(settings: Settings, rows: int) -> str:
-    """Rows in the store and the tables as an import leaves them."""
+    """Create a dataset with rows in the store and the tables, as an import does."""
     store, database = open_store(settings), Database(settings)
     layout = Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"})
     dataset = Dataset(id=new_id("ds"), name="large", source={"kind": "upload", "name": "large.parquet"})

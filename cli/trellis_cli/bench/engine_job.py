@@ -74,5 +74,5 @@ def read_metrics(attempt: Path) -> list[dict[str, Any]]:
 
 
 def seconds_of(event: Mapping[str, Any]) -> float:
-    """When an event was written, in seconds."""
+    """Return when an event was written, in seconds."""
     return datetime.fromisoformat(event["time"]).timestamp()

@@ -89,7 +89,7 @@ def _time(look: Look, paths: list[Path]) -> float:
 
 
 def _write(path: Path, count: int, seed: int) -> float:
-    """Seconds that writing took, making the texts aside."""
+    """Write samples and return the seconds it took, without generating the texts."""
     making = 0.0
 
     def timed() -> Iterator[Sample]:

@@ -52,7 +52,7 @@ LENGTH_KEY = "response_length/mean"
 
 
 def measure_grpo(shapes: list[Shape], rounds: int) -> Iterator[Result]:
-    """One result a shape, when it is there; each way runs once a round, and its fastest run counts."""
+    """Yield one result per shape as it is ready; each way runs once a round, and its fastest run counts."""
     for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="trellis-grpo-") as folder:
             yield measure_shape(shape, make_starter_material(shape, Path(folder)), Path(folder), rounds)
@@ -163,7 +163,7 @@ def _params(shape: Shape, way: Way) -> dict[str, object]:
 
 
 def run_trl(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
-    """TRL's trainer in processes of its own."""
+    """Run TRL's trainer in processes of its own."""
     settings = {
         "model_path": str(material.model),
         "data_path": str(material.rows),
@@ -195,7 +195,7 @@ def run_trl(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
 
 
 def _trl_environment(way: Way) -> dict[str, str]:
-    """Our plugin for vLLM's CPU build, and threads as they suit TRL best.
+    """Return the environment with our plugin for vLLM's CPU build and the threads that suit TRL best.
 
     A process that has the machine to itself is a sixth faster while its idle threads spin, as OpenMP's do by
     default; with vLLM in it there are more threads than cores, and spinning they starve each other.

@@ -41,7 +41,7 @@ class Shape:
         return self.responses // self.updates
 
     def micro_batch(self, ranks: int) -> int:
-        """Responses of a pass through the model of each rank."""
+        """Return the responses per pass through the model of each rank."""
         return min(self.most_in_a_pass, self.mini_batch // ranks)
 
     @property

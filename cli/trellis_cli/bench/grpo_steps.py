@@ -23,7 +23,7 @@ Split = dict[str, float]
 
 
 def split_ours(metrics: Sequence[Mapping[str, Any]], *, warm_up: int) -> Split:
-    """Median seconds of the steps after ``warm_up``, from the metrics events of a run.
+    """Compute the median seconds of the steps after ``warm_up`` from the metrics events of a run.
 
     A step lasts from the event of the step before to its own: what verl does between
     its own timers is part of it.

@@ -83,13 +83,13 @@ def fetch_model(model: str, target: Path) -> Path:
 
 
 def write_tickets(root: Path) -> Path:
-    """Prompts of the demonstration on pretrained models."""
+    """Write the demonstration's prompts for pretrained models."""
     run_measured("-m", "trellis_train.starter", "--tickets", str(root / "tickets"), log=root / "tickets.log")
     return root / "tickets" / "rl_train.jsonl"
 
 
 def write_lessons(problems: Path, target: Path) -> Path:
-    """Questions of GSM8K and their worked answers."""
+    """Write questions of GSM8K and their worked answers."""
     rows = [{"prompt": row["question"], "answer": row["answer"]} for row in read_objects(problems)]
     target.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return target

@@ -76,7 +76,7 @@ def make_request(client: ApiClient) -> dict[str, Any]:
 
 
 def run_ours(client: ApiClient, request: dict[str, Any]) -> Timing:
-    """From the request to the first step that the API shows, and every step's time as verl measures it."""
+    """Time a job from the request to the first step shown by the API, and every step as verl measures it."""
     started = time.monotonic()
     job = client.post("/jobs", request)["id"]
     first_step_s: float | None = None

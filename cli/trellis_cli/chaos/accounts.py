@@ -34,7 +34,7 @@ class Account:
 
 
 def read_spool(job_dir: Path, attempt: int | None = None) -> list[Any]:
-    """Every event that the processes of a job wrote down, whether or not the platform got it."""
+    """Read every event that the processes of a job wrote down, whether or not the platform received it."""
     files = sorted(job_dir.glob(f"attempt-{attempt or '*'}/{EVENTS_FOLDER}/*.jsonl"))
     lines = [line for file in files for line in file.read_bytes().split(b"\n")[:-1]]
     return [_EVENT.validate_json(line) for line in lines if line]

@@ -59,7 +59,7 @@ class Fault(ABC):
 
 
 def find_services(ground: Ground, names: Sequence[str]) -> list[int]:
-    """Pids of the first processes of these services, as far as they run."""
+    """Return the pids of the main processes of these services, as far as they are running."""
     leaders = [pid for name in names if (pid := ground.service(name).pid)]
     if not leaders:
         raise MissedError(f"{', '.join(names)}: not running")
@@ -67,7 +67,7 @@ def find_services(ground: Ground, names: Sequence[str]) -> list[int]:
 
 
 def kill_services(leaders: Sequence[int]) -> None:
-    """SIGKILL services with all their processes."""
+    """Kill services with all their processes (SIGKILL)."""
     if left := kill_all([each for pid in leaders for each in list_tree(pid)]):
         raise Problem(f"could not kill: {left}")
 

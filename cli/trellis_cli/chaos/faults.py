@@ -33,7 +33,7 @@ class Kill(Fault):
     services: ClassVar[tuple[str, ...]]
 
     def choose(self, ground: Ground) -> Sequence[str]:  # noqa: ARG002 - some draw among those of the ground
-        """Names of the services."""
+        """Return the names of the services."""
         return self.services
 
     def find(self, ground: Ground) -> None:

@@ -160,7 +160,7 @@ def _all_pids() -> set[int]:
 
 
 def list_stray_files(folder: Path) -> list[str]:
-    """Drafts that were never finished, keys of runs that are over, and what programs left as temporary."""
+    """List unfinished drafts, keys of finished runs, and leftover temporary files."""
     data_root, temporary = folder / DATA_FOLDER, folder / TEMPORARY_FOLDER
     stray = [path for pattern in ("*.tmp", "*.partial", ".*.partial") for path in data_root.rglob(pattern)]
     # What a run prepares is its own, and goes with the job.

@@ -220,7 +220,7 @@ class Load:
 
 
 def _tells_end(data: str) -> bool:
-    """Whether this event says that the job is over."""
+    """Return whether this event says that the job is over."""
     try:
         told = json.loads(data)
     except ValueError:

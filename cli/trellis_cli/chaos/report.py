@@ -28,7 +28,7 @@ def tabulate(outcome: Outcome) -> list[Row]:
 
 
 def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
-    """Everything, for scripts."""
+    """Convert the outcome to JSON, for scripts."""
     return {
         "seed": outcome.seed,
         "database": outcome.database,

@@ -54,12 +54,12 @@ class Overrun:
 
 
 def measure_slowdown() -> float:
-    """How many times slower than the reference one core is now; never below 1."""
+    """Measure how many times slower than the reference one core is now; never below 1."""
     return max(1.0, min(_probe() for _ in range(5)) / REFERENCE_S)
 
 
 def _probe() -> float:
-    """Seconds for a fixed amount of interpreted code and of hashing."""
+    """Time a fixed amount of interpreted code and of hashing, in seconds."""
     started = time.perf_counter()
     total = 0
     for number in range(1_000_000):

@@ -53,7 +53,7 @@ def find_reach(base: str) -> Reach:
 
 
 def explain(part: Part, files: Iterable[str], reached: set[str]) -> str | None:
-    """Why a change reaches a part; None where it does not."""
+    """Explain why a change affects a part; None if it does not."""
     for file in files:
         if any(fnmatch(file, pattern) for pattern in EVERYWHERE):
             return f"{file} is used everywhere"
@@ -87,7 +87,7 @@ def name_module(file: str) -> str | None:
 
 
 def find_importers(modules: set[str]) -> set[str]:
-    """Every module of ours that imports one of these, directly or through others."""
+    """Find every module of ours that imports one of these, directly or indirectly."""
     graph = _read_graph()
     found: set[str] = set()
     for module in modules & graph.modules:
@@ -136,12 +136,12 @@ def list_tests(part: Part) -> list[Path]:
 
 @cache
 def imports_of(file: Path) -> set[str]:
-    """Every module of ours that a file names in an import statement, with the packages that hold it."""
+    """Return every module of ours that a file imports, with the packages that contain it."""
     return {name for name in list_imports(file) if name.partition(".")[0] in {*ROOTS, SUPPORT}}
 
 
 def list_imports(file: Path) -> set[str]:
-    """Every module that a file imports absolutely, also in functions; `from a import b` names a and a.b."""
+    """List modules that a file imports absolutely, also in functions; `from a import b` gives a and a.b."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

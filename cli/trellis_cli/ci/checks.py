@@ -14,7 +14,7 @@ PACKAGES = tuple(f"{folder}/{package}" for package, folder in ROOTS.items())
 
 
 def list_checks() -> dict[str, Command]:
-    """All checks by their short name, the longest first: two run at a time."""
+    """Return all checks by their short name, the longest first: two run at a time."""
     commands = {
         "types": ("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
         "frontend": (
@@ -45,7 +45,7 @@ def document(what: str) -> list[str]:
 
 
 def import_linter() -> list[str]:
-    """import-linter has no module to run, and its script's first line breaks in paths with spaces."""
+    """Return the command for import-linter: it has no module to run, and its script breaks on spaces."""
     return python_command("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
 
 

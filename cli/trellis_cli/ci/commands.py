@@ -57,7 +57,7 @@ def npm_command(script: str, *arguments: str) -> list[str]:
 
 
 def pick(known: Mapping[str, T], names: Iterable[str], what: str) -> list[T]:
-    """Those of these names, in their order; all for none.
+    """Return the items of these names, in order; all without names.
 
     Raises:
         Problem: A name that none has.

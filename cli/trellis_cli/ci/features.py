@@ -63,7 +63,7 @@ def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
 
 
 def find_refuted(cases: Iterable[Case], path: Path = FEATURE_LIST, root: Path = REPOSITORY_ROOT) -> list[str]:
-    """Ids that claim to pass although a test that they name is gone or failed; for a run of some tests."""
+    """List features that claim to pass but have a test that is gone or failed, for a run of some tests."""
     ran = list(cases)
     return [
         feature["id"]
@@ -77,7 +77,7 @@ def _is_refuted(test: str, cases: list[Case], root: Path) -> bool:
 
 
 def find_unproven(cases: Iterable[Case], path: Path = FEATURE_LIST) -> list[str]:
-    """Ids that claim to pass although a test that they name did not pass; for a run of all tests."""
+    """List features that claim to pass but have a test that did not pass, for a run of all tests."""
     ran = list(cases)
     return [
         feature["id"]
@@ -91,7 +91,7 @@ def _is_shown(cases: list[Case]) -> bool:
 
 
 def exists(test: str, root: Path = REPOSITORY_ROOT) -> bool:
-    """Whether a test, file or folder of tests is there; of a parametrised test, its function."""
+    """Return whether a test, file or folder of tests exists; for a parametrized test, its function."""
     file, _, name = test.partition("::")
     path = root / file
     if not path.exists():
@@ -122,7 +122,7 @@ def run_tests(tests: Iterable[str], cwd: Path = REPOSITORY_ROOT) -> list[Case]:
 
 
 def judge(feature: dict[str, Any], cases: list[Case]) -> bool:
-    """Whether every test that the feature names ran and passed; a skipped one shows nothing."""
+    """Judge whether every test that the feature names ran and passed; a skipped one proves nothing."""
     if not feature["tests"]:
         out.print(f"[yellow]no tests[/yellow]  {feature['id']}")
         return False

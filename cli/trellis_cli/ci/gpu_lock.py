@@ -90,7 +90,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
 
 
 def import_everything(python: Path) -> dict[str, str]:
-    """Modules of ours that cannot be imported, with the reason."""
+    """Import all our modules; return those that fail, with the reason."""
     script = Path(__file__).with_name("import_all.py")
     failures: dict[str, str] = {}
     for package in ROOTS:

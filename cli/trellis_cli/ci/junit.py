@@ -49,7 +49,7 @@ def _read_case(element: ElementTree.Element) -> Case:
 
 
 def read_left_out(report: Path) -> Counter[str]:
-    """How many tests the selection left out, by the mark that says why (written by tests/conftest.py)."""
+    """Count the tests that the selection left out, by the responsible mark (written by tests/conftest.py)."""
     path = report.with_suffix(".left-out")
     counts: Counter[str] = Counter()
     if path.exists():

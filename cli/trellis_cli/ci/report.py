@@ -86,6 +86,6 @@ def _describe(row: Row) -> list[str]:
 
 
 def list_slowest(cases: Iterable[junit.Case], count: int) -> list[tuple[str, float]]:
-    """Names and seconds of the slowest tests, the slowest first."""
+    """List the names and seconds of the slowest tests, the slowest first."""
     slowest = sorted(cases, key=lambda case: case.seconds, reverse=True)[:count]
     return [(case.name, case.seconds) for case in slowest]

@@ -63,12 +63,12 @@ def read_configuration() -> dict[str, Any]:
 
 
 def list_budgets() -> dict[str, float]:
-    """Seconds that each suite of the fast set may take, in the order in which the suites start."""
+    """Return the seconds that each suite of the fast set may take, in the order in which they start."""
     return {name: float(seconds) for name, seconds in read_configuration()["budgets"].items()}
 
 
 def list_parts() -> dict[str, Part]:
-    """All parts by name, in the order in which they start."""
+    """Return all parts by name, in the order in which they start."""
     parts = {}
     for name, values in read_configuration()["parts"].items():
         parts[name] = Part(
@@ -114,5 +114,5 @@ def group_by_suite(tests: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _contains(place: str, test: str) -> bool:
-    """Whether ``place`` is a folder, file or class of ``test``, or the test without its parameters."""
+    """Return whether ``place`` is a folder, file or class of ``test``, or the test without its parameters."""
     return test.startswith((f"{place}/", f"{place}::", f"{place}["))

@@ -67,7 +67,7 @@ def run_fast() -> bool:
 
 
 def plan_fast(reports: Path) -> list[Command]:
-    """One command a suite of the fast set, in the order in which they start."""
+    """Return one command per suite of the fast set, in the order in which they start."""
     return [
         vitest_command(reports / f"{name}.xml")
         if name == FRONTEND

@@ -96,7 +96,7 @@ def _state_of(tool: Tool) -> State:
 
 
 def find_obstacle(check: Check, gpus: int) -> str | None:
-    """Why a check cannot be made on a machine with so many GPUs, or None."""
+    """Return why a check cannot be made on a machine with so many GPUs, or None."""
     if check.gpus > gpus:
         return f"needs {check.gpus} GPUs, found {gpus}"
     if check.package is not None and importlib.util.find_spec(check.package) is None:
@@ -123,7 +123,7 @@ def make_starter(ground: Ground) -> Row:
 
 
 def show(rows: Sequence[Row], *, is_passed: bool, as_json: bool) -> None:
-    """One line a check."""
+    """Show one line per check."""
     if as_json:
         checks = [
             {"check": row.check, "state": row.state, "detail": row.detail, "seconds": row.seconds}

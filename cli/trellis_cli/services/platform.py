@@ -111,7 +111,7 @@ class Platform:
         return self._without_secrets(env) if service == "ray" else env
 
     def _without_secrets(self, env: Mapping[str, str]) -> dict[str, str]:
-        """For Ray, whose environment every job has: workers hand a job the keys that it needs.
+        """Remove secrets for Ray, whose environment every job inherits: workers give a job the keys it needs.
 
         What runs there executes other people's models: it is told no address that carries a password.
         """

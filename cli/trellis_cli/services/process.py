@@ -97,7 +97,7 @@ def start_detached(
 
 
 def marked(mark_prefix: str) -> Iterator[ProcessIdentity]:
-    """Every process whose environment carries a mark that starts so."""
+    """Find every process whose environment contains a mark that starts so."""
     needle = f"{MARK}={mark_prefix}".encode()
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -113,7 +113,7 @@ def marked(mark_prefix: str) -> Iterator[ProcessIdentity]:
 
 
 def in_session(leader: ProcessIdentity, folder: Path) -> Iterator[ProcessIdentity]:
-    """Every process of the session that a leader began, dead or alive, which works below the folder.
+    """Find every process of the session of a leader, dead or alive, that works below the folder.
 
     The kernel gives the leader's pid to nobody else while its session has a process; when it has none,
     a stranger may get that pid and begin a session. The boot, the start and the folder tell them apart.

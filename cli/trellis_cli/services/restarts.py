@@ -35,7 +35,7 @@ class Restarts:
         self.due_at = now + PUT_OFF_S
 
     def is_due(self, now: float) -> bool:
-        """Whether it shall be started now."""
+        """Return whether it should be started now."""
         return self.due_at is not None and now >= self.due_at
 
     def note_start(self) -> None:

@@ -107,7 +107,7 @@ class Service(ABC):
         """Ask it whether it works: None, or what is wrong. Returns within about a second."""
 
     def find_hang(self) -> str | None:
-        """None unless the process itself gives no answer; what else may be wrong, no restart would mend."""
+        """Return why the process itself does not answer, or None; a restart would not fix anything else."""
         return self.probe()
 
     def environment(self) -> dict[str, str]:
@@ -118,5 +118,5 @@ class Service(ABC):
         return keep_compiled(environment) | {"TMPDIR": str(self.temporary_folder)}
 
     def describe(self) -> str:
-        """Its address or size, for the status table."""
+        """Describe the service's address or size, for the status table."""
         return ""

@@ -132,7 +132,7 @@ class Watch:
         return not self._hangs(watched)
 
     def _hangs(self, watched: Watched) -> bool:
-        """Whether it has not answered for so long that it is started again."""
+        """Return whether it has not answered for so long that it must be restarted."""
         now = time.monotonic()
         if now - watched.probed_at < _PROBE_INTERVAL_S:
             return False
@@ -149,7 +149,7 @@ class Watch:
         return watched.failed_probes * _PROBE_INTERVAL_S > patience_s
 
     def _care_for(self, watched: Watched) -> None:
-        """One that is dead or hangs, under the lock: note it, and start it when it is due."""
+        """Handle a service that is dead or hangs, under the lock: record it, and start it when it is due."""
         service, record = watched.service, watched.service.record
         if record is not None and record != watched.seen:
             return  # somebody has started it since

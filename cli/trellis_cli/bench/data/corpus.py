@@ -45,7 +45,7 @@ class Planted:
 
 
 def vocabulary(language: str, random: np.random.Generator) -> pa.Array:
-    """Words of letters, or single Chinese characters; all different."""
+    """Make words of letters, or single Chinese characters; all different."""
     if language == "zh":
         return pa.array([chr(code) for code in range(0x4E00, 0x4E00 + 6000)])
     letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
@@ -153,7 +153,7 @@ def _alter(random: np.random.Generator, source: np.ndarray, aim: float, others: 
 
 
 def jaccard(one: np.ndarray, other: np.ndarray) -> float:
-    """Similarity of the sets of runs of two documents, counted."""
+    """Compute the Jaccard similarity of the sets of runs of two documents by counting."""
     a = {one[at : at + SHINGLE].tobytes() for at in range(max(1, len(one) - SHINGLE + 1))}
     b = {other[at : at + SHINGLE].tobytes() for at in range(max(1, len(other) - SHINGLE + 1))}
     return len(a & b) / len(a | b)

@@ -17,7 +17,7 @@ TIME = "2026-01-01T00:00:00Z"
 
 @contextmanager
 def carrying_out_agent_work(settings: Settings) -> Iterator[None]:
-    """As long as the block lasts. Rows of environments are imported by whoever carries out data tasks."""
+    """Carry out agent work while the block lasts. Data tasks import the environments' rows."""
     database = Database(settings)
     is_over = Event()
 
@@ -43,7 +43,7 @@ def carrying_out_agent_work(settings: Settings) -> Iterator[None]:
 
 
 def turn(role: str, text: str, tokens: int, **more: Any) -> dict[str, Any]:
-    """One message of an episode; what the agent wrote is trained on."""
+    """Build one message of an episode; what the agent wrote is trained on."""
     return {"role": role, "text": text, "tokens": tokens, "is_trained": role == "assistant", **more}
 
 
@@ -135,7 +135,7 @@ def answered_episode() -> dict[str, Any]:
 
 
 def lost_episode(stop_reason: str = "turns") -> dict[str, Any]:
-    """One that comes to nothing."""
+    """Build an episode that comes to nothing."""
     return {
         "stop_reason": stop_reason,
         "duration_s": 1.1,

@@ -17,7 +17,7 @@ MMLU = {"test": FOLDER / "mmlu/stem_test.jsonl"}
 
 
 def needs_sets(*sets: dict[str, Path]) -> pytest.MarkDecorator:
-    """Skips, and says which file is missing."""
+    """Skip the test if a file is missing, and say which."""
     missing = [str(path) for each in sets for path in each.values() if not path.exists()]
     return pytest.mark.skipif(
         bool(missing), reason=f"not there (TRELLIS_BENCHMARK_DIR names the folder): {', '.join(missing)}"

@@ -91,7 +91,7 @@ def _environment_of(platform: "LightPlatform") -> dict[str, str]:
 
 
 def cache_of(platform: "LightPlatform") -> str:
-    """Where the commands keep what they remember."""
+    """Return where the commands keep their caches."""
     return str(platform.settings.data_root / "cache")
 
 

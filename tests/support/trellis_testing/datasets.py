@@ -63,7 +63,7 @@ def add_version(
 
 
 def sums(count: int, first: int = 0) -> list[dict[str, str]]:
-    """Rows of questions and answers."""
+    """Make rows of questions and answers."""
     numbers = range(first, first + count)
     return [{"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in numbers]
 

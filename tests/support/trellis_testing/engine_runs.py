@@ -78,7 +78,7 @@ class EngineRun:
         return {event["step"]: event["values"][key] for event in metrics if key in event["values"]}
 
     def metrics(self, step: int) -> dict[str, float]:
-        """All that was measured at a step."""
+        """Return everything that was measured at a step."""
         found: dict[str, float] = {}
         for event in self.events("metrics"):
             if event["step"] == step:

@@ -111,13 +111,13 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 self._send(200, {"model": body["model"], "choices": [choice], "usage": USAGE})
 
         def do_GET(self) -> None:
-            """As vLLM describes the tokenizer of Transformers: among others the tokens that were added."""
+            """Describe the tokenizer as vLLM does for Transformers, including the added tokens."""
             engine.paths.append(self.path)
             added = {str(token): text for token, text in engine.vocabulary.items() if text.startswith("<|")}
             self._send(200, {"tokenizer_class": "X", "added_tokens_decoder": added})
 
         def _respond(self, body: dict[str, Any]) -> None:
-            """As vLLM answers ``/v1/responses``: the stream's events have names, and no last ``[DONE]``."""
+            """Answer ``/v1/responses`` as vLLM does: the stream's events have names, and no ``[DONE]``."""
             text = "".join(engine.pieces)
             part = {"type": "output_text", "text": text, "annotations": []}
             message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
@@ -212,6 +212,6 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.flush()
 
         def log_message(self, *_: Any) -> None:
-            """Silent."""
+            """Log nothing."""
 
     return Handler

@@ -53,7 +53,7 @@ def leave_results(
 
 
 def make_sample_of_a_level(position: int, score: float) -> Sample:
-    """Levels 1 and 2 in turn; ten tokens were read and four written."""
+    """Make a sample with level 1 or 2 in turn, ten prompt tokens and four output tokens."""
     return make_sample(
         position,
         score=score,

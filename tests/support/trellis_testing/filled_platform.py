@@ -114,7 +114,7 @@ class FilledPlatform:
         self.views["data pipeline editor"] = f"/pipelines/{saved['id']}?dataset={dataset}"
 
     def add_jobs(self) -> None:
-        """One that trains, one of agents, one that succeeded, one that failed, and some that wait."""
+        """Add jobs: one training, one of agents, one succeeded, one failed, and some waiting."""
         running = self._launch("GRPO on grade school sums, learning rate 1e-6, group size 8", tags=["sums"])
         self._train(running, 60, 0.9)
         running.send(_rollouts(50))
@@ -158,7 +158,7 @@ class FilledPlatform:
         return job
 
     def _train(self, job: ReportingJob, steps: int, goal: float) -> None:
-        """Curves with noise that rise to a goal, in one batch, one step each ten seconds."""
+        """Send noisy curves that rise to a goal, in one batch, with ten seconds per step."""
         draw, begins = random.Random(job.id), datetime.now(UTC) - timedelta(seconds=10 * steps)
         events: list[dict[str, Any]] = []
         for step in range(1, steps + 1):
@@ -193,7 +193,7 @@ class FilledPlatform:
             job.send({"kind": "checkpoint", "time": now(), "step": step, **saved})
 
     def add_sweep(self) -> None:
-        """Twelve runs over two parameters, all of them done."""
+        """Add a sweep of twelve finished runs over two parameters."""
         rig = SweepRig(self.database, self.settings)
         body = {
             "name": "learning rate and clip ratio",
@@ -211,7 +211,7 @@ class FilledPlatform:
         self.views["sweep"] = f"/sweeps/{sweep}"
 
     def add_workflow_of_jobs(self) -> None:
-        """Two trainings, one after the other, that were not started."""
+        """Add two trainings, one after the other, that are not started."""
         common = {key: self.launches[key] for key in ("recipe", "dataset", "preset")}
         stages = [
             {"id": "first", "title": "First steps", "model": {"base": self.launches["model"]}, **common},
@@ -231,7 +231,7 @@ class FilledPlatform:
         self.views |= {"environments": "/environments", "environment": path}
 
     def measure_models(self) -> None:
-        """Two models on three benchmarks, versions of a named model, and a report on both."""
+        """Evaluate two models on three benchmarks, and add versions of a named model and a report on both."""
         models, evaluations = [], []
         labels = ("gsm8k", "math", "math500")
         for label in labels:

@@ -98,7 +98,7 @@ def _name_in_file(name: str) -> str:
 
 
 def _permute(name: str, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """llama.cpp keeps the halves of each head's queries and keys interleaved (its convert_hf_to_gguf.py)."""
+    """Permute queries and keys as llama.cpp does: each head's halves interleaved (convert_hf_to_gguf.py)."""
     heads = {"q_proj": HEADS, "k_proj": KV_HEADS}.get(name.split(".")[-2])
     if heads is None:
         return values

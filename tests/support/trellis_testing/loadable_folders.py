@@ -40,7 +40,7 @@ class FolderKind:
 
 
 def load_model(folder: Path) -> None:
-    """Weights by the class that the configuration names, none missing, and the tokenizer."""
+    """Load the weights by the class that the configuration names, none missing, and the tokenizer."""
     from transformers import AutoConfig, AutoTokenizer
     from trellis_train.export.writing import choose_auto_class
 
@@ -95,7 +95,7 @@ def load_exported(folder: Path) -> None:
 
 
 def load_gguf(folder: Path) -> None:
-    """Each GGUF file by its name."""
+    """Load each GGUF file by its name."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     for file in folder.glob("*.gguf"):
@@ -274,7 +274,7 @@ def find_kind(folder: Path) -> FolderKind:
 
 
 def _has_form(folder: Path, kind: FolderKind) -> bool:
-    """Tells kinds apart that lie at the same places."""
+    """Distinguish kinds of folders that occur in the same places."""
     has_adapter, has_config = ((folder / name).is_file() for name in ("adapter_config.json", "config.json"))
     forms = {
         load_adapter: has_adapter and not has_config,
@@ -286,7 +286,7 @@ def _has_form(folder: Path, kind: FolderKind) -> bool:
 
 
 def _named_folders(answer: Any) -> Iterator[Path]:
-    """Absolute folders among the values of what a command said."""
+    """Yield the absolute folders among the values of a command's output."""
     if isinstance(answer, dict):
         for value in answer.values():
             yield from _named_folders(value)

@@ -14,18 +14,18 @@ Turns = list[tuple[str, str]]
 
 
 def documents(*texts: str) -> Batch:
-    """Plain texts."""
+    """Build a batch of plain texts."""
     return Batch(pa.table({"text": list(texts)}), Layout(DataFormat.TEXT, {"text": "text"}))
 
 
 def answers(*pairs: tuple[str, str]) -> Batch:
-    """Questions with their answers."""
+    """Build a batch of questions with their answers."""
     table = pa.table({"question": [one for one, _ in pairs], "answer": [other for _, other in pairs]})
     return Batch(table, Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"}))
 
 
 def chats(*rows: Turns) -> Batch:
-    """Conversations."""
+    """Build a batch of conversations."""
     kind = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
     values = [[{"role": role, "content": text} for role, text in row] for row in rows]
     return Batch(

@@ -16,7 +16,7 @@ def list_children(module: str) -> list[int]:
 
 
 def list_attempt(attempt_dir: Path) -> list[int]:
-    """Every live process of an attempt, by its environment: children of dead parents too."""
+    """List every live process of an attempt by its environment, including children of dead parents."""
     found = []
     for process in psutil.process_iter():
         try:

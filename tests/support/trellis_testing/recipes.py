@@ -10,7 +10,7 @@ from trellis_recipes.schema import ROOT_CONFIGS, verl_folder
 
 
 def resources_of(recipe: str) -> dict[str, str]:
-    """Values for the parameters that name an environment or a workflow; none without such a recipe."""
+    """Return values for the parameters that name an environment or a workflow; none without such a recipe."""
     if recipe not in {each.id for each in list_recipes()}:
         return {}
     return {

@@ -31,14 +31,14 @@ class ReportingJob:
     steps: int = 100
 
     def start(self) -> None:
-        """QUEUED → LAUNCHING, as the launching worker does it."""
+        """Start the job as the launching worker does: QUEUED → LAUNCHING."""
         with self.database.write() as session:
             claim = service.claim_for_launch(session, job_id=self.id)
         assert claim is not None, "the job was not queued"
         self.attempt, self.token = claim.job.attempt, claim.token
 
     def send(self, *events: dict[str, Any]) -> None:
-        """One batch."""
+        """Send one batch of events."""
         self.sequence += 1
         batch = {"attempt": self.attempt, "sequence": self.sequence, "events": list(events)}
         request = Request(

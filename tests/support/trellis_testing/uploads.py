@@ -16,7 +16,7 @@ Finish = Callable[[], list[str]]
 
 
 def as_lines(rows: list[dict[str, Any]]) -> bytes:
-    """JSON lines."""
+    """Encode rows as JSON lines."""
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
 
 

@@ -34,7 +34,7 @@ def _has_critic(config: Config) -> bool:
 
 
 def _has_trainer_log_probs(config: Config) -> bool:
-    """Whether the trainer computes the probabilities before its update, beside the rollout engine's."""
+    """Return whether the trainer computes log probabilities before its update, beside the engine's."""
     return not (config["algorithm"].get("rollout_correction") or {}).get("bypass_mode")
 
 

@@ -69,7 +69,7 @@ def find_problems(model: dict[str, Any]) -> list[str]:
 
 
 def _find_privileges(name: str, service: dict[str, Any]) -> list[str]:
-    """List privileges beyond the seccomp and AppArmor profiles that only sandboxed services may have."""
+    """Check that no service has excess privileges, and that sandboxed ones have both security profiles."""
     options = dict(_split_option(str(each)) for each in service.get("security_opt", ()))
     problems = []
     if service.get("privileged") or service.get("cap_add") or "unconfined" in options.values():

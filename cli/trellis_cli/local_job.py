@@ -196,7 +196,7 @@ def platform_of_machine() -> str:
 
 
 def require_gpus(count: int) -> int:
-    """Return ``count``; raise ``Problem`` if this machine has too few GPUs, or CPU cores without GPUs."""
+    """Return ``count``; raise ``Problem`` if this machine has fewer GPUs (without GPUs: CPU cores)."""
     from trellis_api.monitoring.machine import count_cpus
 
     if platform_of_machine() == "cuda":

@@ -21,7 +21,7 @@ _NAME = "trellis.service"
 
 
 def build_unit(platform: Platform, environment_file: Path, *, is_system: bool) -> str:
-    """Build the text of the systemd unit, whose main process is the supervisor and outlives the services."""
+    """Build the text of the systemd unit: its process is the supervisor, whose death the services survive."""
     run = f"{_quote(sys.executable)} -m trellis_cli"
     user = f"User={os.environ.get('USER') or os.getuid()}\n" if is_system else ""
     target = "multi-user.target" if is_system else "default.target"

@@ -11,6 +11,7 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
+from trellis_recipes.environments import installed_plugins
 
 from trellis_cli.gpu_tools import examine_tools, query
 
@@ -43,7 +44,17 @@ def examine(settings: Settings) -> list[Check]:
         check_isolation(settings),
         check_gpus(settings),
         *check_gpu_tools(settings),
+        *check_environment_plugins(),
     ]
+
+
+def check_environment_plugins() -> list[Check]:
+    """Check the environment kinds that installed packages bring; none where no package brings one."""
+    plugins = installed_plugins()
+    if plugins.problems:
+        return [Check("environment kinds", "warning", "; ".join(plugins.problems))]
+    names = ", ".join(plugins.kinds)
+    return [Check("environment kinds", "ok", f"from installed packages: {names}")] if names else []
 
 
 def check_python() -> Check:

@@ -1,10 +1,12 @@
 """Environment kinds of installed packages, found by the entry point group ``trellis.environments``.
 
 An entry point is named like the kind and leads to a module with ``make`` and ``call``
-(``trellis_train.agents.environments.Kind``). A YAML file of the same name beside it describes the kind, with the
-keys of ``environment_kinds.yaml``. The module is imported only where environments are made and tools are
-called, in a process of its own; the packages above it are imported to find it. Only those who install packages
-beside the platform can add kinds. https://packaging.python.org/en/latest/specifications/entry-points/
+(``trellis_train.agents.environments.Kind``). A YAML file of the same name beside it describes the kind, with
+the keys of ``environment_kinds.yaml``. The module is imported only where environments are made and tools are
+called, in a process of its own; the packages above it are imported to find it. Only those who install
+packages beside the platform can add kinds.
+
+https://packaging.python.org/en/latest/specifications/entry-points/
 """
 
 from collections.abc import Collection

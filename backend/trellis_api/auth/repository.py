@@ -62,7 +62,7 @@ def use_login_code(session: Session, *, code_hash: str, now: datetime) -> bool:
 
 
 def list_login_failures(session: Session, *, address: str, since: datetime, limit: int) -> list[datetime]:
-    """When logins from that address have failed since then, newest first."""
+    """List the times of failed logins from that address since then, newest first."""
     failures = (
         select(LoginFailure.failed_at)
         .where(LoginFailure.address == address, col(LoginFailure.failed_at) > since)

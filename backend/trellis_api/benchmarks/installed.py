@@ -37,12 +37,12 @@ class InstalledSource(BaseModel):
 
 
 def locate_benchmarks(settings: Settings) -> Path:
-    """Folder of all installed benchmarks."""
+    """Return the folder of all installed benchmarks."""
     return settings.data_root / FOLDER
 
 
 def locate_benchmark(settings: Settings, name: str) -> Path:
-    """Folder of one."""
+    """Return the folder of one installed benchmark."""
     return locate_benchmarks(settings) / name
 
 

@@ -130,7 +130,7 @@ def _add_run(session: Session, facts: TrainingFacts, job: Job) -> None:
 
 
 def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[ScoreFacts]:
-    """Of the model, and of the checkpoint that it was made of: the same weights."""
+    """Yield the scores of the model and of the checkpoint it was made from: these are the same weights."""
     of_model = col(EvaluationScore.target_model_id) == model.id
     of_checkpoint = (col(EvaluationScore.target_job_id) == lineage.job_id) & (
         col(EvaluationScore.target_step) == lineage.step
@@ -169,13 +169,13 @@ def _name_dataset(dataset: MeasuredDataset | None) -> str | None:
 
 
 def _round(value: float | None) -> float | None:
-    """To the digits that a card shows; None for what is no finite number."""
+    """Round to the digits that a card shows; None for anything that isn't a finite number."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{_DIGITS}g}")
 
 
 def _hash(manifest: dict[str, Any]) -> str:
-    """Of the manifest as JSON with sorted keys: databases keep no order."""
+    """Hash the manifest as JSON with sorted keys, since databases don't keep their order."""
     text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -28,7 +28,7 @@ def read_card_of_download(session: Session, settings: Settings, *, model: Model)
 
 
 def check_card(session: Session, settings: Settings, *, model_id: str, text: str) -> CardChecked:
-    """Whether all that a card states is still so. Raises ``CardOutdated`` with each difference.
+    """Check whether everything that a card states still holds. Raises ``CardOutdated`` with each difference.
 
     Compared are the statements of its front matter and the text between the marks; what people wrote
     around the marks is theirs.
@@ -77,7 +77,7 @@ def _read(text: str) -> tuple[CardFacts, str]:
 
 
 def _flatten(value: Any, place: str = "") -> dict[str, Any]:
-    """Every single statement by its place."""
+    """Map the path of each single statement to its value."""
     if isinstance(value, dict) and value:
         items: Any = value.items()
     elif isinstance(value, list) and value:

@@ -22,7 +22,7 @@ class _WithoutAliases(yaml.SafeDumper):
     """Writes a list that occurs twice out twice: the check takes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """All."""
+        """Disable aliases for all values."""
         del data
         return True
 

@@ -36,7 +36,7 @@ class FileStore(Generic[File, Read]):
     in_use: type[Conflict]
 
     def refuse(self, faults: Sequence[str]) -> InvalidRequest:
-        """Why a file is not taken: each fault is an issue of its own."""
+        """Build the error for a file that isn't accepted: each fault is an issue of its own."""
         message = faults[0] if len(faults) == 1 else f"The file has {len(faults)} errors. {' '.join(faults)}"
         details = [{"code": "invalid_code", "field": "code", "message": fault} for fault in faults]
         return self.invalid(message, details)
@@ -80,7 +80,7 @@ class FileStore(Generic[File, Read]):
         return file
 
     def list(self, session: Session, *, cursor: str | None, limit: int) -> Page[Read]:
-        """One page, newest first."""
+        """List one page, newest first."""
         moment, identifier = col(self.table.created_at), col(self.table.id)
         query = select(self.table).order_by(moment.desc(), identifier.desc()).limit(limit + 1)
         if cursor:

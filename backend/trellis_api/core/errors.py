@@ -88,7 +88,7 @@ class DatabaseBusy(DomainError):
 
 
 def means_no_room(error: OSError) -> bool:
-    """Whether a disk error says that the disk, or the share of it that we may use, is full."""
+    """Tell whether a disk error says that the disk, or the share of it that we may use, is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 

@@ -9,7 +9,7 @@ ID_LENGTH = 12
 
 
 def new_id(prefix: str) -> str:
-    """``<prefix>_`` and 12 lower-case base32 characters: 60 bits, no two alike in practice."""
+    """Return ``<prefix>_`` and 12 lower-case base32 characters: 60 bits, so ids don't collide in practice."""
     return f"{prefix}_{base64.b32encode(secrets.token_bytes(8)).decode()[:ID_LENGTH].lower()}"
 
 
@@ -19,7 +19,7 @@ def id_pattern(prefix: str) -> str:
 
 
 def is_id(value: str, *, prefix: str) -> bool:
-    """Whether a value has the form of an id, before it becomes part of a path."""
+    """Tell whether a value has the form of an id, before it becomes part of a path."""
     return re.fullmatch(id_pattern(prefix), value) is not None
 
 

@@ -41,12 +41,12 @@ OPENAI_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def is_openai(path: str) -> bool:
-    """Whether an address is one of OpenAI's API."""
+    """Tell whether a path belongs to the OpenAI-compatible API."""
     return path.startswith(f"{OPENAI_PREFIX}/")
 
 
 def openai_status(status: int) -> int:
-    """OpenAI's API answers malformed input with 400."""
+    """Map 422 to 400, which OpenAI's API returns for malformed input."""
     return 400 if status == 422 else status
 
 

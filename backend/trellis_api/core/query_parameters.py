@@ -73,7 +73,7 @@ def _find_known(route: APIRoute) -> frozenset[str]:
 
 
 def _list_names(dependant: Dependant) -> list[str]:
-    """Of the endpoint and of all that it depends on."""
+    """List the query parameters of the endpoint and of everything it depends on."""
     names = [parameter.alias for parameter in dependant.query_params]
     names += [
         f"{parameter.alias}[]"

@@ -19,7 +19,7 @@ def redact(text: str) -> str:
 
 
 def has_secret(value: Any) -> bool:
-    """Whether any text of a structure, names included, looks like a token, key or password."""
+    """Tell whether any text of a structure, names included, looks like a token, key or password."""
     if isinstance(value, dict):
         return any(has_secret(key) or has_secret(item) for key, item in value.items())
     if isinstance(value, list):

@@ -143,7 +143,7 @@ async def _read(paced: _Paced) -> bytes | None:
 
 
 def _is_json(headers: Headers) -> bool:
-    """Whether there is a body that a route reads as JSON: one without a type counts, as for FastAPI."""
+    """Tell whether a route reads the body as JSON: one without a type counts, as for FastAPI."""
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return False
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -28,7 +28,7 @@ def number_name(name: str, number: int) -> str:
 
 
 def storable(text: str) -> str:
-    """Without NUL characters and lone surrogates, which PostgreSQL does not keep."""
+    """Replace NUL characters and lone surrogates, which PostgreSQL can't store."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
     if text.isascii():
@@ -50,5 +50,5 @@ def storable_tree(value: Any) -> Any:
 
 
 def shorten(text: str, *, limit: int) -> str:
-    """At most ``limit`` characters, with a mark where something was cut off."""
+    """Shorten to at most ``limit`` characters, with a mark where something was cut off."""
     return text if len(text) <= limit else text[: limit - len(CUT_MARK)] + CUT_MARK

@@ -43,7 +43,7 @@ def list_tasks(
     after: Position | None = None,
     limit: int,
 ) -> Sequence[DataTask]:
-    """Newest first."""
+    """List tasks, newest first."""
     query = select(DataTask).options(WITHOUT_RESULT)
     if dataset_id is not None:
         reads_or_makes = or_(
@@ -82,24 +82,24 @@ def forget_old_tasks(session: Session, *, kinds: Collection[DataTaskKind], kept:
 
 
 def list_unfinished_tasks(session: Session, *, dataset_id: str) -> Sequence[DataTask]:
-    """Those that read a dataset or make it."""
+    """List the unfinished tasks that read a dataset or make it."""
     is_of = or_(col(DataTask.dataset_id) == dataset_id, col(DataTask.made_dataset_id) == dataset_id)
     return session.exec(select(DataTask).where(is_of, col(DataTask.state).in_(UNFINISHED))).all()
 
 
 def list_all_unfinished(session: Session) -> Sequence[DataTask]:
-    """Those that wait or run."""
+    """List all tasks that wait or run."""
     return session.exec(select(DataTask).where(col(DataTask.state).in_(UNFINISHED))).all()
 
 
 def list_kinds_and_states(session: Session, *, task_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Kind and state of those that exist."""
+    """Map the ids of those tasks that exist to their kind and state."""
     query = select(DataTask.id, DataTask.kind, DataTask.state).where(col(DataTask.id).in_(list(task_ids)))
     return {task_id: (kind, state) for task_id, kind, state in session.exec(query).all()}
 
 
 def tasks_with_model(session: Session, *, model_id: str) -> list[str]:
-    """Ids of unfinished tasks that a model writes rows for, or whose tokens they count."""
+    """List the ids of unfinished tasks whose rows a model writes, or whose tokens its tokenizer counts."""
     used = ((task.id, task.request) for task in list_all_unfinished(session))
     return [
         task_id
@@ -109,7 +109,7 @@ def tasks_with_model(session: Session, *, model_id: str) -> list[str]:
 
 
 def list_waiting(session: Session, *, kinds: Collection[DataTaskKind]) -> Sequence[str]:
-    """Ids of tasks to carry out, oldest first."""
+    """List the ids of tasks that wait for a worker, oldest first."""
     query = select(DataTask.id).where(
         col(DataTask.state) == DataTaskState.QUEUED, col(DataTask.kind).in_(list(kinds))
     )

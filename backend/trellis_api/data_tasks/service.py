@@ -101,7 +101,7 @@ def list_tasks(
     cursor: str | None,
     limit: int,
 ) -> Page[DataTaskRead]:
-    """One page, newest first, without results."""
+    """List one page, newest first, without results."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_tasks(
         session, dataset_id=dataset_id, kinds=kinds, states=states, after=after, limit=limit + 1
@@ -118,7 +118,7 @@ def present(session: Session, task: DataTask, with_result: bool = True) -> DataT
 def present_many(
     session: Session, found: Sequence[DataTask], with_result: bool = False
 ) -> list[DataTaskRead]:
-    """Tasks as clients see them."""
+    """Present tasks as clients see them."""
     involved = {each for task in found for each in (task.dataset_id, task.made_dataset_id) if each}
     names = map_dataset_names(session, dataset_ids=involved)
     return [_describe(task, names, with_result) for task in found]
@@ -169,7 +169,7 @@ def delete(session: Session, settings: Settings, *, task_id: str) -> None:
 
 
 def list_unfinished_uses(session: Session, dataset_id: str) -> Sequence[DataTask]:
-    """Unfinished tasks that read a dataset, make it, or have it as a resource."""
+    """List the unfinished tasks that read a dataset, make it, or have it as a resource."""
     uses = {task.id: task for task in repository.list_unfinished_tasks(session, dataset_id=dataset_id)}
     for task in repository.list_all_unfinished(session):
         resources = task.request.get("resources") or {}
@@ -200,7 +200,7 @@ def release(session: Session, *, task_id: str, attempt: int) -> bool:
 
 
 def recover_lost(session: Session) -> list[str]:
-    """Tasks whose worker has died wait again, or fail where that happened too often; their ids."""
+    """Requeue tasks whose worker died, or fail them if it happened too often; returns their ids."""
     silent_since = utc_now() - LOST_AFTER
     recovered = []
     for found in sorted(repository.list_lost(session, silent_since=silent_since), key=_target_of):
@@ -308,7 +308,7 @@ def _finish(
 
 
 def _datasets_made_by(session: Session, task: DataTask) -> list[Dataset]:
-    """Datasets without rows that get their first ones from the task."""
+    """Return the datasets without rows that get their first ones from the task."""
     named = {task.dataset_id, task.made_dataset_id} - {None}
     found = [find_dataset(session, dataset_id=dataset_id) for dataset_id in sorted(filter(None, named))]
     return [each for each in found if each and each.task_id == task.id and each.head is None]

@@ -102,7 +102,7 @@ def _sizes(value: Any) -> Iterator[int]:
 
 
 def _level(sizes: list[int], room: int) -> int:
-    """How long values may be for all of them to fit, those below it whole; ``sizes`` are in order."""
+    """Return the longest length at which all values fit, shorter ones uncut; ``sizes`` are sorted."""
     for place, size in enumerate(sizes):
         longest = room // (len(sizes) - place)
         if size > longest:

@@ -62,7 +62,7 @@ def write_given(settings: Settings, rows: Sequence[GivenRow]) -> StoredUpload:
 
 
 def check_fit(session: Session, *, dataset_id: str, rows: Sequence[GivenRow]) -> None:
-    """``RowsUnfit`` where a dataset has rows of another kind: no recipe could learn from the mixture."""
+    """Raise ``RowsUnfit`` if a dataset has rows of another kind: no recipe could train on the mixture."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     # Of two imports at once the later one to end finds the branch moved, and its rows would be lost.
     unfinished = tasks_repository.list_unfinished_tasks(session, dataset_id=dataset_id)
@@ -94,7 +94,7 @@ def _check_column(dataset: Dataset, name: str, wanted: DataFormat) -> None:
 
 
 def _write(upload: StoredUpload, rows: Iterable[Mapping[str, object]]) -> tuple[int, str]:
-    """Size and hash of what was written."""
+    """Write the rows as JSON lines, and return their size and hash."""
     digest, size = hashlib.sha256(), 0
     with upload.path.open("wb") as output:
         for row in rows:

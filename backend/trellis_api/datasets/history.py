@@ -42,7 +42,7 @@ _NAMES = {BRANCH: "branch", TAG: "tag"}
 def list_page(
     session: Session, *, dataset_id: str, branch: str | None, cursor: str | None, limit: int
 ) -> Page[VersionRead]:
-    """One page of the history, newest first; with a branch only what led to its tip."""
+    """List one page of the history, newest first; with a branch only the ancestors of its tip."""
     service.get_dataset(session, dataset_id=dataset_id)
     before = _decode_number(cursor) if cursor else None
     tip = None if branch is None else _require_tip(session, dataset_id, branch)
@@ -57,7 +57,7 @@ def list_page(
 
 
 def present_many(session: Session, dataset_id: str, rows: Sequence[DatasetVersion]) -> list[VersionRead]:
-    """Versions as clients see them."""
+    """Present versions as clients see them."""
     refs = version_repository.list_refs(session, dataset_id=dataset_id)
     return [VersionRead.model_validate(_fields(row, refs)) for row in rows]
 
@@ -68,7 +68,7 @@ def present(session: Session, row: DatasetVersion) -> VersionRead:
 
 
 def read_detail(session: Session, settings: Settings, *, dataset_id: str, revision: str) -> VersionDetail:
-    """One version: contents, provenance and users."""
+    """Read one version: contents, provenance and uses."""
     service.get_dataset(session, dataset_id=dataset_id)
     row = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     with reading(dataset_id):
@@ -117,7 +117,7 @@ def delete_version(session: Session, *, dataset_id: str, revision: str) -> None:
 
 
 def list_refs(session: Session, *, dataset_id: str) -> RefsRead:
-    """Branches (main first) and tags, by name."""
+    """List branches (main first) and tags, by name."""
     service.get_dataset(session, dataset_id=dataset_id)
     refs = version_repository.list_refs(session, dataset_id=dataset_id)
     ordered = sorted(refs, key=lambda ref: (ref.name != MAIN, ref.name))
@@ -190,7 +190,7 @@ def roll_back(session: Session, settings: Settings, *, dataset_id: str, request:
 
 
 def _lock(session: Session, dataset_id: str) -> None:
-    """Nobody names or publishes a version meanwhile, and no job begins to read one."""
+    """Lock the dataset: nobody names or publishes a version meanwhile, and no job begins to read one."""
     if repository.lock_dataset(session, dataset_id=dataset_id) is None:
         raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
 

@@ -70,7 +70,7 @@ def import_new(
 
 
 def import_more(session: Session, *, dataset_id: str, request: ImportMore, origin: DatasetOrigin) -> DataTask:
-    """Rows for the next version of a dataset; for its first one where that has failed."""
+    """Import rows for the next version of a dataset, or for its first one if that failed."""
     repository.lock_dataset(session, dataset_id=dataset_id)
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     if dataset.state == DatasetState.CREATING:
@@ -160,7 +160,7 @@ def _size_of(settings: Settings, path: str) -> int | None:
 
 
 def _default_name(origin: DatasetOrigin) -> str:
-    """After the source: a file's name without its suffixes, a folder's, or the last part of an address."""
+    """Derive a name from the source: a file without its suffixes, a folder, or the last part of a URL."""
     path = urlsplit(origin.name).path if origin.kind == "s3" else origin.name
     last = PurePosixPath(path.strip("/") or _UNNAMED)
     if origin.kind != "hub":

@@ -24,7 +24,7 @@ _MAKERS = (DataTaskKind.IMPORT, DataTaskKind.PIPELINE, DataTaskKind.GENERATE)
 
 
 def read(session: Session, *, dataset_id: str) -> DataLineageRead:
-    """All that a dataset is connected with."""
+    """Read everything that a dataset is connected with."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     graph = _Graph(session, dataset)
     graph.add_versions()
@@ -79,7 +79,7 @@ class _Graph:
             self._add_forgotten_source(known)
 
     def add_jobs(self) -> None:
-        """Jobs that read the versions, and the models that they made."""
+        """Add the jobs that read the versions, and the models that they made."""
         is_of = or_(
             col(Job.dataset_id) == self._dataset.id, col(Job.validation_dataset_id) == self._dataset.id
         )
@@ -165,7 +165,7 @@ class _Graph:
                 self._link(task.id, task.made_version_id, "made")
 
     def _add_source(self, task: DataTask) -> None:
-        """Where an import read; the dataset itself says what the file of its first one was called."""
+        """Add the source of an import; the dataset itself keeps the file name of its first one."""
         source = dict(task.request.get("source") or {})
         if task.id == self._dataset.task_id:
             source |= self._dataset.source

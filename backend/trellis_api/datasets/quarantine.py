@@ -17,7 +17,7 @@ from trellis_api.datasets.schemas import QuarantinedRow, QuarantineRead
 
 
 def locate(settings: Settings, *, dataset_id: str, task_id: str) -> Path:
-    """Where the rows that an import did not take are kept."""
+    """Return the path of the rows that an import rejected."""
     return settings.data_root / "datasets" / dataset_id / "quarantine" / f"{task_id}.jsonl"
 
 
@@ -58,7 +58,7 @@ def _find_import(session: Session, *, dataset_id: str, task_id: str | None) -> D
 
 
 def _count(task: DataTask, path: Path) -> dict[str, int]:
-    """Rows by reason: the import has counted them; of one that failed the index says it."""
+    """Count the rows by reason: the import counted them; for a failed one the index has the counts."""
     told = (task.result or {}).get("reasons")
     if isinstance(told, dict):
         return {str(code): int(count) for code, count in told.items()}

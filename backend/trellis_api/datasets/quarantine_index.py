@@ -34,7 +34,7 @@ class QuarantineIndex(BaseModel):
 
 
 def index_place(path: Path) -> Path:
-    """Where the index of a file lies."""
+    """Return the path of a file's index."""
     return path.parent / "index" / f"{path.stem}.json"
 
 

@@ -42,7 +42,7 @@ def find_dataset_named(session: Session, *, name: str) -> Dataset | None:
 def list_datasets(
     session: Session, *, text: str | None, after: tuple[datetime, str] | None, limit: int
 ) -> list[Dataset]:
-    """Newest first; ``text`` is looked for in names and descriptions, without regard to case."""
+    """List datasets, newest first; ``text`` is searched in names and descriptions, ignoring case."""
     query = select(Dataset)
     if text:
         query = query.where(
@@ -58,12 +58,12 @@ def list_datasets(
 
 
 def count_datasets(session: Session) -> int:
-    """How many there are."""
+    """Count the datasets."""
     return session.exec(select(func.count()).select_from(Dataset)).one()
 
 
 def map_samples(session: Session) -> dict[str, str]:
-    """Datasets of samples by the sample's name, the newest of each; not those that could not be imported."""
+    """Map each sample's name to its newest dataset, without those whose import failed."""
     source = col(Dataset.source)
     query = (
         select(source["name"].as_string(), Dataset.id)
@@ -74,7 +74,7 @@ def map_samples(session: Session) -> dict[str, str]:
 
 
 def list_ids_being_made(session: Session) -> set[str]:
-    """Datasets that wait for their first rows."""
+    """List the ids of the datasets that wait for their first rows."""
     is_being_made = col(Dataset.state) == DatasetState.CREATING
     return set(session.exec(select(Dataset.id).where(is_being_made)).all())
 

@@ -18,7 +18,7 @@ _LOCK = 7_270_512_037_842
 
 
 def list_all(session: Session) -> SampleDatasetList:
-    """All samples, each with its dataset where it has been added."""
+    """List all samples, each with its dataset if it was added."""
     added = repository.map_samples(session)
     return SampleDatasetList(
         items=[

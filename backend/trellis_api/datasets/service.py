@@ -34,7 +34,7 @@ def get_dataset(session: Session, *, dataset_id: str) -> Dataset:
 
 
 def list_page(session: Session, *, text: str | None, cursor: str | None, limit: int) -> Page[DatasetRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_datasets(session, text=text, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -47,7 +47,7 @@ def present(session: Session, dataset: Dataset) -> DatasetRead:
 
 
 def present_many(session: Session, datasets: Sequence[Dataset]) -> list[DatasetRead]:
-    """Datasets as clients see them; those without rows with the task that makes the first ones."""
+    """Present datasets as clients see them; those without rows with the task that makes the first ones."""
     making = {each.task_id for each in datasets if each.task_id and each.state != DatasetState.READY}
     found = repository.list_tasks_of_ids(session, task_ids=making)
     tasks = {task.id: task for task in tasks_service.present_many(session, found)}

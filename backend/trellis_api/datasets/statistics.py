@@ -74,7 +74,7 @@ def tokenize(session: Session, *, dataset_id: str, request: TokensCreate) -> Dat
 
 
 def _list_tasks(session: Session, version: DatasetVersion, model: str | None) -> list[DataTask]:
-    """Those that were to count the same, newest first."""
+    """List the tasks that count the same statistics, newest first."""
     tasks = repository.list_tasks_of(
         session, dataset_id=version.dataset_id, kind=DataTaskKind.STATISTICS, version_id=version.id
     )

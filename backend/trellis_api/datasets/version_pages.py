@@ -93,13 +93,13 @@ def _take(store: Store, tree: Tree, split: str, wanted: range) -> Iterator[pa.Ta
 
 
 def describe_columns(schema: pa.Schema) -> list[ColumnRead]:
-    """Columns in the dashboard's words."""
+    """Describe the columns with the type names of the dashboard."""
     return [ColumnRead(name=field.name, type=describe_type(field.type)) for field in schema]
 
 
 @contextmanager
 def reading(dataset_id: str) -> Iterator[None]:
-    """Says what it means for a person when rows cannot be had, or nothing can be written of them."""
+    """Translate errors about reading, searching or exporting rows into ones that clients see."""
     try:
         yield
     except StoreProblem as error:

@@ -22,7 +22,7 @@ def find_version(session: Session, *, dataset_id: str, version_id: str) -> Datas
 def list_versions_like(
     session: Session, *, dataset_id: str, digits: str, limit: int
 ) -> Sequence[DatasetVersion]:
-    """Versions whose ids begin with these digits."""
+    """List the versions whose ids begin with these digits."""
     begins = col(DatasetVersion.id).startswith(digits, autoescape=True)
     query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id, begins)
     return session.exec(query.limit(limit)).all()
@@ -36,7 +36,7 @@ def list_versions(
     before: int | None = None,
     limit: int | None = None,
 ) -> Sequence[DatasetVersion]:
-    """Newest first; with a tip only what led to it."""
+    """List versions, newest first; with a tip only its ancestors."""
     query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id)
     if tip is not None:
         query = query.where(col(DatasetVersion.id).in_(_select_led_to(session, dataset_id, tip)))
@@ -65,7 +65,7 @@ def find_ref(session: Session, *, dataset_id: str, name: str) -> DatasetRef | No
 
 
 def list_refs(session: Session, *, dataset_id: str) -> Sequence[DatasetRef]:
-    """Branches and tags by name."""
+    """List branches and tags by name."""
     query = select(DatasetRef).where(DatasetRef.dataset_id == dataset_id)
     return session.exec(query.order_by(col(DatasetRef.name))).all()
 

@@ -44,7 +44,7 @@ class Adapter:
 
 
 def is_adapter(model: Model) -> bool:
-    """Whether a model is an adapter alone."""
+    """Tell whether a model is only an adapter."""
     return model.lineage.get("form") == _ADAPTER
 
 
@@ -134,7 +134,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _compute_digest(settings: Settings, folder: Path) -> str:
-    """By sizes and times of the files: what is written anew has another one."""
+    """Compute a digest of the sizes and times of the files: rewritten files have another one."""
     try:
         stats = [(str(path.relative_to(folder)), path.stat()) for path in sorted(folder.rglob("*"))]
     except OSError as error:

@@ -39,5 +39,5 @@ def name_job(row: Endpoint) -> str:
 
 
 def slots_for(settings: Settings) -> int:
-    """Slots that an endpoint takes: none on a CPU, where it shares the cores."""
+    """Return the slots that an endpoint takes: none on a CPU, where it shares the cores."""
     return 1 if settings.resolved_platform == "cuda" else 0

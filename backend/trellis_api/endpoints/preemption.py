@@ -70,7 +70,7 @@ class SlotHolder:
 
 
 def list_slot_holders(session: Session, *, on_cpu: bool = False) -> list[SlotHolder]:
-    """Engines of endpoints that hold slots: idle ones first, of each kind the least recently used.
+    """List the endpoints' engines that hold slots: idle ones first, each kind by least recent use.
 
     ``on_cpu``: those that take none, of which only some run at once.
     """

@@ -39,7 +39,7 @@ def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint 
 
 
 def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[Endpoint]:
-    """Adapters that the engine of a job shall serve in this attempt, in the order of their creation."""
+    """List the adapters that a job's engine is to serve in this attempt, in the order of their creation."""
     wanted = (
         Endpoint.job_id == job_id,
         col(Endpoint.engine_id).is_not(None),
@@ -50,14 +50,14 @@ def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[End
 
 
 def list_sharing_of_jobs(session: Session, *, job_ids: Collection[str]) -> Sequence[Endpoint]:
-    """Adapters that the engines of these jobs serve, or were asked to load, now."""
+    """List the adapters that the engines of these jobs serve now, or were asked to load."""
     statement = select(Endpoint).join(Job, col(Job.id) == col(Endpoint.job_id))
     wanted = (col(Endpoint.engine_id).is_not(None), col(Endpoint.asked_attempt) == col(Job.attempt))
     return session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all()
 
 
 def list_holding_slots(session: Session, *, on_cpu: bool = False) -> Sequence[tuple[Endpoint, Job]]:
-    """Endpoints with a launched engine of their own that takes slots, or none (``on_cpu``), as of now."""
+    """List endpoints with a launched engine of their own that holds slots, or none (``on_cpu``), for now."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     takes = col(Job.gpus) == 0 if on_cpu else col(Job.gpus) > 0
     wanted = (col(Endpoint.engine_id).is_(None), col(Job.state).in_(HOLDS_SLOTS), takes)
@@ -65,7 +65,7 @@ def list_holding_slots(session: Session, *, on_cpu: bool = False) -> Sequence[tu
 
 
 def map_names(session: Session, *, endpoint_ids: Collection[str]) -> dict[str, str]:
-    """Names of those of the endpoints that there are."""
+    """Map the ids of those endpoints that exist to their names."""
     if not endpoint_ids:
         return {}
     wanted = col(Endpoint.id).in_(endpoint_ids)

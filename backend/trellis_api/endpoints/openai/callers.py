@@ -45,7 +45,7 @@ def _find_models(database: Database, token: str, asks_a_model: bool) -> frozense
 
 
 def require_model(request: Request, model: str) -> None:
-    """``ModelUnknown`` where a run asks for a model that its job does not name."""
+    """Raise ``ModelUnknown`` if a run requests a model that its job does not name."""
     allowed: frozenset[str] | None = request.state.models
     if allowed is not None and model not in allowed:
         raise ModelUnknown(

@@ -31,7 +31,7 @@ class EmbeddingRequest(Strict):
     user: str | None = Field(default=None, exclude=True)
 
     def limit(self) -> None:
-        """Nothing is generated."""
+        """Return None: nothing is generated."""
 
     @property
     def shows_usage(self) -> bool:

@@ -271,7 +271,7 @@ class Engines:
         return service.start(session, self._settings, target=target, request=request)
 
     def _describe(self, row: Endpoint, job: Job) -> Engine | None:
-        """None where the endpoint has ended since it was looked at."""
+        """Describe the endpoint's engine; None if the endpoint has ended since it was looked up."""
         path = self._settings.attempt_dir(job.id, job.attempt) / ENGINE_KEY_FILE
         try:
             key = path.read_text()

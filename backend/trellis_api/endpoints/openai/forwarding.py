@@ -122,7 +122,9 @@ async def _read_bounded(answer: aiohttp.ClientResponse) -> bytes:
 async def _send(
     engines: Engines, engine: Engine, path: str, body: dict[str, Any] | None
 ) -> aiohttp.ClientResponse:
-    """Up to the head of the answer. Bounded as a whole: a frozen engine may not even read what it is sent."""
+    """Send a request and return the response once its headers are there. Bounded as a whole: a frozen engine
+    may not even read what it is sent.
+    """
     headers = {"Authorization": f"Bearer {engine.key}"}
     method = "GET" if body is None else "POST"
     async with asyncio.timeout(engines.answer_s):
@@ -134,7 +136,7 @@ async def _send(
 async def _pass_events(
     engines: Engines, engine: Engine, answer: aiohttp.ClientResponse, *, path: str, shows_usage: bool
 ) -> AsyncGenerator[bytes]:
-    """Events as they come. What breaks in the middle becomes a last event that says so."""
+    """Pass events on as they come. What breaks in the middle becomes a last event that says so."""
     outcome: RequestOutcome = "broken_off"
     watcher = asyncio.create_task(_break_when_lost(engines, engine, answer))
     events = _Events(shows_usage=shows_usage)
@@ -181,7 +183,7 @@ class _Events:
         self._rest = self._name = b""
 
     def take(self, chunk: bytes) -> tuple[bytes, str | None]:
-        """Those that the chunk completes, and the error that the engine tells, behind which all ends."""
+        """Return the events that the chunk completes, and the engine's error, which ends the stream."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         passed: list[bytes] = []
         for line in lines:

@@ -77,7 +77,7 @@ def _find_registered(session: Session, name: str) -> Model | None:
 
 
 def require_kind(session: Session, target: Target, name: str, *, is_embedding: bool) -> None:
-    """``WrongModelKind`` where an encoder shall write, or a model that writes shall embed."""
+    """Raise ``WrongModelKind`` if an encoder shall generate, or a generative model shall embed."""
     model = find_model(session, model_id=target.model) if isinstance(target, ModelTarget) else None
     encodes = model is not None and is_encoder(model.architecture)
     if encodes and not is_embedding:
@@ -93,7 +93,7 @@ def require_kind(session: Session, target: Target, name: str, *, is_embedding: b
 
 
 def list_cards(session: Session) -> list[ModelCard]:
-    """Every model that writes texts and is here, newest first; then checkpoints that were served."""
+    """List every generative model that is ready, newest first, then the checkpoints that were served."""
     models = list_models(session, text=None, state=ModelState.READY, after=None, limit=_MAX_LISTED)
     ids = {model.id for model in models}
     cards = [

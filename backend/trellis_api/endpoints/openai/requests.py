@@ -118,7 +118,7 @@ class Generation(Strict):
         return self
 
     def limit(self) -> int | None:
-        """Tokens of one answer, as asked for."""
+        """Return the requested maximum of tokens in one response."""
         return self.max_tokens
 
     @property
@@ -168,7 +168,7 @@ class ChatRequest(Generation):
         return body
 
     def limit(self) -> int | None:
-        """Tokens of one answer, as asked for."""
+        """Return the requested maximum of tokens in one response."""
         return self.max_completion_tokens or self.max_tokens
 
 

@@ -75,7 +75,7 @@ def map_names(session: Session, *, endpoint_ids: Collection[str]) -> dict[str, s
 def list_endpoints(
     session: Session, *, before: tuple[datetime, str] | None, limit: int
 ) -> list[tuple[Endpoint, Job]]:
-    """Newest first, with their jobs, behind the position of the last row seen."""
+    """List endpoints with their jobs, newest first, after the position of the last row seen."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     if before is not None:
         statement = statement.where(tuple_(col(Endpoint.created_at), col(Endpoint.id)) < before)
@@ -84,28 +84,28 @@ def list_endpoints(
 
 
 def list_running(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """Those whose run is under way, loaded or not: adapters first, which keep the engine that they share."""
+    """List the endpoints whose run is under way, loaded or not: adapters first, then engines."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     in_order = (col(Endpoint.engine_id).is_(None), col(Endpoint.created_at), col(Endpoint.id))
     return session.exec(statement.where(Job.state == JobState.RUNNING).order_by(*in_order)).all()
 
 
 def list_orphans(session: Session) -> Sequence[str]:
-    """Jobs of engines, not yet told to stop, that are no endpoint's."""
+    """List the jobs of engines that have no endpoint and were not told to stop yet."""
     of_it = (col(Endpoint.job_id) == col(Job.id), col(Endpoint.engine_id).is_(None))
     wanted = (Job.kind == SERVE, col(Job.state).in_(STOPPABLE), ~exists().where(*of_it))
     return session.exec(select(Job.id).where(*wanted)).all()
 
 
 def list_jobs_with_adapters(session: Session, *, job_ids: Collection[str]) -> set[str]:
-    """Those of the jobs whose engine has adapters to serve now."""
+    """Return those of the jobs whose engine has adapters to serve now."""
     statement = select(Endpoint.job_id).join(Job, col(Job.id) == col(Endpoint.job_id))
     wanted = (col(Endpoint.engine_id).is_not(None), col(Endpoint.asked_attempt) == col(Job.attempt))
     return set(session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all())
 
 
 def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """All of them, for counts by state; there is one a model or checkpoint at most."""
+    """List all endpoints for counts by state; a model or checkpoint has one at most."""
     return session.exec(select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))).all()
 
 

@@ -175,7 +175,7 @@ def stop_orphan(session: Session, *, job_id: str) -> bool:
 
 
 def is_idle(row: Endpoint, job: Job, *, default_s: float) -> bool:
-    """Whether it is ready and nobody has used it for longer than it may idle."""
+    """Tell whether the endpoint is ready and unused for longer than its idle timeout."""
     since = idle_since(row, job)
     if since is None:
         return False
@@ -333,7 +333,7 @@ def _apply(row: Endpoint, request: EndpointStart) -> None:
 
 
 def _require_same_window(row: Endpoint, state: EndpointState, request: EndpointStart) -> None:
-    """``EndpointWindowFixed`` for another context length: an engine keeps the one that it began with."""
+    """Raise ``EndpointWindowFixed`` for another context length: a running engine can't change it."""
     given = row.context_length if state == EndpointState.READY else row.max_model_len
     if request.max_model_len not in {None, given, row.max_model_len}:
         has = f"{given} tokens" if given else "as many tokens as fit"

@@ -44,7 +44,7 @@ def share_engine(row: Endpoint, host: tuple[Endpoint, Job], *, digest: str) -> J
 
 
 def can_load(host: Endpoint, *, rank: int, request: EndpointStart) -> bool:
-    """Whether an engine was started with room for an adapter, and with the window that is wanted."""
+    """Tell whether an engine was started with room for an adapter and with the requested context length."""
     fits = request.max_model_len in {None, host.max_model_len, host.context_length}
     return fits and host.max_lora_rank is not None and rank <= host.max_lora_rank
 
@@ -86,7 +86,7 @@ def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -
 
 
 def is_refused(row: Endpoint, *, digest: str, running: Job | None) -> bool:
-    """Whether the base model's engine would refuse an adapter again, for all that is known.
+    """Tell whether the base model's engine would refuse an adapter again, as far as is known.
 
     It may not after a day, with other files, other limits, or in another run of the engine. ``running`` is
     that run; none is started for the sake of a try.
@@ -103,12 +103,12 @@ def forget_refusal(row: Endpoint) -> None:
 
 
 def refused_until(row: Endpoint) -> datetime | None:
-    """When a refusal is forgotten at the latest; None without one."""
+    """Return when a refusal expires at the latest; None without one."""
     return row.refused_at + REFUSED_FOR if row.refusal is not None and row.refused_at is not None else None
 
 
 def is_lost(row: Endpoint, host: Endpoint, job: Job) -> bool:
-    """Whether a ready engine has been silent about an adapter for too long."""
+    """Tell whether a ready engine has been silent about an adapter for too long."""
     if row.asked_attempt != job.attempt or row.ready_attempt == job.attempt or row.asked_at is None:
         return False
     if host.ready_attempt != job.attempt or host.ready_at is None:

@@ -8,7 +8,7 @@ FOLDER = "environments"
 
 
 def environment_folder(settings: Settings, environment_id: str) -> Path:
-    """All of an environment's files."""
+    """Return the folder with all of an environment's files."""
     return settings.data_root / FOLDER / environment_id
 
 

@@ -16,12 +16,12 @@ from trellis_api.jobs.schemas import NamedReference
 
 
 def present(session: Session, environment: Environment) -> EnvironmentRead:
-    """One of them."""
+    """Present one environment."""
     return present_all(session, [environment])[0]
 
 
 def present_all(session: Session, found: Sequence[Environment]) -> list[EnvironmentRead]:
-    """Several, in their order."""
+    """Present several environments in their order."""
     return [_describe(session, environment) for environment in found]
 
 

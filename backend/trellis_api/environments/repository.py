@@ -42,7 +42,7 @@ def map_environment_names(session: Session, *, environment_ids: Iterable[str]) -
 
 
 def list_environments(session: Session, *, after: Position | None, limit: int) -> Sequence[Environment]:
-    """Newest first."""
+    """List environments, newest first."""
     query = select(Environment)
     if after:
         query = query.where(tuple_(col(Environment.created_at), col(Environment.id)) < after)
@@ -66,7 +66,7 @@ def delete_environment(session: Session, environment: Environment) -> None:
 
 
 def list_waiting(session: Session, *, lost_before: datetime) -> Sequence[str]:
-    """Ids of environments to make, oldest first, those whose worker died included."""
+    """List the ids of environments to make, oldest first, including those whose worker died."""
     is_lost = (col(Environment.state) == EnvironmentState.MAKING) & (
         col(Environment.touched_at) < lost_before
     )
@@ -80,7 +80,7 @@ def list_waiting(session: Session, *, lost_before: datetime) -> Sequence[str]:
 
 
 def list_awaiting_rows(session: Session) -> Sequence[str]:
-    """Ids of environments whose files are there and whose rows are on their way."""
+    """List the ids of environments whose files are there and whose rows are being imported."""
     return session.exec(
         select(Environment.id).where(
             col(Environment.state) == EnvironmentState.MAKING, col(Environment.sha256).is_not(None)
@@ -126,7 +126,7 @@ def touch_environment(session: Session, *, environment_id: str, attempt: int) ->
 
 
 def list_known(session: Session, *, environment_ids: Iterable[str]) -> set[str]:
-    """Those of the ids that exist."""
+    """Return those of the ids that exist."""
     return set(
         session.exec(select(Environment.id).where(col(Environment.id).in_(list(environment_ids)))).all()
     )
@@ -142,7 +142,7 @@ def find_call(session: Session, *, environment_id: str, call_id: str) -> Environ
 
 
 def list_calls(session: Session, *, environment_id: str, limit: int) -> Sequence[EnvironmentCall]:
-    """Newest first."""
+    """List an environment's tool calls, newest first."""
     query = select(EnvironmentCall).where(EnvironmentCall.environment_id == environment_id)
     newest_first = (col(EnvironmentCall.created_at).desc(), col(EnvironmentCall.id).desc())
     return session.exec(query.order_by(*newest_first).limit(limit)).all()
@@ -163,7 +163,7 @@ def add_call(session: Session, call: EnvironmentCall, *, kept: int) -> None:
 
 
 def list_open_calls(session: Session) -> Sequence[EnvironmentCall]:
-    """Those that wait or run, oldest first."""
+    """List the calls that wait or run, oldest first."""
     query = select(EnvironmentCall).where(col(EnvironmentCall.state).in_(_OPEN_CALLS))
     return session.exec(query.order_by(col(EnvironmentCall.created_at))).all()
 

@@ -49,7 +49,7 @@ def require_environment(session: Session, *, recipe: str, params: Mapping[str, A
 def find_environment_problems(
     session: Session, *, recipe: str, params: Mapping[str, Any]
 ) -> list[tuple[DomainError, str]]:
-    """Why a job cannot work in the environment that it names, with the field; empty where it can."""
+    """Find why a job can't work in the environment that it names, with the field; empty if it can."""
     try:
         require_environment(session, recipe=recipe, params=params)
     except DomainError as error:

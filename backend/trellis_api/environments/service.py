@@ -83,12 +83,12 @@ def get_environment(session: Session, *, environment_id: str) -> Environment:
 
 
 def read(session: Session, *, environment_id: str) -> EnvironmentRead:
-    """One environment as clients see it."""
+    """Read one environment as clients see it."""
     return present(session, get_environment(session, environment_id=environment_id))
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[EnvironmentRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_environments(session, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -192,7 +192,7 @@ def record_files(
 
 
 def hash_files(manifest: EnvironmentManifest) -> str:
-    """One hash for all files of an environment."""
+    """Compute one hash over all files of an environment."""
     return hashlib.sha256(json.dumps(manifest.sha256, sort_keys=True).encode()).hexdigest()
 
 
@@ -216,7 +216,7 @@ def _import_rows(session: Session, settings: Settings, environment: Environment,
 
 
 def take_in(session: Session, *, environment_id: str) -> bool:
-    """READY when all its datasets are, FAILED where one could not be filled; False while they are coming."""
+    """Set READY when all its datasets are, FAILED if one could not be filled; False during the import."""
     environment = repository.lock_environment(session, environment_id=environment_id)
     if environment is None or environment.state != EnvironmentState.MAKING:
         return False
@@ -238,7 +238,7 @@ def take_in(session: Session, *, environment_id: str) -> bool:
 
 
 def record_failure(session: Session, *, environment_id: str, attempt: int, reason: str, cause: str) -> None:
-    """FAILED, unless it was deleted or taken by another worker meanwhile."""
+    """Set FAILED, unless it was deleted or taken by another worker meanwhile."""
     environment = repository.lock_environment(session, environment_id=environment_id)
     if environment is None or environment.attempt != attempt or environment.state != EnvironmentState.MAKING:
         return

@@ -42,7 +42,7 @@ def find_source_issues(settings: Settings, kind: str, parameters: Mapping[str, A
 
 
 def locate_source(settings: Settings, named: str | None, wanted: SourceKind) -> tuple[str, str | None]:
-    """Where it is, as the maker takes it, and the name of a file that lies there under another.
+    """Return the source's location for the maker, and the name of a file that is stored under another.
 
     Raises ``SourceUnavailable``, or what the uploads raise.
     """

@@ -113,7 +113,7 @@ def choose_scores(
     which: Which,
     mode: Literal["max", "min"],
 ) -> Sequence[EvaluationScore]:
-    """Of each target one score, measured in one way, the best targets first."""
+    """Choose one score per target, all measured with one configuration, best targets first."""
     value = col(EvaluationScore.value)
     by_value, by_time = (value if mode == "min" else value.desc()), col(EvaluationScore.created_at).desc()
     order = (by_value, by_time) if which == "best" else (by_time, by_value)
@@ -136,7 +136,7 @@ def choose_scores(
 def rank_scores(
     scores: Sequence[EvaluationScore],
 ) -> Iterator[tuple[int, EvaluationScore]]:
-    """Each with its rank, from 1; equal scores have one rank. ``scores`` come best first."""
+    """Yield each score with its rank, from 1; equal scores share a rank. ``scores`` come best first."""
     rank, last = 1, None
     for place, row in enumerate(scores, start=1):
         if row.value != last:

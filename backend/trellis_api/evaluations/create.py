@@ -142,7 +142,7 @@ def _queue(
 
 
 def slots_for(settings: Settings, engine: EngineSettings) -> int:
-    """Slots that an evaluation takes: none on a CPU, where it shares the cores and stands back."""
+    """Return the slots that an evaluation takes: none on a CPU, where it runs at low priority."""
     return engine.tensor_parallel if settings.resolved_platform == "cuda" else 0
 
 

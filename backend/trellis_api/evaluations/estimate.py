@@ -55,7 +55,7 @@ class _Speed:
 
 
 def estimate(session: Session, settings: Settings, *, plan: EvaluationPlan) -> EvaluationEstimate:
-    """For each target and benchmark; what is wrong with the plan raises as if it were queued."""
+    """Estimate each target and benchmark; problems of the plan raise as if it were queued."""
     targets, orders = check_plan(session, settings, plan=plan)
     samples = {str(order.label): _count_samples(session, settings, order) for order in orders}
     rows = []
@@ -127,7 +127,7 @@ def _count_problems(session: Session, order: AnyOrder) -> int:
 
 
 def _count_mathematics(order: MathOrder, groups: dict[str, dict[str, int]], total: int) -> int:
-    """At most: of problems of some levels and some types, the files' facts tell only each of the two."""
+    """Return an upper bound: the files count problems by level and by type, but not by both."""
     most = total
     if order.types is not None:
         most = min(most, sum(groups.get("type", {}).get(name, 0) for name in set(order.types)))

@@ -83,7 +83,7 @@ def record_result(session: Session, *, job: Job, result: EvaluationResult) -> Ev
 
 
 def describe_configuration(request: EvaluationRequest, order: AnyOrder, result: EvaluationResult) -> str:
-    """Hash of what makes scores comparable: the order, the data, and the seed where it decides anything."""
+    """Hash what makes scores comparable: the order, the data, and the seed if it decides anything."""
     is_drawn = order.limit is not None or order.decoding.temperature > 0
     told = {
         "order": order.model_dump(mode="json", exclude={"label", "version", "split"}),

@@ -41,14 +41,14 @@ def map_by_job(session: Session, *, job_ids: Iterable[str]) -> dict[str, Evaluat
 
 
 def list_by_ids(session: Session, *, evaluation_ids: Iterable[str]) -> Sequence[Evaluation]:
-    """Those that exist, in no order."""
+    """List those evaluations that exist, in no order."""
     return session.exec(select(Evaluation).where(col(Evaluation.id).in_(list(evaluation_ids)))).all()
 
 
 def list_evaluations(
     session: Session, *, wanted: EvaluationFilter, before: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Evaluation]:
-    """Newest first, at most ``limit``, behind the position of the last row seen."""
+    """List evaluations, newest first, at most ``limit``, after the position of the last row seen."""
     newest_first = (col(Evaluation.created_at).desc(), col(Evaluation.id).desc())
     statement = select(Evaluation).order_by(*newest_first).limit(limit)
     if wanted.model_id is not None:
@@ -99,17 +99,17 @@ def map_evaluation_names(session: Session, *, evaluation_ids: Iterable[str]) -> 
 
 
 def names_using_benchmark(session: Session, *, benchmark: str) -> list[str]:
-    """Names of the unfinished evaluations that read a benchmark's files."""
+    """List the names of the unfinished evaluations that read a benchmark's files."""
     return [row.name for row, _ in list_active(session) if benchmark in row.benchmark_names]
 
 
 def names_using_dataset(session: Session, *, dataset_id: str) -> list[str]:
-    """Names of the unfinished evaluations that read rows of a dataset."""
+    """List the names of the unfinished evaluations that read rows of a dataset."""
     return _names_where(session, lambda order: order.get("dataset") == dataset_id)
 
 
 def names_using_file(session: Session, *, file_id: str) -> list[str]:
-    """Names of the unfinished evaluations that score with a person's own file."""
+    """List the names of the unfinished evaluations that score with a user's own file."""
     return _names_where(session, lambda order: (order.get("scorer") or {}).get("file") == file_id)
 
 
@@ -135,7 +135,7 @@ def add_leftover(session: Session, *, leftover_id: str) -> None:
 
 
 def list_leftovers(session: Session) -> Sequence[str]:
-    """Ids of deleted evaluations and reports whose files are still there, oldest first."""
+    """List the ids of deleted evaluations and reports whose files are still there, oldest first."""
     return session.exec(select(EvaluationLeftover.id).order_by(col(EvaluationLeftover.requested_at))).all()
 
 
@@ -145,7 +145,7 @@ def delete_leftover(session: Session, *, leftover_id: str) -> None:
 
 
 def list_measured(session: Session, *, benchmark: str, limit: int) -> Sequence[Evaluation]:
-    """Finished evaluations with a benchmark, newest first."""
+    """List the finished evaluations with a benchmark, newest first."""
     named = cast(col(Evaluation.benchmark_names), String).contains(f'"{benchmark}"')
     is_done = col(Evaluation.recorded_at).is_not(None)
     statement = select(Evaluation).where(named, is_done).order_by(col(Evaluation.recorded_at).desc())

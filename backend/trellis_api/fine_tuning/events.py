@@ -31,7 +31,7 @@ _STATES: dict[str, tuple[Level, str]] = {
 
 
 def list_page(session: Session, row: FineTuningJob, *, after: str | None, limit: int) -> EventList:
-    """One page, behind an event of the page before."""
+    """List one page, after an event of the page before."""
     before = _LAST + 1 if after is None else _read_number(row, after)
     job = find_job(session, job_id=row.job_id) if row.job_id else None
     found = [

@@ -40,7 +40,7 @@ def rename(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def describe(figures: Mapping[str, float]) -> str:
-    """Figures in a sentence: ``training loss=0.53, validation loss=0.61``."""
+    """Describe the figures in a sentence: ``training loss=0.53, validation loss=0.61``."""
     names = {"train_": "training ", "valid_": "validation "}
     told = []
     for name, value in figures.items():

@@ -96,7 +96,7 @@ def present(session: Session, row: OpenAiFile) -> FileObject:
 
 
 def present_many(session: Session, rows: Sequence[OpenAiFile]) -> list[FileObject]:
-    """Files as clients see them; the number of queries does not depend on how many there are."""
+    """Present files as clients see them; the number of queries does not depend on how many there are."""
     found = repository.map_datasets(session, rows)
     failed = [each.task_id for each in found.values() if each.state == DatasetState.FAILED and each.task_id]
     reasons = {
@@ -121,7 +121,7 @@ def _describe(row: OpenAiFile, dataset: Dataset | None, reasons: Mapping[str, st
 
 
 def explain(session: Session, dataset: Dataset | None) -> str | None:
-    """Why the rows of a file cannot be learned from; None where they can, or are still read."""
+    """Explain why the rows of a file can't be trained on; None if they can, or are still being read."""
     tasks = [] if dataset is None else datasets.list_tasks_of_ids(session, task_ids=[dataset.task_id or ""])
     return _explain(dataset, {task.id: task.reason for task in tasks})
 
@@ -135,5 +135,5 @@ def _explain(dataset: Dataset | None, reasons: Mapping[str, str | None]) -> str 
 
 
 def new_file_id() -> str:
-    """As clients know them."""
+    """Make a file id in the form that OpenAI's clients expect."""
     return new_id("file").replace("_", "-")

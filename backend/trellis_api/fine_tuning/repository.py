@@ -49,7 +49,7 @@ def list_rows(
     is_ascending: bool = False,
     conditions: Sequence[ColumnElement[bool]] = (),
 ) -> list[Row]:
-    """Newest first (or oldest), behind a row."""
+    """List rows newest first (or oldest), after a row."""
     position = tuple_(col(table.created_at), col(table.id))
     query = select(table).where(*conditions)
     if after is not None:
@@ -61,7 +61,7 @@ def list_rows(
 
 
 def has_metadata(wanted: Mapping[str, str] | None) -> list[ColumnElement[bool]]:
-    """Conditions on jobs: each key with its value; None for those without any."""
+    """Build conditions that each metadata key has its value; None selects jobs without metadata."""
     given: Any = col(FineTuningJob.request)
     if wanted is None:
         return [given["metadata"].as_string().is_(None)]
@@ -80,7 +80,7 @@ def map_datasets(session: Session, rows: Sequence[OpenAiFile]) -> dict[str, Data
 
 
 def list_waiting(session: Session, *, with_paused: bool = True) -> Sequence[str]:
-    """Ids of jobs that wait for their files to be read."""
+    """List the ids of jobs that wait for their files to be read."""
     query = select(FineTuningJob.id).where(
         col(FineTuningJob.job_id).is_(None), col(FineTuningJob.finished_at).is_(None)
     )
@@ -90,7 +90,7 @@ def list_waiting(session: Session, *, with_paused: bool = True) -> Sequence[str]
 
 
 def list_uses(session: Session, *, file_id: str) -> list[str]:
-    """Ids of jobs that wait for this file to be read."""
+    """List the ids of jobs that wait for this file to be read."""
     waiting = (session.get(FineTuningJob, each) for each in list_waiting(session))
     return [
         row.id
@@ -111,7 +111,7 @@ def map_platform_jobs(session: Session, rows: Sequence[FineTuningJob]) -> dict[s
 
 
 def list_told(session: Session, *, job_id: str, before: int | None, limit: int) -> Sequence[JobEvent]:
-    """Events of a job's stream that are worth a sentence, newest first."""
+    """List the events of a job's stream that clients are shown, newest first."""
     query = select(JobEvent).where(JobEvent.job_id == job_id, col(JobEvent.kind).in_(_TOLD))
     if before is not None:
         query = query.where(JobEvent.sequence < before)

@@ -59,7 +59,7 @@ def list_page(
 
 
 def write(session: Session, job: Job) -> bytes:
-    """One line a step, with the figures that were measured there."""
+    """Write one line per step, with the metrics that were measured there."""
     keys = figures.choose_keys(find_series(session.connection(), job_id=job.id))
     steps: dict[int, dict[str, float | None]] = {}
     for curve in read_curves(session, job=job, keys=keys, max_points=_MAX_POINTS):

@@ -40,7 +40,7 @@ class Rows:
 
 
 def name_model(request: FineTuningCreate, model: Model, job_id: str) -> str:
-    """``ft:<base>:<suffix>:<id>``; a long name of the base is cut."""
+    """Make the name ``ft:<base>:<suffix>:<id>``; a long base name is cut."""
     ending = f":{request.suffix or ''}:{job_id.removeprefix('ftjob-')}"
     base = re.sub(r"[\s:]+", "-", model.name)
     return f"ft:{base[: MAX_NAME_CHARACTERS - len('ft:') - len(ending)]}{ending}"
@@ -142,7 +142,7 @@ def _explore(
     *,
     has_validation: bool,
 ) -> dict[str, Any]:
-    """How many answers are sampled, and how often and how well it is measured."""
+    """Set the group size, and how often and with how many samples validation runs."""
     for name in ("eval_interval", "eval_samples"):
         if getattr(wanted, name) != "auto" and not has_validation:
             param = f"method.reinforcement.hyperparameters.{name}"

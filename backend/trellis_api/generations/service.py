@@ -26,7 +26,7 @@ _SERVED_TIMEOUT_S = 600.0
 
 
 def list_endpoints(settings: Settings) -> list[GenerationEndpoint]:
-    """Endpoints that may be asked, by name."""
+    """List the endpoints that may be used, by name."""
     return [
         GenerationEndpoint(
             name=name,
@@ -103,7 +103,7 @@ def _judges_of(settings: Settings, request: GenerationCreate) -> list[str]:
 
 
 def _require_reference(settings: Settings, request: GenerationCreate, version: DatasetVersion) -> None:
-    """Answers are compared with a column that is there."""
+    """Check that the column that answers are compared with exists."""
     method = request.method
     if not isinstance(method, RejectionSampling) or not isinstance(method.check, MatchCheck):
         return

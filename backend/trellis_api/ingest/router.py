@@ -65,7 +65,7 @@ def ingest_batch(
 
 
 def count_points(batch: IngestBatch) -> int:
-    """Metric points in a batch."""
+    """Count the metric points in a batch."""
     return sum(len(event.values) for event in batch.events if isinstance(event, MetricsEvent))
 
 

@@ -184,7 +184,7 @@ def _apply(session: Session, *, job: Job, attempt: Attempt, batch: IngestBatch) 
 
 
 def _describe_metrics(step: int, values: dict[str, float]) -> dict[str, Any]:
-    """As ``MetricsReported``, built by hand: this is the busiest line of the API."""
+    """Build ``MetricsReported`` by hand: this is the hottest line of the API."""
     finite = {key: value if math.isfinite(value) else None for key, value in values.items()}
     odd = {key: name_non_finite(value) for key, value in values.items() if not math.isfinite(value)}
     return {"step": step, "values": finite, "non_finite": odd}

@@ -42,7 +42,7 @@ class Plan:
 def begin(
     session: Session, settings: Settings, *, pipeline: JobPipeline, stage: PipelineStage, model_id: str
 ) -> None:
-    """SKIPPED or RUNNING; what stands against the stage raises ``DomainError`` and changes nothing."""
+    """Set a stage to SKIPPED or RUNNING; a problem raises ``DomainError`` and changes nothing."""
     asked = StageCreate.model_validate(stage.document)
     plan = _plan(session, settings, pipeline=pipeline, stage=asked, model_id=model_id)
     is_as_before = stage.fingerprint == plan.fingerprint and not stage.is_forced

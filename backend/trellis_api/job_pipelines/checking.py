@@ -19,7 +19,7 @@ Issues = list[dict[str, Any]]
 
 
 def check_stages(session: Session, settings: Settings, *, request: JobPipelineCreate) -> None:
-    """``InvalidJobPipeline`` with everything that is wrong.
+    """Raise ``InvalidJobPipeline`` with everything that is wrong.
 
     A stage whose model does not exist yet is checked with the one that its chain begins with, which has the
     same form.

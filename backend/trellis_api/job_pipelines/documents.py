@@ -66,7 +66,7 @@ def split_field(field: str) -> tuple[int | str, ...]:
 
 
 def _with_ids(session: Session, content: dict[str, Any]) -> dict[str, Any]:
-    """Names of models and datasets become their ids, as the command line takes them."""
+    """Replace names of models and datasets by their ids, as the command line accepts them."""
     stages = content.get("stages")
     # Nothing is looked up for more stages than the schema takes: it refuses them.
     if not isinstance(stages, list) or len(stages) > MAX_STAGES:

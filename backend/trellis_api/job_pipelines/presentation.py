@@ -19,12 +19,12 @@ _UNDER_WAY = frozenset({PipelineState.RUNNING, PipelineState.STOPPING})
 
 
 def present(session: Session, pipeline: JobPipeline) -> JobPipelineRead:
-    """One of them."""
+    """Present one pipeline."""
     return present_all(session, [pipeline])[0]
 
 
 def present_all(session: Session, pipelines: Sequence[JobPipeline]) -> list[JobPipelineRead]:
-    """Several, with a fixed number of queries."""
+    """Present several pipelines with a fixed number of queries."""
     stages = repository.map_stages(session, pipeline_ids=[each.id for each in pipelines])
     names = _Names(session, [stage for found in stages.values() for stage in found])
     return [_describe(pipeline, stages.get(pipeline.id, []), names) for pipeline in pipelines]

@@ -27,7 +27,7 @@ def lock_pipeline(session: Session, *, pipeline_id: str) -> JobPipeline | None:
 
 
 def list_pipelines(session: Session, *, before: Position | None, limit: int) -> Sequence[JobPipeline]:
-    """Newest first."""
+    """List pipelines, newest first."""
     query = select(JobPipeline)
     if before:
         query = query.where(tuple_(col(JobPipeline.created_at), col(JobPipeline.id)) < before)

@@ -149,7 +149,9 @@ def _find_weights(tree: ast.expr) -> dict[str, float]:
 
 
 def _sum_of(tree: ast.expr) -> dict[str, float]:
-    """Factors by name, that of the constant under no name. Raises ``ValueError`` for what is no sum."""
+    """Map each name to its factor, and the empty name to the constant. Raises ``ValueError`` for what is no
+    sum.
+    """
     match tree:
         case ast.Constant(value=int() | float() as number):
             return {"": float(number)}

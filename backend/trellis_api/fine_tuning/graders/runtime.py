@@ -60,7 +60,9 @@ def as_text(value: Any) -> str:
 
 
 def check_string(operation: str, given: str, reference: str) -> float:
-    """1 or 0. ``like`` looks for the reference in the text, ``ilike`` without regard to case."""
+    """Return 1 or 0 for the comparison of two texts. ``like`` looks for the reference in the text, ``ilike``
+    without regard to case.
+    """
     if operation in ("eq", "ne"):
         return float((given == reference) is (operation == "eq"))
     if operation == "ilike":
@@ -69,7 +71,7 @@ def check_string(operation: str, given: str, reference: str) -> float:
 
 
 def measure_similarity(metric: str, given: str, reference: str) -> float:
-    """How alike two texts are, 0 to 1."""
+    """Measure how similar two texts are, 0 to 1."""
     if metric == "fuzzy_match":
         return _ratio(given, reference)
     words, others = _split(given), _split(reference)
@@ -194,7 +196,7 @@ def _rouge(words: Sequence[str], others: Sequence[str], order: int) -> float:
 
 
 def _bleu(words: Sequence[str], others: Sequence[str]) -> float:
-    """Of one sentence: an order without a match counts as half of the one before (exponential smoothing)."""
+    """Compute sentence BLEU with exponential smoothing: an order without a match counts half the last."""
     if not words or not others:
         return float(words == others)
     logs, penalty, orders = 0.0, 1.0, min(_MAX_ORDER, len(words))
@@ -220,7 +222,7 @@ def _gleu(words: Sequence[str], others: Sequence[str]) -> float:
 
 
 def _ratio(first: str, second: str) -> float:
-    """Twice the longest common subsequence over both lengths, as insertions and deletions make it."""
+    """Return twice the longest common subsequence over both lengths (insertions and deletions only)."""
     return _f1(_common(first, second), len(first), len(second))
 
 

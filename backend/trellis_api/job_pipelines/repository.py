@@ -36,7 +36,7 @@ def list_pipelines(session: Session, *, before: Position | None, limit: int) -> 
 
 
 def list_stages(session: Session, *, pipeline_id: str) -> Sequence[PipelineStage]:
-    """Its stages in the order in which they were given, as they stand now."""
+    """List a pipeline's stages in the order in which they were given, in their current state."""
     query = select(PipelineStage).where(PipelineStage.pipeline_id == pipeline_id)
     return session.exec(
         query.order_by(col(PipelineStage.position)).execution_options(populate_existing=True)
@@ -59,7 +59,7 @@ def map_names(session: Session, *, pipeline_ids: Iterable[str]) -> dict[str, str
 
 
 def list_unsettled(session: Session) -> Sequence[str]:
-    """Ids of pipelines that are under way, or whose stages run on after a stop; oldest first."""
+    """List the ids of active pipelines, and of those whose stages still run after a stop; oldest first."""
     running = select(PipelineStage.pipeline_id).where(PipelineStage.state == StageState.RUNNING)
     is_unsettled = col(JobPipeline.is_active).is_(True) | col(JobPipeline.id).in_(running)
     return session.exec(
@@ -68,7 +68,7 @@ def list_unsettled(session: Session) -> Sequence[str]:
 
 
 def list_active_documents(session: Session) -> list[tuple[str, dict[str, Any]]]:
-    """Name of the pipeline and document of every stage that waits or runs in a pipeline that is under way."""
+    """List the pipeline name and document of each stage that waits or runs in an active pipeline."""
     query = (
         select(JobPipeline.name, PipelineStage.document)
         .where(JobPipeline.id == PipelineStage.pipeline_id, col(JobPipeline.is_active).is_(True))

@@ -69,7 +69,7 @@ def find_startable(states: States, needs: Needs) -> list[str]:
 
 
 def find_behind(stage: str, needs: Needs) -> set[str]:
-    """All stages that need this one, directly or through others."""
+    """Find all stages that need this one, directly or through others."""
     behind, edge = set[str](), {stage}
     while edge:
         edge = {each for each, needed in needs.items() if edge & set(needed)} - behind
@@ -78,7 +78,7 @@ def find_behind(stage: str, needs: Needs) -> set[str]:
 
 
 def find_cycle(needs: Needs) -> list[str]:
-    """Stages that need each other in a circle; empty where there are none."""
+    """Find stages that need each other in a cycle; empty if there are none."""
     left = {stage: set(needed) for stage, needed in needs.items()}
     while free := [stage for stage, needed in left.items() if not needed & left.keys()]:
         for stage in free:

@@ -58,7 +58,7 @@ def _find_missing(request: Waiting, nodes: Sequence[RayNode]) -> tuple[str, floa
 
 
 def _lack(request: Waiting, nodes: Sequence[RayNode]) -> tuple[str, float, float, float] | None:
-    """(resource, free, needed, share that is missing) of the scarcest resource on these nodes."""
+    """Return (resource, free, needed, missing share) of the scarcest resource on these nodes."""
     lacks = []
     for resource, needed in request.resources.items():
         free = sum(node.count_free(resource) for node in nodes)

@@ -13,7 +13,7 @@ _ORDER: tuple[Severity, ...] = ("warning", "critical")
 
 
 def present_alarm(row: Alarm) -> AlarmRead:
-    """One alarm with its texts."""
+    """Present one alarm with its texts."""
     texts = TEXTS.get(row.code)
     # A rule may be dropped while the alarms that it raised stay readable.
     title = texts.title if texts else Text(en=row.code, zh=row.code)

@@ -71,7 +71,7 @@ def check_stalled(session: Session, *, job: Job, attempt: Attempt) -> bool:
 
 
 def is_stalled_now(job: Job, attempt: Attempt) -> bool:
-    """Whether ``check_stalled`` would raise its alarm; asked without the job's lock."""
+    """Tell whether ``check_stalled`` would raise its alarm; checked without the job's lock."""
     if job.state != JobState.RUNNING or attempt.started_at is None:
         return False
     watch = None if attempt.watch is None else Watch.model_validate(attempt.watch)

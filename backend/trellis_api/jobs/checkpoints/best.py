@@ -51,17 +51,17 @@ class Criterion:
 
 
 def is_validation(key: str) -> bool:
-    """Whether a metric was measured on rows that are not trained on, by its name."""
+    """Tell by its name whether a metric was measured on validation data."""
     return _VALIDATION.match(key) is not None
 
 
 def suit_mode(key: str) -> Mode:
-    """``min`` for losses and the like, else ``max``."""
+    """Return ``min`` for losses and similar metrics, else ``max``."""
     return "min" if _LESS_IS_BETTER & _words_of(key) else "max"
 
 
 def has_direction(key: str) -> bool:
-    """Whether more of a metric, or less, is better; a cross entropy is a loss."""
+    """Tell whether a higher or lower value of a metric is better; a cross entropy is a loss."""
     words = _words_of(key)
     return not _UNDIRECTED & words or "cross" in words
 

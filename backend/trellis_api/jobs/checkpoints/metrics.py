@@ -25,7 +25,7 @@ Metrics = dict[str, float | None]
 def read(
     session: Session, *, job: Job, checkpoints: Sequence[Checkpoint], more: Iterable[str | None] = ()
 ) -> dict[int, Metrics]:
-    """Of each checkpoint by its step: headline and validation metrics, and those named in ``more``."""
+    """Map each checkpoint's step to its headline and validation metrics, and those named in ``more``."""
     headline = {*list_headline(job.recipe), *more}
     connection = session.connection()
     series = {

@@ -106,7 +106,7 @@ def list_page(
     cursor: str | None,
     limit: int,
 ) -> CheckpointPage:
-    """One page of checkpoints as clients read them, newest step first; the best is that of all pages."""
+    """List one page of checkpoints, newest step first; the best is that of all pages."""
     before = _decode_step(cursor) if cursor else None
     job = service.get_job(session, job_id=job_id)
     found = survey(session, job=job, metric=metric, mode=mode)
@@ -120,7 +120,7 @@ def list_page(
 
 
 def read_one(session: Session, *, job_id: str, step: int, data_root: Path) -> CheckpointRead:
-    """One checkpoint as clients read it."""
+    """Read one checkpoint as clients see it."""
     job = service.get_job(session, job_id=job_id)
     row = get_checkpoint(session, job_id=job_id, step=step)
     return _present(job, row, survey(session, job=job), data_root=data_root)
@@ -177,7 +177,7 @@ def apply_retention(session: Session, *, job: Job) -> list[int]:
 
 
 def read_keep_count(job: Job) -> int | None:
-    """How many of the last checkpoints the job keeps; None: all."""
+    """Return how many of the last checkpoints the job keeps; None for all."""
     given = job.params.get(KEEP_PARAMETER)
     if given is None:
         given = _default_keep_count(job)
@@ -190,7 +190,7 @@ def read_keep_count(job: Job) -> int | None:
 
 
 def holds_adapter(folder: Path | None) -> bool:
-    """Whether a checkpoint's folder holds an adapter on a base model."""
+    """Tell whether a checkpoint's folder holds a LoRA adapter."""
     return folder is not None and find_adapter_file(folder) is not None
 
 

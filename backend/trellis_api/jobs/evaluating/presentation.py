@@ -15,7 +15,7 @@ EARLY_STOPPED = "early_stopped"
 
 
 def map_evaluations(session: Session, *, job: Job) -> dict[int, CheckpointEvaluation]:
-    """Of each checkpoint that was to be measured, by its step: where that is."""
+    """Map the step of each checkpoint that was to be evaluated to the state of its evaluation."""
     if not job.evaluate:
         return {}
     rows = repository.list_due(session, job_id=job.id)
@@ -47,7 +47,7 @@ def present_order(job: Job, *, skipped: int) -> EvaluateRead | None:
 
 
 def explain(stopped: dict[str, Any]) -> Text:
-    """Why a training was stopped early, in words."""
+    """Explain why a training was stopped early."""
     score, best, step = (
         f"{stopped['label']}/{stopped['metric']}",
         f"{stopped['best']:.4g}",

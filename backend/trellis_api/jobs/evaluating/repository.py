@@ -17,7 +17,7 @@ def find_due(session: Session, *, job_id: str, step: int) -> DueEvaluation | Non
 
 
 def list_due(session: Session, *, job_id: str) -> Sequence[DueEvaluation]:
-    """All checkpoints of a job that were to be measured, in the order of their steps."""
+    """List all checkpoints of a job that were to be evaluated, by step."""
     statement = select(DueEvaluation).where(DueEvaluation.job_id == job_id)
     return session.exec(statement.order_by(col(DueEvaluation.step))).all()
 
@@ -29,14 +29,14 @@ def find_last_before(session: Session, *, job_id: str, step: int) -> DueEvaluati
 
 
 def count_open(session: Session, *, job_id: str) -> int:
-    """Checkpoints of a job that wait to be measured, or are."""
+    """Count the checkpoints of a job whose evaluation waits or runs."""
     statement = select(func.count()).select_from(DueEvaluation)
     is_open = col(DueEvaluation.state).in_(OPEN)
     return session.exec(statement.where(DueEvaluation.job_id == job_id, is_open)).one()
 
 
 def count_skipped(session: Session, *, job_ids: Iterable[str]) -> dict[str, int]:
-    """By job, the checkpoints for which there was no room; jobs without any are left out."""
+    """Count by job the checkpoints skipped for lack of room; jobs without any are left out."""
     wanted = list(job_ids)
     if not wanted:
         return {}
@@ -47,7 +47,7 @@ def count_skipped(session: Session, *, job_ids: Iterable[str]) -> dict[str, int]
 
 
 def list_waiting(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
-    """Job and step of those for which no evaluation stands yet, the oldest first."""
+    """List job and step of checkpoints that have no evaluation yet, oldest first."""
     statement = select(DueEvaluation.job_id, DueEvaluation.step)
     is_waiting = DueEvaluation.state == DueState.WAITING.value
     return session.exec(
@@ -58,7 +58,7 @@ def list_waiting(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
 
 
 def list_over(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
-    """Job and step of those whose evaluation is over, or deleted, and was not looked at since."""
+    """List job and step of those whose evaluation ended or was deleted and wasn't processed since."""
     due, own = DueEvaluation, Job
     is_measured = and_(
         col(Evaluation.recorded_at).is_not(None),
@@ -87,12 +87,12 @@ def list_evaluating_steps(session: Session, *, job_id: str) -> set[int]:
 
 
 def list_asked_steps(session: Session, *, job_id: str) -> set[int]:
-    """As ``list_evaluating_steps``, of evaluations that a person asked for."""
+    """List steps like ``list_evaluating_steps``, but of evaluations that a user requested."""
     return set(_list_active(session, job_id=job_id, triggers=(PERSON,)))
 
 
 def list_unfinished_jobs(session: Session, *, job_id: str, after_step: int) -> Sequence[str]:
-    """Jobs of the evaluations that a training has asked for, of checkpoints behind a step."""
+    """List the jobs of the evaluations that a training requested of checkpoints after a step."""
     statement = (
         select(Job.id)
         .join(Evaluation, col(Evaluation.job_id) == col(Job.id))

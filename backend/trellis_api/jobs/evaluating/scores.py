@@ -72,7 +72,7 @@ def close(
 def _name_headlines(
     session: Session, *, job: Job, order: EvaluateWhileTraining, results: Sequence[BenchmarkResult]
 ) -> EvaluateWhileTraining:
-    """Where a rule goes by a benchmark's headline, name the metric: the first results say which it is."""
+    """Set the metric of rules that go by a benchmark's headline: the first results name it."""
     headlines = {result.label: result.headline for result in results}
     changed = dict(job.evaluate or {})
     for field, rule in (("best_by", order.best_by), ("early_stop", order.early_stop)):

@@ -52,7 +52,7 @@ class EventHub:
         self._poller: asyncio.Task[None] | None = None
 
     def resolve_position(self, job_id: str, asked: int | None) -> int | None:
-        """Where to begin: as asked, now where nothing was asked, None where that is not kept any more."""
+        """Resolve where to begin: as requested, else now; None if the requested event isn't kept any more."""
         with self._database.read() as session:
             job = session.get(Job, job_id)
             if job is None:
@@ -137,7 +137,7 @@ async def stream_events(hub: EventHub, *, job_id: str, position: int | None) -> 
 
 
 def format_event(sequence: int, name: str, data: bytes) -> bytes:
-    """One event as the wire has it; the data is JSON and thus one line."""
+    """Format one event for the wire; the data is JSON and thus one line."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (sequence, name.encode(), data)
 
 

@@ -50,7 +50,7 @@ class JobField:
     step: int | None = None
 
     def __str__(self) -> str:
-        """As it stands in a query."""
+        """Return the field as it is written in a query."""
         return self.text
 
 
@@ -76,7 +76,7 @@ def parse_fields(texts: Iterable[str] | None) -> list[JobField]:
 
 @cache
 def list_parameter_types() -> dict[str, str]:
-    """Every parameter of the recipes: "number" where one recipe counts with it, else "text"."""
+    """List every parameter of the recipes: "number" if it is numeric in one recipe, else "text"."""
     types: dict[str, str] = {}
     for recipe in list_recipes():
         for each in recipe.parameters:
@@ -88,7 +88,7 @@ def list_parameter_types() -> dict[str, str]:
 
 
 def is_text(field: JobField) -> bool:
-    """Whether jobs are sorted by it as by a text."""
+    """Tell whether jobs are sorted by this field as text."""
     return field.parameter is not None and list_parameter_types()[field.parameter] == "text"
 
 
@@ -112,7 +112,7 @@ def read_values(
 
 
 def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
-    """Of the fields that are metrics with a good end: which it is, as the job says it, else by the name."""
+    """Map fields with a better direction to it: as the job says, else by the metric's name."""
     keys = {text: key for text in texts if (key := parse_field(text).key)}
     modes = {text: find_direction(key, jobs=[job]) for text, key in keys.items()}
     return {text: mode for text, mode in modes.items() if mode is not None}
@@ -172,7 +172,7 @@ def _add_points(
 
 
 def list_offered(session: Session) -> JobFieldsRead:
-    """Parameters and metrics of the newest trainings, for a choice of columns."""
+    """List parameters and metrics of the newest trainings, to choose columns from."""
     newest = (
         select(col(Job.id), col(Job.recipe))
         .where(col(Job.kind) == TRAIN)

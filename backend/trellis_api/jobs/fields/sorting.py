@@ -170,7 +170,7 @@ _COLUMNS: dict[JobSort, Any] = {
 
 
 def _duration_s(dialect: str, now: datetime) -> ColumnElement[float | None]:
-    """Seconds that all attempts ran, up to ``now``; NULL for a job that never started."""
+    """Return the seconds that all attempts ran, up to ``now``; NULL for a job that never started."""
     end = func.coalesce(col(Attempt.finished_at), cast(now, UtcDateTime) if dialect != "sqlite" else now)
     if dialect == "sqlite":
         seconds: Any = (func.julianday(end) - func.julianday(Attempt.started_at)) * 86_400.0

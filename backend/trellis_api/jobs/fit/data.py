@@ -56,7 +56,7 @@ class _Reading:
 
 
 def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
-    """How the rows would be read for the recipe."""
+    """Determine how the rows would be read for the recipe."""
     types = _types_of(dataset)
     reading = _choose_reading(recipe, dataset, choice, types)
     form = recipe.row_format
@@ -126,7 +126,7 @@ def refuse(learner: str, dataset: DatasetView, found: DataFit, *, field: str) ->
 
 
 def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
-    """One sentence or two: why the dataset does not suit the recipe, and the nearest way out."""
+    """Explain in one or two sentences why the dataset doesn't suit the recipe, and the easiest fix."""
     accepted = CONVERSIONS[found.wanted]
     if found.read_as not in accepted:
         reason = f"{dataset.name} is {found.read_as} data; {learner} accepts {', '.join(accepted)}."
@@ -194,7 +194,7 @@ def _read_as(
 
 
 def _lacks_prompt(data_format: DataFormat, taken: Mapping[str, str], types: Mapping[str, str]) -> bool:
-    """Whether both sides of a pair are texts that nothing says the prompt of."""
+    """Tell whether both sides of a pair are plain texts without a prompt column."""
     if data_format is not DataFormat.PREFERENCE or "prompt" in taken:
         return False
     sides = (taken.get("chosen"), taken.get("rejected"))
@@ -226,7 +226,7 @@ def _why_unfit(role: DataRole, column: str, types: Mapping[str, str]) -> Missing
 def _offer(
     recipe: Recipe, dataset: DatasetView, types: dict[str, str], current: _Reading
 ) -> Iterator[DataOffer]:
-    """Other complete readings: by usual names first, then by what the columns hold."""
+    """Offer other complete readings: by usual column names first, then by column contents."""
     usual = [_read_as(each, dataset, {}, types) for each in recipe.data_formats]
     complete = [(each.format, each.columns) for each in usual if not each.missing]
     lacking: list[_Reading] = []

@@ -47,7 +47,7 @@ def describe_reading(data_format: DataFormat, columns: Mapping[str, str]) -> Tex
 
 
 def no_column(role: str, looked_for: Sequence[str]) -> Text:
-    """Nothing plays the role."""
+    """Say that no column has the role."""
     names = ", ".join(looked_for)
     return Text(
         en=f"No column is the {role} (looked for: {names}).", zh=f"没有列作为 {role}（查找过：{names}）。"
@@ -72,7 +72,7 @@ def wrong_kind(role: str, column: str, found: str, wanted: Sequence[str]) -> Tex
 
 
 def no_such_role(role: str, data_format: DataFormat, roles: Sequence[str]) -> Text:
-    """Somebody named a role that the format has not."""
+    """Say that the format has no such role."""
     names = ", ".join(roles) or "—"
     return Text(
         en=f"The format {data_format} has no role {role}; its roles are {names}.",

@@ -38,7 +38,7 @@ class Series:
 def summarise(
     session: Session, *, jobs: Sequence[Job], metric: str | None = None
 ) -> dict[str, HeadlineMetric]:
-    """Of each training by its id: ``metric``, else the first headline metric that it reported."""
+    """Map each training's id to ``metric``, else to the first headline metric that it reported."""
     wanted = {
         job.id: [metric] if metric is not None else list(list_headline(job.recipe))
         for job in jobs

@@ -88,7 +88,7 @@ def read_curves(
 
 
 def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float | None]]:
-    """Every key of a job with its last step and value."""
+    """Read every key of a job with its last step and value."""
     # A second name for the table: the inner query must not be taken for a part of the outer one.
     points = metric_points.alias("newest")
     newest_step = (
@@ -110,7 +110,7 @@ def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float 
 def _read_curve(
     connection: Connection, series_id: int, asked: _Range, metric_step: int, max_points: int
 ) -> tuple[list[Point], int]:
-    """Whole buckets come from the rollups, the ends of the range from the points."""
+    """Read a curve: whole buckets from the rollups, the ends of the range from the points."""
     complete = max(metric_step, 0) // ROLLUP_STEPS
     low = -(-asked.start // ROLLUP_STEPS)
     high = max(low, min(asked.stop // ROLLUP_STEPS, complete))

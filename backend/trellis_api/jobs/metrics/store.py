@@ -123,7 +123,7 @@ def _rebuild(connection: Connection, *, series_ids: list[int], buckets: set[int]
 
 
 def _join_ranges(buckets: set[int]) -> list[tuple[int, int]]:
-    """Neighbouring buckets as half-open ranges, so that each range is one query."""
+    """Join adjacent buckets into half-open ranges, so that each range is one query."""
     ranges: list[tuple[int, int]] = []
     for bucket in sorted(buckets):
         if ranges and ranges[-1][1] == bucket:

@@ -70,7 +70,7 @@ def claim_next(
 
 
 def _find_waiting_for_files(session: Session, queued: Sequence[Job]) -> set[str]:
-    """Queued evaluations whose benchmarks are on their way."""
+    """Find the queued evaluations whose benchmarks are being installed."""
     asked = [job for job in queued if job.kind == EVALUATE]
     coming = set(list_installing(session)) if asked else set()
     if not coming:

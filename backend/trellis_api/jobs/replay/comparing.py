@@ -16,12 +16,12 @@ _JOB = re.compile(r"job_[a-z2-7]{12}")
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same as JSON, in which manifests are kept."""
+    """Tell whether two values are the same as JSON, the format of manifests."""
     return _dump(one) == _dump(other)
 
 
 def compare_settings(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[ReplayDifference]:
-    """Keys of the engine's configuration with other values; places of files and names of jobs don't count."""
+    """List keys of the engine's configuration that changed; file paths and job names don't count."""
     before, after = dict(_flatten(was)), dict(_flatten(now))
     differing = (
         ReplayDifference(what="setting", name=key, was=show(before.get(key)), now=show(after.get(key)))
@@ -103,7 +103,7 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _is_place(value: Any) -> bool:
-    """Whether a value names a file, a folder or a job, in a list as well."""
+    """Tell whether a value names a file, a folder or a job, also within a list."""
     if isinstance(value, list):
         return bool(value) and all(_is_place(each) for each in value)
     return isinstance(value, str) and (value.startswith("/") or _JOB.search(value) is not None)

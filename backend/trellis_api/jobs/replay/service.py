@@ -210,7 +210,7 @@ def _check_recipe(manifest: ReplayManifest, differences: list[ReplayDifference])
 
 
 def _find_masked(manifest: ReplayManifest) -> list[Issue]:
-    """Parameters whose value the manifest doesn't tell."""
+    """Find the parameters whose values are masked in the manifest."""
     trees = {"params": manifest.params, "overrides": manifest.request.overrides if manifest.request else {}}
     return [
         Issue(

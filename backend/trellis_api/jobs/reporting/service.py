@@ -65,7 +65,7 @@ def read_wanted(session: Session, *, job_id: str) -> ReportTo | None:
 
 
 def find_report(session: Session, *, job_id: str) -> JobReport | None:
-    """How far the metrics of a job were sent; None where they are sent nowhere."""
+    """Find how far the job's metrics were sent; None if they aren't sent anywhere."""
     return session.get(JobReport, job_id, populate_existing=True)
 
 
@@ -79,7 +79,7 @@ def map_reports(session: Session, *, job_ids: Collection[str]) -> dict[str, JobR
 
 
 def list_unreported(session: Session, *, now: datetime) -> Sequence[str]:
-    """Jobs with metrics to send, now or later: those first that have waited longest."""
+    """List jobs with metrics to send, now or later, longest waiting first."""
     due_at = col(JobReport.due_at)
     query = select_rows(JobReport.job_id).join(Job, col(Job.id) == col(JobReport.job_id))
     query = query.where(col(JobReport.done_at).is_(None), or_(due_at.is_(None), due_at <= now))
@@ -168,7 +168,7 @@ def _tell(session: Session, job: Job, line: str) -> None:
 def _read_steps(
     session: Session, job: Job, *, after: int | None
 ) -> tuple[list[tuple[int, dict[str, float]]], bool]:
-    """Whole steps in their order, and whether these are all; the step that the limit cuts waits."""
+    """Read whole steps in order, and whether these are all; a step that the limit cuts is left for later."""
     query = (
         select(metric_points.c.step, metric_series.c.key, metric_points.c.value)
         .join(metric_series, metric_series.c.id == metric_points.c.series_id)

@@ -105,7 +105,7 @@ def submission_id(job: Job) -> str:
 
 
 def claim_for_launch(session: Session, *, job_id: str) -> Claim | None:
-    """QUEUED → LAUNCHING with a fresh token; None when somebody else has it or it was stopped."""
+    """Set QUEUED to LAUNCHING with a fresh token; None if somebody else has the job or it was stopped."""
     job = repository.lock_job(session, job_id=job_id)
     if job is None or job.state != JobState.QUEUED:
         return None
@@ -268,14 +268,14 @@ def _give_up_evaluations(session: Session, *, job: Job, last_step: int) -> None:
 
 
 def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float) -> bool:
-    """Whether a running attempt has been silent for longer than it may."""
+    """Tell whether a running attempt has been silent for longer than it may."""
     if job.state not in HOLDS_SLOTS or attempt is None or attempt.heartbeat_at is None:
         return False
     return (utc_now() - attempt.heartbeat_at).total_seconds() > timeout_s
 
 
 def has_files(checkpoint: Checkpoint, *, data_root: Path) -> bool:
-    """Whether a checkpoint can be continued from: its folder is there, and among the job's own."""
+    """Tell whether a checkpoint can be resumed: its folder is there, and among the job's own."""
     if checkpoint.pruned_at is not None:
         return False
     return find_folder(checkpoint, checkpoint.path, data_root=data_root) is not None
@@ -292,12 +292,12 @@ def find_folder(checkpoint: Checkpoint, path: str, *, data_root: Path) -> Path |
 
 
 def may_be_written(job: Job, step: int) -> bool:
-    """Whether a run that is under way could be writing the checkpoint of a step."""
+    """Tell whether a run that is under way could be writing the checkpoint of a step."""
     return job.state in HOLDS_SLOTS and step >= job.step and step != job.resume_step
 
 
 def may_be_overwritten(job: Job, checkpoint: Checkpoint) -> bool:
-    """Whether it is of an earlier attempt, and the resumed run has yet to write its step anew."""
+    """Tell whether it is from an earlier attempt, and the resumed run has yet to rewrite its step."""
     return checkpoint.attempt < job.attempt and may_be_written(job, checkpoint.step)
 
 

@@ -329,7 +329,7 @@ def _issue(code: str, field: str) -> dict[str, Any]:
 def _check_data(
     job: Job, job_inputs: JobInputs
 ) -> tuple[DataFit | None, DataFit | None, list[tuple[UnsuitableDataset, str]]]:
-    """How the training dataset and that of the validation would be read, and what is wrong with them."""
+    """Check how the training and validation datasets would be read, and what is wrong with them."""
     data = _fit(job, job_inputs.dataset)
     fits = [("dataset", job_inputs.dataset, data)]
     validation_data = None
@@ -350,7 +350,7 @@ def _check_rows(
     data: DataFit | None,
     validation_data: DataFit | None,
 ) -> list[tuple[DomainError, str]]:
-    """Rows of both datasets that the model's chat template refuses."""
+    """Find the rows of both datasets that the model's chat template rejects."""
     model, validation = job_inputs.model, job_inputs.validation_dataset
     found = find_row_problems(
         settings, model, job_inputs.dataset, recipe=job.recipe, data=data, field="dataset"

@@ -70,7 +70,7 @@ class Catalogue(BaseModel):
 
 @lru_cache(maxsize=1)
 def list_entries() -> tuple[CatalogueEntry, ...]:
-    """All entries, in the file's order."""
+    """List all entries, in the file's order."""
     rows = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return tuple(CatalogueEntry.model_validate(row) for row in rows)
 

@@ -250,7 +250,7 @@ def _weight_files(folder: Path, names: set[str]) -> list[str]:
 
 
 def shows_tools(folder: Path) -> bool:
-    """Whether any chat template of a model's folder shows the tools of a conversation.
+    """Tell whether any chat template of a model's folder renders the tools of a conversation.
 
     transformers takes the template named ``tool_use`` where there are several and tools.
     """
@@ -300,7 +300,7 @@ def _read_templates(folder: Path, names: set[str]) -> list[str]:
 
 
 def _read_all_templates(folder: Path, names: set[str]) -> list[str]:
-    """Every chat template of the folder, each once: which of them is used differs between libraries."""
+    """Read every distinct chat template of the folder: which one is used differs between libraries."""
     found = [_read_template(folder / _TEMPLATE_FILE)] if _TEMPLATE_FILE in names else []
     for name in _TEMPLATE_CONFIGS:
         found += _read_configured(folder, names, name)
@@ -313,7 +313,7 @@ def _read_template(path: Path) -> str:
 
 
 def _read_named_templates(folder: Path) -> list[str]:
-    """Those for a purpose, such as ``tool_use``, which transformers reads beside the first."""
+    """Read the templates for a purpose, such as ``tool_use``, which transformers reads as well."""
     paths = sorted((folder / _TEMPLATE_FOLDER).glob("*.jinja"))
     if len(paths) > _MAX_TEMPLATES:
         raise UnusableFolder("too_many_files", f"The model has more than {_MAX_TEMPLATES} chat templates.")

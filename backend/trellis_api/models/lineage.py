@@ -65,7 +65,7 @@ def continue_lineage(session: Session, training: Training, **more: Any) -> Linea
 
 
 def read_lineage(session: Session, *, model: Model) -> LineageRead:
-    """All that a model descends from, and all that descends from it."""
+    """Read all ancestors and descendants of a model."""
     graph = _Graph(session)
     graph.add_ancestors(model)
     graph.add_descendants(model)

@@ -46,7 +46,7 @@ def list_models(
     after: tuple[datetime, str] | None,
     limit: int,
 ) -> list[Model]:
-    """Newest first; ``text`` is looked for in names, descriptions and architectures."""
+    """List models, newest first; ``text`` is searched in names, descriptions and architectures."""
     query = select(Model)
     if text:
         fields = (Model.name, Model.description, Model.architecture)
@@ -60,7 +60,7 @@ def list_models(
 
 
 def list_children(session: Session, *, model_id: str, limit: int) -> list[Model]:
-    """Models that trainings of this model have made, newest first."""
+    """List the models that trainings of this model have made, newest first."""
     statement = select(Model).where(Model.parent_model_id == model_id).order_by(col(Model.created_at).desc())
     return list(session.exec(statement.limit(limit)))
 
@@ -72,7 +72,7 @@ def list_exported_steps(session: Session, *, job_id: str) -> set[int]:
 
 
 def list_fetchable(session: Session, *, lost_before: datetime) -> list[str]:
-    """Ids of models that wait to be fetched, or whose fetch has shown no sign of life since then."""
+    """List the ids of models that wait to be fetched, or whose fetch has been silent since then."""
     return list(
         session.exec(select(Model.id).where(_waits_for_fetch(lost_before)).order_by(col(Model.created_at)))
     )
@@ -99,7 +99,7 @@ def touch_fetch(session: Session, *, model_id: str, progress: FetchProgress | No
 
 
 def count_models(session: Session) -> int:
-    """How many there are."""
+    """Count the models."""
     return session.exec(select(func.count()).select_from(Model)).one()
 
 

@@ -33,7 +33,7 @@ def local_node() -> str:
 
 
 def read_counters() -> dict[str, float]:
-    """Seconds of its processors, and bytes over disks and network, since this machine was started."""
+    """Read CPU seconds, and disk and network bytes, since this machine was started."""
     cpu = psutil.cpu_times()
     counters = {
         # Time of guests is part of that of users.
@@ -59,7 +59,7 @@ def compute_rates(before: Mapping[str, float], after: Mapping[str, float], took_
 
 
 def measure_levels(data_root: Path) -> dict[str, float]:
-    """Memory, the disk of the data root and the devices of this machine, as they are now."""
+    """Measure memory, the data root's disk and the devices of this machine as they are now."""
     used, total = measure_memory()
     figures: dict[str, float] = {"memory_used_bytes": used, "memory_total_bytes": total}
     free, size = measure_disk(data_root)
@@ -74,7 +74,7 @@ def describe_node(node: RayNode) -> dict[str, float]:
 
 
 def describe_gpus(devices: Sequence[GpuRead | GpuDevice]) -> dict[str, float]:
-    """``gpu<index>_…``; what a device does not tell is missing."""
+    """Describe GPUs as ``gpu<index>_…``; what a device doesn't report is missing."""
     found = {}
     for device in devices:
         for name in ("utilization_percent", "memory_used_bytes", "memory_total_bytes", "power_watts"):
@@ -106,7 +106,7 @@ def list_processes() -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def _describe(pid: int, _started: int) -> dict[str, Any]:
-    """Name and job of a process; its start tells it from a later one with the same number."""
+    """Describe a process by name and job; its start tells it from a later one with the same pid."""
     try:
         words = psutil.Process(pid).cmdline()
     except psutil.Error:

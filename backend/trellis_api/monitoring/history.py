@@ -83,7 +83,7 @@ def read_history(
     max_points: int,
     node: str | None = None,
 ) -> MachineHistory:
-    """Means over at most ``max_points`` stretches of equal length; the default is the last 24 hours.
+    """Read means over at most ``max_points`` equal intervals; the default is the last 24 hours.
 
     Of a long range every nth sample is read, so that each stretch has at least two.
     """
@@ -104,7 +104,7 @@ def read_history(
 
 
 def list_moments(since: datetime, until: datetime, *, step_s: float, at_most: int) -> list[datetime] | None:
-    """Moments of the grid of samples, evenly spread and up to the last one; None: few enough to read all."""
+    """List evenly spaced sample times up to the last one; None if there are few enough to read all."""
     last = until.timestamp() // step_s
     count = int(last - math.ceil(since.timestamp() / step_s)) + 1
     if count <= at_most:
@@ -135,7 +135,7 @@ def read_processes(
     job_id: str | None = None,
     is_growing: bool | None = None,
 ) -> list[ProcessHistory]:
-    """Large processes of the range: those that grow first, then by size."""
+    """Read the large processes of the range: growing ones first, then by size."""
     since, until = resolve_range(since, until)
     last_look: dict[str, datetime] = {}
     seen: dict[tuple[str, int, float], _Looked] = defaultdict(_Looked)

@@ -119,7 +119,7 @@ def _describe_loads(loads: Mapping[str, EndpointLoad]) -> list[Metric]:
 
 
 def render(collector: StateCollector) -> bytes:
-    """All figures in the text format, version 0.0.4."""
+    """Render all metrics in the text format, version 0.0.4."""
     momentary = CollectorRegistry()
     momentary.register(collector)
     return generate_latest(REGISTRY) + generate_latest(momentary)

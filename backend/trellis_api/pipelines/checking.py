@@ -30,7 +30,7 @@ _MAX_CHARACTERS = 1_000_000
 
 
 def validate(session: Session, settings: Settings, *, request: PipelineCheck) -> PipelineChecked:
-    """Everything that is wrong with a pipeline; problems of what it names are among them."""
+    """Find everything that is wrong with a pipeline, and with what it names."""
     pipeline, problems = _read(request)
     if pipeline is None:
         return PipelineChecked(problems=problems, pipeline=None, yaml=None, hash=None)

@@ -93,7 +93,7 @@ def _show_dropped(row: dict[str, Any]) -> DroppedRow:
 
 
 def _count_clusters(file: pq.ParquetFile) -> int:
-    """Clusters are numbered from 0 and lie in this order: the last row names the last one."""
+    """Count the clusters: they are numbered from 0 in order, so the last row has the last number."""
     groups = file.metadata.num_row_groups
     for group in reversed(range(groups)):
         numbers = file.read_row_group(group, columns=["cluster"]).column(0)
@@ -127,7 +127,7 @@ def _read_clusters(file: pq.ParquetFile, wanted: range) -> list[Cluster]:
 
 
 def _groups_with(file: pq.ParquetFile, wanted: range) -> Iterator[pa.Table]:
-    """Row groups that hold one of the clusters, by the bounds that the file notes for each."""
+    """Yield the row groups that hold one of the clusters, by the bounds stored in the file."""
     if not wanted:
         return
     place = file.schema_arrow.get_field_index("cluster")

@@ -28,7 +28,7 @@ def find_pipeline_named(session: Session, *, name: str) -> SavedPipeline | None:
 
 
 def list_pipelines(session: Session, *, after: Position | None, limit: int) -> Sequence[SavedPipeline]:
-    """Newest first."""
+    """List pipelines, newest first."""
     query = select(SavedPipeline)
     if after:
         query = query.where(tuple_(col(SavedPipeline.created_at), col(SavedPipeline.id)) < after)
@@ -42,7 +42,7 @@ def find_version(session: Session, *, pipeline_id: str, number: int) -> Pipeline
 
 
 def list_versions(session: Session, *, pipeline_id: str) -> Sequence[PipelineVersion]:
-    """Every version, newest first."""
+    """List every version, newest first."""
     query = select(PipelineVersion).where(PipelineVersion.pipeline_id == pipeline_id)
     return session.exec(query.order_by(col(PipelineVersion.number).desc())).all()
 

@@ -110,7 +110,7 @@ def list_page(
     cursor: str | None,
     limit: int,
 ) -> Page[RunRead]:
-    """One page without reports, newest first."""
+    """List one page without reports, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_runs(
         session,
@@ -148,7 +148,7 @@ def report_of(task: DataTask) -> RunReport | None:
 
 
 def run_folder(settings: Settings, task: DataTask) -> Path:
-    """Where the paths of a report begin."""
+    """Return the folder that the paths of a report are relative to."""
     return settings.data_task_dir(task.id) / RUN_FOLDER
 
 

@@ -94,7 +94,7 @@ def read(session: Session, *, pipeline_id: str, number: int | None) -> PipelineR
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[PipelineRead]:
-    """One page at the newest versions, newest first."""
+    """List one page with the newest versions, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_pipelines(session, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -103,7 +103,7 @@ def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[Pipel
 
 
 def list_versions(session: Session, *, pipeline_id: str) -> list[PipelineVersionRead]:
-    """Versions of the pipeline, newest first."""
+    """List the versions of the pipeline, newest first."""
     row = get_pipeline(session, pipeline_id=pipeline_id)
     return [
         PipelineVersionRead(

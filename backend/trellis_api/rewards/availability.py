@@ -22,7 +22,9 @@ MAX_PROBLEM = 500
 
 
 def probe_sandbox(python: str) -> str | None:
-    """Why code cannot be isolated on this machine, or None. Starts processes: no matter for a transaction."""
+    """Find why code can't be sandboxed on this machine, or None. Starts processes: no matter for a
+    transaction.
+    """
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             [python, *_PROBE], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
@@ -59,7 +61,7 @@ def list_kinds(session: Session, settings: Settings) -> list[RewardKind]:
 
 
 def find_obstacle(session: Session, name: str, settings: Settings) -> Text | None:
-    """Why a reward cannot be used on this platform, or None."""
+    """Find why a reward can't be used on this platform, or None."""
     kind = reward_kinds().get(name)
     return None if kind is None else _find_obstacle(kind, settings, read_sandbox_problem(session))
 

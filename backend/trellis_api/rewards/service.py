@@ -110,7 +110,7 @@ def get_dry_run(session: Session, *, dry_run_id: str) -> DryRun:
 
 
 def list_dry_runs(session: Session, *, cursor: str | None, limit: int) -> Page[DryRunRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_dry_runs(session, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)

@@ -191,7 +191,7 @@ def list_cells(
     columns: Sequence[int],
     width: int,
 ) -> list[PromptCell]:
-    """Every cell of the map of these prompts that has responses."""
+    """List every cell of the map of these prompts that has responses."""
     if not columns:
         return []
     first = columns[0]
@@ -251,7 +251,7 @@ def list_of_prompt(
 
 
 def count_of_prompt(session: Session, *, job_id: str, split: str, prompt_key: str) -> int:
-    """Responses to one prompt at all steps."""
+    """Count the responses to one prompt at all steps."""
     statement = select(func.coalesce(func.sum(RolloutGroup.count), 0)).where(
         RolloutGroup.job_id == job_id,
         RolloutGroup.split == split,
@@ -276,7 +276,7 @@ def map_groups(
 
 
 def _mean() -> Any:
-    """Mean score over all scored responses of several groups."""
+    """Compute the mean score over all scored responses of several groups."""
     scored = func.sum(col(RolloutGroup.scored))
     return func.sum(col(RolloutGroup.mean) * col(RolloutGroup.scored)) / func.nullif(scored, 0)
 

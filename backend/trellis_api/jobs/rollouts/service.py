@@ -165,7 +165,7 @@ def read_tokens(session: Session, *, job_id: str, rollout_id: int) -> RolloutTok
 
 
 def _take_steps(found: Sequence[tuple[int, int]], *, limit: int) -> list[int]:
-    """Of (step, responses) the first steps, up to ``limit`` responses; at least one step."""
+    """Take the first of the (step, responses) pairs, up to ``limit`` responses, but at least one step."""
     taken: list[int] = []
     total = 0
     for step, responses in found[:_STEPS_AT_ONCE]:
@@ -193,7 +193,7 @@ def _decode_step(cursor: str) -> int:
 
 
 def read_map(session: Session, *, job_id: str, split: Split, max_prompts: int, max_columns: int) -> PromptMap:
-    """Mean scores by prompt and step; columns of a long run span several steps."""
+    """Read mean scores by prompt and step; columns of a long run span several steps."""
     service.get_job(session, job_id=job_id)
     prompts, count = rollout_groups.list_prompts(session, job_id=job_id, split=split, limit=max_prompts)
     columns, width = rollout_groups.list_steps(session, job_id=job_id, split=split, limit=max_columns)
@@ -233,7 +233,7 @@ def _present_totals(totals: rollout_groups.GroupTotals) -> RolloutGroupTotals:
 
 
 def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRead:
-    """One sampled response with its trajectory."""
+    """Read one sampled response with its trajectory."""
     service.get_job(session, job_id=job_id)
     row = rollout_store.find(session, job_id=job_id, rollout_id=rollout_id)
     marks = rollout_store.list_marks(session, job_id=job_id, step=row.step, split=row.split) if row else []

@@ -51,7 +51,7 @@ def list_marks(session: Session, *, job_id: str, step: int, split: str) -> list[
 
 
 def find_texts(session: Session, *, job_id: str, step: int, split: str, text: str) -> frozenset[int]:
-    """Ids of the responses of a step in which, or in whose prompt, a text stands; case is ignored."""
+    """Find the ids of a step's responses that contain a text, or whose prompt does; case is ignored."""
     is_found = or_(
         col(RolloutSample.response).icontains(text, autoescape=True),
         col(RolloutSample.prompt).icontains(text, autoescape=True),
@@ -89,7 +89,7 @@ def _read_some(session: Session, ids: Sequence[int], *, has_trajectories: bool) 
 
 
 def find(session: Session, *, job_id: str, rollout_id: int) -> RolloutSample | None:
-    """One response, if it is the job's."""
+    """Find one response if it belongs to the job."""
     sample = session.get(RolloutSample, rollout_id)
     return sample if sample is not None and sample.job_id == job_id else None
 

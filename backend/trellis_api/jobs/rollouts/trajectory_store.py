@@ -28,7 +28,7 @@ def as_columns(trajectory: Trajectory | None) -> dict[str, Any]:
 
 
 def fit(tree: dict[str, Any], *, limit: int = MAX_CHARACTERS) -> dict[str, Any]:
-    """Within the limit: texts are cut first, then turns in the middle left out, and it says so."""
+    """Fit the tree into the limit: texts are cut first, then turns in the middle dropped, with a note."""
     if _length(tree) <= limit:
         return tree
     for text_limit in _TEXT_LIMITS:

@@ -61,7 +61,7 @@ def truncate(session: Session, *, job_id: str, last_step: int) -> None:
 
 
 def list_times(session: Session, *, job_id: str, at_most: int) -> Sequence[StepTime]:
-    """When steps were measured, evenly thinned out, the first and the last step among them."""
+    """List when steps were measured, evenly thinned out, including the first and the last step."""
     own = select(func.min(StepTime.step), func.max(StepTime.step)).where(StepTime.job_id == job_id)
     first, last = session.exec(own).one()
     if first is None or last is None:

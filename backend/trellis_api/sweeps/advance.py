@@ -71,7 +71,7 @@ class _State:
 
 
 def advance(session: Session, settings: Settings, *, sweep_id: str) -> Look:
-    """One look at a sweep."""
+    """Advance a sweep by one step."""
     look = Look()
     sweep = repository.lock_sweep(session, sweep_id=sweep_id)
     if sweep is None:
@@ -300,13 +300,13 @@ def _submit(state: _State, run: SweepRun) -> Job:
 
 
 def elapsed_s(sweep: Sweep) -> float:
-    """Seconds under way, stops left out."""
+    """Return the seconds that the sweep has run, stops excluded."""
     now = 0.0 if sweep.finished_at else (utc_now() - sweep.started_at).total_seconds()
     return sweep.earlier_s + max(0.0, now)
 
 
 def used_slot_hours(session: Session, found: Sequence[Job]) -> float:
-    """Hours times slots that jobs have taken, in all their attempts."""
+    """Return the slot-hours that jobs have used in all their attempts."""
     earlier = jobs_repository.sum_earlier_run_times(session, jobs=found)
     seconds = 0.0
     for job in found:

@@ -74,7 +74,7 @@ def require_plan(session: Session, settings: Settings, *, request: SweepCreate) 
 
 
 def present_plan(plan: Plan) -> SweepPreview:
-    """As clients see it."""
+    """Present the plan as clients see it."""
     is_good = not plan.errors and plan.trials is not None
     return SweepPreview(
         runs=plan.request.budget.runs if is_good else None,
@@ -88,7 +88,7 @@ def present_plan(plan: Plan) -> SweepPreview:
 
 
 def job_request(request: SweepCreate, *, name: str, values: dict[str, Any], seed: int) -> JobCreate:
-    """One run as a launch; ``ValidationError`` where a value cannot stand there."""
+    """Build the launch request of one run; ``ValidationError`` if a value is invalid there."""
     params, overrides = dict(request.job.params), dict(request.job.overrides)
     for parameter, value in values.items():
         if parameter.startswith(space.OVERRIDES):
@@ -301,7 +301,7 @@ def _warn(plan: Plan, recipe: Recipe | None) -> Iterator[SweepIssue]:
 
 
 def _list_examples(plan: Plan) -> list[dict[str, Any]]:
-    """Values of the first trials; later ones may depend on what these come to."""
+    """List the values of the first trials; later ones may depend on their results."""
     request = plan.request
     if request.search.method == "grid":
         found = space.grid(request.parameters, plan.integers)
@@ -315,7 +315,7 @@ def _list_examples(plan: Plan) -> list[dict[str, Any]]:
 
 
 def read_integers(request: SweepCreate) -> dict[str, bool]:
-    """Which parameters take whole numbers only, of a request that was checked."""
+    """Map the parameters of a checked request to whether they take whole numbers only."""
     try:
         recipe: Recipe | None = get_recipe(request.job.recipe)
     except UnknownRecipe:

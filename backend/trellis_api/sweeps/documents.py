@@ -35,7 +35,7 @@ def check_document(session: Session, settings: Settings, *, text: str) -> SweepC
 
 
 def _with_ids(session: Session, content: dict[str, Any]) -> dict[str, Any]:
-    """Names of model and datasets become their ids, as the command line takes them."""
+    """Replace names of model and datasets by their ids, as the command line accepts them."""
     job = replace(content.get("job"), ("dataset", "validation_dataset"), dataset_ids(session))
     return {**content, "job": replace(job, ("model",), model_ids(session))}
 

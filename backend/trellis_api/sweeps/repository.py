@@ -29,7 +29,7 @@ def lock_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
 
 
 def list_sweeps(session: Session, *, before: Position | None, limit: int) -> Sequence[Sweep]:
-    """Newest first."""
+    """List sweeps, newest first."""
     query = select(Sweep)
     if before:
         query = query.where(tuple_(col(Sweep.created_at), col(Sweep.id)) < before)
@@ -37,7 +37,7 @@ def list_sweeps(session: Session, *, before: Position | None, limit: int) -> Seq
 
 
 def list_runs(session: Session, *, sweep_id: str) -> list[SweepRun]:
-    """Its runs in order, as they stand now."""
+    """List a sweep's runs in order, in their current state."""
     query = select(SweepRun).where(SweepRun.sweep_id == sweep_id).order_by(col(SweepRun.index))
     return list(session.exec(query.execution_options(populate_existing=True)))
 
@@ -52,14 +52,14 @@ def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[Sw
 
 
 def map_trials(session: Session, *, job_ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Sweep and trial of each job that is a run of a sweep."""
+    """Map each job that is a run of a sweep to its sweep and trial."""
     columns = select(SweepRun.job_id, SweepRun.sweep_id, SweepRun.trial)
     found = session.exec(columns.where(col(SweepRun.job_id).in_(list(job_ids))))
     return {job_id: (sweep_id, trial) for job_id, sweep_id, trial in found if job_id is not None}
 
 
 def list_unsettled(session: Session) -> Sequence[str]:
-    """Ids of sweeps that are under way, or whose runs a person has resumed; oldest first."""
+    """List the ids of sweeps that are under way, or whose runs a user has resumed; oldest first."""
     running = select(Job.sweep_id).where(col(Job.sweep_id).is_not(None), col(Job.state).in_(ACTIVE))
     # A run that a person resumed has ended since the last look.
     ended = (
@@ -97,7 +97,7 @@ def read_points(session: Session, *, job_id: str, key: str, after: int = -1) -> 
 
 
 def list_keys(session: Session, *, job_id: str) -> list[str]:
-    """Metrics that a job has reported."""
+    """List the metrics that a job has reported."""
     statement = select(metric_series.c.key).where(metric_series.c.job_id == job_id)
     return sorted(row[0] for row in session.connection().execute(statement))
 

@@ -47,7 +47,7 @@ def get_sweep(session: Session, *, sweep_id: str) -> Sweep:
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[SweepSummary]:
-    """One page, newest first."""
+    """List one page, newest first."""
     before = decode_time_position(cursor) if cursor else None
     rows = repository.list_sweeps(session, before=before, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)

@@ -16,7 +16,7 @@ Values = dict[str, Any]
 
 
 def is_integer(name: str, variation: Variation, recipe: Recipe | None) -> bool:
-    """Whether only whole numbers are meant."""
+    """Tell whether only whole numbers are meant."""
     parameter = recipe.parameter(name) if recipe is not None else None
     if parameter is not None and not name.startswith(OVERRIDES):
         return parameter.type == "int"
@@ -57,7 +57,7 @@ def count_grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]
 
 
 def grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]) -> Iterator[Values]:
-    """All combinations, the last parameter changing first."""
+    """Yield all combinations, the last parameter changing first."""
     points = [list_points(each, as_integer=integers[name]) or [] for name, each in parameters.items()]
     for combination in product(*points):
         yield dict(zip(parameters, combination, strict=True))
@@ -76,7 +76,7 @@ def draw(
     trial: int,
     known: list[Values],
 ) -> Values:
-    """Independent draws of one trial, the same whoever draws; not one of ``known`` where others are left."""
+    """Draw one trial's values independently and reproducibly; not one of ``known`` if others are left."""
     source = random.Random(f"{seed}:{trial}")  # noqa: S311 (no secret)
     found: Values = {}
     for _ in range(_MAX_TRIES):
@@ -87,7 +87,7 @@ def draw(
 
 
 def list_extremes(variation: Variation, *, as_integer: bool, limit: int) -> list[Any]:
-    """Values to check before anything runs: the ends, and of a list as many as ``limit`` allows."""
+    """List the values to check before anything runs: the bounds, or up to ``limit`` of listed values."""
     if variation.values is not None:
         found = list(variation.values)
         return found if len(found) <= limit else [*found[: limit - 1], found[-1]]

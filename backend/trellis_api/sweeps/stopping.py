@@ -50,7 +50,7 @@ def read_rung(points: Sequence[tuple[int, float]], step: int, *, is_less_better:
 
 
 def is_worse(rule: StopRule, own: Rung, others: Iterable[Rung], *, is_less_better: bool) -> bool:
-    """Whether a run shall be stopped at a rung, given the others' records at the same one."""
+    """Tell whether a run is to be stopped at a rung, given the others' records at the same one."""
     sign = -1.0 if is_less_better else 1.0
     records = list(others)
     if len(records) + 1 < rule.min_runs:

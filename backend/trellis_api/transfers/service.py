@@ -48,7 +48,7 @@ _MAX_REASON = 1000
 
 
 def transfer_folder(settings: Settings, transfer_id: str) -> Path:
-    """Where the files of a transfer lie."""
+    """Return the folder of a transfer's files."""
     return settings.data_root / "transfers" / transfer_id
 
 
@@ -104,7 +104,7 @@ def get_transfer(session: Session, *, transfer_id: str) -> Transfer:
 def list_page(
     session: Session, settings: Settings, *, model_id: str | None, cursor: str | None, limit: int
 ) -> Page[TransferRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_transfers(session, model_id=model_id, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -169,7 +169,7 @@ def file_of(settings: Settings, transfer: Transfer) -> Path:
 
 
 def file_name(model_name: str, request: GgufCreate) -> str:
-    """How the file of an export is called: the model's name as far as file systems take it."""
+    """Name the file of an export after the model, without characters that file systems may refuse."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", model_name).strip("-.") or "model"
     return f"{stem}.{request.type.value}.gguf"
 
@@ -202,17 +202,17 @@ def hold(session: Session, *, transfer_id: str) -> Transfer | None:
 
 
 def list_states(session: Session, *, transfer_ids: Sequence[str]) -> dict[str, str]:
-    """States of those that are there."""
+    """Map the ids of those transfers that exist to their states."""
     return repository.list_states(session, transfer_ids=transfer_ids)
 
 
 def is_active(transfer: Transfer) -> bool:
-    """Whether it waits or runs."""
+    """Tell whether it waits or runs."""
     return transfer.state not in TRANSFER_FINISHED
 
 
 def list_due(session: Session) -> Sequence[str]:
-    """Those that wait, and those whose worker has died."""
+    """List those that wait, and those whose worker has died."""
     return repository.list_due(session, lost_before=utc_now() - LOST_AFTER)
 
 

@@ -44,7 +44,7 @@ def remove_expired(database: Database, settings: Settings) -> int:
 
 
 def list_in_use(session: Session) -> set[str]:
-    """Ids of the uploads that unfinished imports read, and of those that are kept as files."""
+    """List the ids of the uploads that unfinished imports read, and of those that are kept as files."""
     requests = session.exec(
         select(DataTask.request).where(
             col(DataTask.state).not_in(DATA_TASK_FINISHED), col(DataTask.kind) == DataTaskKind.IMPORT

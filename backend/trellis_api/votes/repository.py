@@ -36,7 +36,7 @@ def delete_vote(session: Session, *, vote_id: str) -> None:
 def list_votes(
     session: Session, wanted: VoteFilter, *, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Vote]:
-    """Newest first."""
+    """List votes, newest first."""
     query = select(Vote).where(*_conditions(wanted))
     if after:
         query = query.where(tuple_(col(Vote.created_at), col(Vote.id)) < after)
@@ -45,7 +45,7 @@ def list_votes(
 
 
 def iterate_decided(session: Session, wanted: VoteFilter) -> Iterator[Vote]:
-    """Votes with a better and a worse answer, oldest first, a page at a time."""
+    """Iterate over votes with a better and a worse answer, oldest first, a page at a time."""
     query = select(Vote).where(
         *_conditions(wanted),
         col(Vote.verdict).in_(("a", "b")),
@@ -57,7 +57,7 @@ def iterate_decided(session: Session, wanted: VoteFilter) -> Iterator[Vote]:
 
 
 def count_verdicts(session: Session, wanted: VoteFilter) -> Sequence[tuple[str, str, str, int]]:
-    """Votes by pair of models and verdict; a model against itself tells nothing."""
+    """Count votes by pair of models and verdict; a model against itself is left out."""
     query = (
         select(Vote.model_a, Vote.model_b, Vote.verdict, func.count())
         .where(*_conditions(wanted), col(Vote.model_a) != col(Vote.model_b))

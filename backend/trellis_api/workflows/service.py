@@ -144,7 +144,7 @@ def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile |
 
 
 def find_workflow_problems(session: Session, params: dict[str, Any]) -> list[tuple[DomainError, str]]:
-    """Why a job cannot train with the workflow that it names, with the field; empty where it can."""
+    """Find why a job can't train with the workflow that it names, with the field; empty if it can."""
     try:
         require_workflow(session, params)
     except AuxiliaryModelsMissing as error:

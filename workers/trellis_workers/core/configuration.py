@@ -43,7 +43,7 @@ SWEEPS = (
 
 
 def build_configuration() -> dict[str, Any]:
-    """Celery's settings, made of the platform's (read when first needed, not at import)."""
+    """Build Celery's configuration from the platform's (read when first needed, not at import)."""
     settings = get_settings()
     if not settings.redis_url:
         raise RuntimeError("TRELLIS_REDIS_URL is not set; the workers need a broker.")

@@ -38,7 +38,7 @@ class PresenceKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and take the key away so that the leaving shows at once."""
+        """Stop, and delete the key so that the leaving shows at once."""
         self._stop.set()
         self._thread.join(timeout=2 * _TIMEOUT_S)
         try:

@@ -64,7 +64,7 @@ class RayJobs:
         self._client: JobSubmissionClient | None = None
 
     def ping(self) -> None:
-        """``RayAwayError`` unless the cluster answers."""
+        """Raise ``RayAwayError`` unless the cluster answers."""
         with self._calling() as client:
             client.get_version()
 
@@ -108,7 +108,7 @@ class RayJobs:
                 raise
 
     def list_unfinished(self) -> list[RayJob]:
-        """All submissions that wait or run."""
+        """List all submissions that wait or run."""
         with self._calling() as client:
             jobs = [_translate(job) for job in client.list_jobs() if job.submission_id]
         return [job for job in jobs if job.status not in OVER]
@@ -163,7 +163,7 @@ def _connect(dashboard_url: str) -> "JobSubmissionClient":
 
 
 def _is_unknown(error: RuntimeError) -> bool:
-    """Whether Ray says that it has never heard of the submission: it has no class of error for that."""
+    """Tell whether Ray doesn't know the submission: it has no error class of its own for that."""
     return "status code 404" in str(error) or "does not exist" in str(error)
 
 

@@ -33,7 +33,7 @@ def make_context(needs: Needs, folder: Path) -> Context:
 
 
 def make_judges(needs: Needs, folder: Path) -> dict[str, EndpointJudge]:
-    """Judges by name; their accounts lie in ``folder``."""
+    """Make the judges by name; their accounts are stored in ``folder``."""
     return {
         name: EndpointJudge(name, endpoint, folder, needs.max_judge_cost)
         for name, endpoint in needs.judges.items()

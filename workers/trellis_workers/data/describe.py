@@ -93,7 +93,7 @@ def _target(task: DataTask, request: TaskRequest) -> tuple[str | None, str | Non
 
 
 def _needs(session: Session, settings: Settings, request: TaskRequest) -> Needs:
-    """Judges, further inputs and the tokenizer that a pipeline or a generation names."""
+    """Find the judges, further inputs and the tokenizer that a pipeline or a generation names."""
     if isinstance(request, StatisticsTask):
         found = find_needs(session, settings, tokenizer=request.model, judges=[], resources={})
     elif isinstance(request, PipelineTask | PreviewTask):

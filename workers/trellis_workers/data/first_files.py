@@ -49,6 +49,6 @@ def _imported(session: Session, dataset_ids: list[str]) -> set[str]:
 
 
 def _read_by_imports(session: Session, settings: Settings) -> list[Path]:
-    """Files and folders that imports which wait or run are of."""
+    """List the files and folders that waiting or running imports read."""
     sources = [task.request.get("source") or {} for task in data_tasks.list_all_unfinished(session)]
     return [(settings.data_root / each["path"]).resolve() for each in sources if each.get("kind") == "path"]

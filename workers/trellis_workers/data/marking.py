@@ -15,7 +15,7 @@ _BATCH_ROWS = 8192
 
 
 def needs_marks(pipeline: Pipeline, splits: Mapping[str, Sequence[Path]]) -> bool:
-    """Whether splits would be mixed up: not where there is one, rows say it, or the pipeline parts anew."""
+    """Tell whether splits would get mixed up: not with one, with marked rows, or with a split step."""
     if len(splits) < 2 or any(step.operator == "split" for step in pipeline.steps):
         return False
     first = next(path for paths in splits.values() for path in paths)

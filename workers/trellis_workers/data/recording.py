@@ -79,7 +79,7 @@ def record(task: ChildTask, tools: Tools, content: Content) -> Version:
 
 
 def _has_history(task: ChildTask) -> bool:
-    """Whether the version that is read is of the dataset that the rows go to."""
+    """Tell whether the version that is read belongs to the dataset that the rows go to."""
     return task.tip is not None or (task.target_id or task.dataset_id) == task.dataset_id
 
 

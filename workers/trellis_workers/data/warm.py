@@ -38,7 +38,7 @@ class WarmProcess:
     """A program that reads folders and answers with exit statuses (``trellis_data.warm_process``)."""
 
     def __init__(self, command: Sequence[str], lock: IO[str], work_dir: Path) -> None:
-        """``lock`` is the store's lock file, whose number the program is told last."""
+        """Start the program with the number of ``lock``, the store's lock file, as its last argument."""
         self._process = subprocess.Popen(  # noqa: S603 - our own programs
             [*command, str(lock.fileno())],
             stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us

@@ -103,7 +103,9 @@ def _bring(settings: Settings, entry: CatalogueBenchmark) -> InstalledSource:
 
 
 def _copy_mirror(mirror: Path, entry: CatalogueBenchmark, staging: Path) -> dict[str, list[str]]:
-    """By part, the names of the copies. A part other than the measured one may be missing in the mirror."""
+    """Copy the mirror's files and map each part to their names. A part other than the measured one may be
+    missing in the mirror.
+    """
     files: dict[str, list[str]] = {}
     for part, described in entry.parts.items():
         sources = [mirror / path for path in described.mirror]
@@ -142,7 +144,7 @@ def _download(
 
 
 def _compare_hash(path: Path, name: str, expected: str | None) -> None:
-    """``UnfitFile`` where the catalogue knows the file's hash and it is another one."""
+    """Raise ``UnfitFile`` if the file's hash isn't the one in the catalogue."""
     if expected is None:
         return
     if (found := hash_file(path)) != expected:
@@ -150,7 +152,7 @@ def _compare_hash(path: Path, name: str, expected: str | None) -> None:
 
 
 def _name_files(part: str, names: list[str]) -> list[str]:
-    """``test.parquet``, or ``test-00.parquet``, ``test-01.parquet`` ... where there are several."""
+    """Name files ``test.parquet``, or ``test-00.parquet``, ``test-01.parquet`` ... if there are several."""
     if len(names) == 1:
         return [f"{part}{ending_of(names[0])}"]
     return [f"{part}-{index:02d}{ending_of(name)}" for index, name in enumerate(names)]

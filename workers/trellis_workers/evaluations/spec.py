@@ -86,7 +86,7 @@ def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> Job
 
 
 def _describe_environment(settings: Settings) -> dict[str, str]:
-    """On a CPU an evaluation shares the cores with trainings, and stands back behind them."""
+    """Describe the environment: on a CPU an evaluation runs at a lower priority than trainings."""
     platform = settings.resolved_platform
     niceness = {_NICENESS: str(settings.evaluation_nice)} if platform == "cpu" else {}
     return {**environment(Engine.EVALUATE, platform), **niceness}

@@ -100,6 +100,6 @@ def _list_writable(settings: Settings, spec: JobSpec) -> list[str]:
 
 
 def _uses_hub(spec: JobSpec) -> bool:
-    """Whether it fetches files itself: tasks of lm-evaluation-harness do."""
+    """Tell whether it downloads files itself, as tasks of lm-evaluation-harness do."""
     tasks = spec.evaluation.benchmarks if spec.evaluation is not None else []
     return any(isinstance(task.order, HarnessOrder) for task in tasks)

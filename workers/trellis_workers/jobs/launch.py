@@ -88,7 +88,7 @@ def launch_queued() -> None:
 
 
 def _has_work() -> bool:
-    """Spares the cluster a question every other second while nothing waits."""
+    """Tell whether jobs wait or launch, which spares the cluster a request every other second."""
     with read() as session:
         launching = (job.state == JobState.LAUNCHING for job in repository.list_holding_slots(session))
         return any(launching) or bool(repository.list_queued(session, limit=1))
@@ -217,21 +217,21 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
 
 
 def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """As ``_prepare_training``, for a job that writes a checkpoint as a model."""
+    """Prepare, like ``_prepare_training``, a job that writes a checkpoint as a model."""
     with read() as session:
         spec = build_export_spec(session, settings, job)
     return spec, {"config": job.export, "command": None}
 
 
 def _prepare_evaluation(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """As ``_prepare_training``, for a job that measures a model."""
+    """Prepare, like ``_prepare_training``, a job that evaluates a model."""
     with read() as session:
         spec = build_evaluation_spec(session, settings, job)
     return spec, {"config": spec.evaluation, "command": None}
 
 
 def _prepare_endpoint(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """As ``_prepare_training``, for a job that serves a model."""
+    """Prepare, like ``_prepare_training``, a job that serves a model."""
     with read() as session:
         spec = build_serve_spec(session, settings, job)
     return spec, {"config": spec.serve, "command": None}
@@ -246,7 +246,7 @@ _PREPARE = {
 
 
 def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition: Composition) -> JobSpec:
-    """All that the training process is told."""
+    """Build the spec that the training process reads."""
     model, validation = job_inputs.model, job_inputs.validation_dataset
     return JobSpec(
         job_id=job.id,

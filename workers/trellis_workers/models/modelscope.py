@@ -146,7 +146,7 @@ class ModelScope(GuardedModelScope):
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port (None: the usual one)."""
+    """Split an address into scheme, host and port (None: the default one)."""
     url = httpx.URL(address)
     return url.scheme, url.host, url.port
 
@@ -171,7 +171,7 @@ def _fetching() -> Iterator[None]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """``ModelScopeError`` also where an address that ModelScope names isn't opened."""
+    """Raise ``ModelScopeError`` also if an address that ModelScope names isn't opened."""
     with explained():
         try:
             yield

@@ -58,7 +58,7 @@ def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
 
 
 def open_source(task: ChildTask) -> Source:
-    """Where the rows come from."""
+    """Open the source of the rows."""
     source = _request_of(task).source
     if isinstance(source, contracts.HubSource) and source.hub == "modelscope":
         return ModelScopeSource(source.repo_id, revision=source.revision, under=source.under)
@@ -159,7 +159,7 @@ def _behind_tip(
 
 
 def _keep_quarantine(task: ChildTask, work: Path) -> None:
-    """Rows that were not taken stay beside the dataset for people to look at."""
+    """Keep rejected rows next to the dataset for users to look at."""
     found = [path for path in sorted(work.glob(f"*/{QUARANTINE_FILE}")) if path.stat().st_size]
     kept = Path(task.data_root) / "datasets" / (task.target_id or task.dataset_id) / "quarantine"
     target = kept / f"{task.task_id}.jsonl"

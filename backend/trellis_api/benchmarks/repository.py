@@ -35,7 +35,7 @@ def list_installing(session: Session) -> Sequence[str]:
 
 
 def save_install(session: Session, row: BenchmarkInstall) -> None:
-    """Insert or update."""
+    """Insert or update an install."""
     session.add(row)
     session.flush()
 

@@ -62,7 +62,7 @@ def list_tasks(
 
 
 def add_task(session: Session, task: DataTask) -> None:
-    """Insert."""
+    """Insert a task."""
     session.add(task)
     session.flush()
 

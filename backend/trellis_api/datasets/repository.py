@@ -80,7 +80,7 @@ def list_ids_being_made(session: Session) -> set[str]:
 
 
 def add_dataset(session: Session, dataset: Dataset) -> None:
-    """Insert; IntegrityError where the name is taken."""
+    """Insert a dataset; IntegrityError if the name is taken."""
     session.add(dataset)
     session.flush()
 

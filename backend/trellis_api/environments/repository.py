@@ -51,7 +51,7 @@ def list_environments(session: Session, *, after: Position | None, limit: int) -
 
 
 def add_environment(session: Session, environment: Environment) -> None:
-    """Insert or change; IntegrityError where the name is taken."""
+    """Insert or update an environment; IntegrityError if the name is taken."""
     session.add(environment)
     session.flush()
 
@@ -149,7 +149,7 @@ def list_calls(session: Session, *, environment_id: str, limit: int) -> Sequence
 
 
 def add_call(session: Session, call: EnvironmentCall, *, kept: int) -> None:
-    """Insert, and forget all finished ones but the newest."""
+    """Insert a call, and forget all finished ones but the newest."""
     session.add(call)
     session.flush()
     newest = [each.id for each in list_calls(session, environment_id=call.environment_id, limit=kept)]

@@ -80,7 +80,7 @@ def list_active(session: Session) -> Sequence[tuple[Evaluation, Job]]:
 
 
 def add_evaluation(session: Session, row: Evaluation) -> None:
-    """Insert; the job's row must be there."""
+    """Insert an evaluation; the job's row must exist."""
     session.add(row)
     session.flush()
 

@@ -104,7 +104,7 @@ def count_models(session: Session) -> int:
 
 
 def add_model(session: Session, model: Model) -> None:
-    """Insert; IntegrityError where the name is taken."""
+    """Insert a model; IntegrityError if the name is taken."""
     session.add(model)
     session.flush()
 

@@ -44,7 +44,7 @@ def count_cpus() -> int:
 
 
 def look_at_machine(data_root: Path, *, nodes: Sequence[RayNode] | None = None) -> Machine:
-    """Measure; the processor's share is that since the call before.
+    """Measure the machine; the processor's share is that since the previous call.
 
     GPUs are those of the cluster's nodes where it says so, for jobs run there; else this machine's.
     """

@@ -58,7 +58,7 @@ def map_newest_versions(
 
 
 def add(session: Session, *rows: SavedPipeline | PipelineVersion) -> None:
-    """Insert; IntegrityError where a name is taken."""
+    """Insert pipelines or versions; IntegrityError if a name is taken."""
     for row in rows:
         session.add(row)
         session.flush()

@@ -22,9 +22,7 @@ MAX_PROBLEM = 500
 
 
 def probe_sandbox(python: str) -> str | None:
-    """Find why code can't be sandboxed on this machine, or None. Starts processes: no matter for a
-    transaction.
-    """
+    """Find why code can't be sandboxed here, or None. Starts processes: don't call in a transaction."""
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             [python, *_PROBE], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False

@@ -46,7 +46,7 @@ def list_dry_runs_using(session: Session, *, dataset_id: str) -> Sequence[str]:
 
 
 def add_dry_run(session: Session, dry_run: DryRun) -> None:
-    """Insert."""
+    """Insert a dry run."""
     session.add(dry_run)
     session.flush()
 

@@ -54,7 +54,7 @@ def list_states(session: Session, *, transfer_ids: Sequence[str]) -> dict[str, s
 
 
 def add_transfer(session: Session, transfer: Transfer) -> None:
-    """Insert."""
+    """Insert a transfer."""
     session.add(transfer)
     session.flush()
 

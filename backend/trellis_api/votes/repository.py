@@ -18,7 +18,7 @@ _PAGE = 20
 
 
 def add_vote(session: Session, vote: Vote) -> None:
-    """Insert."""
+    """Insert a vote."""
     session.add(vote)
     session.flush()
 

@@ -77,7 +77,7 @@ class RayJobs:
         env: dict[str, str],
         metadata: dict[str, str],
     ) -> bool:
-        """Submit; False when this id was submitted before (then nothing is started again).
+        """Submit a run; False if this id was submitted before (then nothing is started again).
 
         The entrypoint runs on a node that has what it demands, and sees the GPUs that Ray gives it.
         """

@@ -79,7 +79,7 @@ class WarmChildren:
         self._processes.end_idle()
 
     def close(self) -> None:
-        """End all of them."""
+        """End all child processes."""
         self._processes.close()
 
 

@@ -179,7 +179,7 @@ class WarmProcesses:
             self._end(command)
 
     def close(self) -> None:
-        """End all."""
+        """End all processes."""
         for command in list(self._processes):
             self._end(command)
 

@@ -78,7 +78,7 @@ def _fail(name: str, reason: str) -> bool:
 
 
 def _bring(settings: Settings, entry: CatalogueBenchmark) -> InstalledSource:
-    """Fetch, check and move into place."""
+    """Fetch files, check them and move them into place."""
     root = locate_benchmarks(settings)
     staging, doomed = root / f".staging-{entry.name}", root / f".removed-{entry.name}"
     for left in (staging, doomed):  # by a worker that died
@@ -103,9 +103,7 @@ def _bring(settings: Settings, entry: CatalogueBenchmark) -> InstalledSource:
 
 
 def _copy_mirror(mirror: Path, entry: CatalogueBenchmark, staging: Path) -> dict[str, list[str]]:
-    """Copy the mirror's files and map each part to their names. A part other than the measured one may be
-    missing in the mirror.
-    """
+    """Copy the mirror's files and map each part to their names; all but the measured one may be missing."""
     files: dict[str, list[str]] = {}
     for part, described in entry.parts.items():
         sources = [mirror / path for path in described.mirror]

@@ -217,21 +217,21 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
 
 
 def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """Prepare, like ``_prepare_training``, a job that writes a checkpoint as a model."""
+    """Prepare a job that writes a checkpoint as a model, like ``_prepare_training``."""
     with read() as session:
         spec = build_export_spec(session, settings, job)
     return spec, {"config": job.export, "command": None}
 
 
 def _prepare_evaluation(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """Prepare, like ``_prepare_training``, a job that evaluates a model."""
+    """Prepare a job that evaluates a model, like ``_prepare_training``."""
     with read() as session:
         spec = build_evaluation_spec(session, settings, job)
     return spec, {"config": spec.evaluation, "command": None}
 
 
 def _prepare_endpoint(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """Prepare, like ``_prepare_training``, a job that serves a model."""
+    """Prepare a job that serves a model, like ``_prepare_training``."""
     with read() as session:
         spec = build_serve_spec(session, settings, job)
     return spec, {"config": spec.serve, "command": None}

@@ -148,7 +148,7 @@ def _shorten(words: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Push, and print the result; the last line of standard error says what is wrong."""
+    """Push a model and print the result; the last line of standard error says what is wrong."""
     die_with(os.getppid())
     try:
         result = push(Path(arguments[0]))

@@ -122,9 +122,7 @@ async def _read_bounded(answer: aiohttp.ClientResponse) -> bytes:
 async def _send(
     engines: Engines, engine: Engine, path: str, body: dict[str, Any] | None
 ) -> aiohttp.ClientResponse:
-    """Send a request and return the response once its headers are there. Bounded as a whole: a frozen engine
-    may not even read what it is sent.
-    """
+    """Send a request; returns at the headers. Bounded as a whole: a frozen engine may not even read it."""
     headers = {"Authorization": f"Bearer {engine.key}"}
     method = "GET" if body is None else "POST"
     async with asyncio.timeout(engines.answer_s):

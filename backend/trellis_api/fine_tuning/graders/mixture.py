@@ -149,9 +149,7 @@ def _find_weights(tree: ast.expr) -> dict[str, float]:
 
 
 def _sum_of(tree: ast.expr) -> dict[str, float]:
-    """Map each name to its factor, and the empty name to the constant. Raises ``ValueError`` for what is no
-    sum.
-    """
+    """Map each name to its factor, and "" to the constant. Raises ``ValueError`` for what is no sum."""
     match tree:
         case ast.Constant(value=int() | float() as number):
             return {"": float(number)}

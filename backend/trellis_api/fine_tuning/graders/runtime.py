@@ -60,9 +60,7 @@ def as_text(value: Any) -> str:
 
 
 def check_string(operation: str, given: str, reference: str) -> float:
-    """Return 1 or 0 for the comparison of two texts. ``like`` looks for the reference in the text, ``ilike``
-    without regard to case.
-    """
+    """Return 1 or 0 for ``eq``, ``ne``, ``like`` (reference in the text) or ``ilike`` (ignoring case)."""
     if operation in ("eq", "ne"):
         return float((given == reference) is (operation == "eq"))
     if operation == "ilike":

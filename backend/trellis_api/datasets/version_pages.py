@@ -99,7 +99,7 @@ def describe_columns(schema: pa.Schema) -> list[ColumnRead]:
 
 @contextmanager
 def reading(dataset_id: str) -> Iterator[None]:
-    """Translate errors about reading, searching or exporting rows into ones that clients see."""
+    """Translate errors of reading, searching or writing rows into ones that clients see."""
     try:
         yield
     except StoreProblem as error:

@@ -84,7 +84,7 @@ def list_endpoints(
 
 
 def list_running(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """List the endpoints whose run is under way, loaded or not: adapters first, then engines."""
+    """List running endpoints, loaded or not: adapters first, since they keep the engine that they share."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     in_order = (col(Endpoint.engine_id).is_(None), col(Endpoint.created_at), col(Endpoint.id))
     return session.exec(statement.where(Job.state == JobState.RUNNING).order_by(*in_order)).all()

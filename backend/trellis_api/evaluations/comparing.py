@@ -109,7 +109,7 @@ def compare(settings: Settings, chosen: Chosen) -> ComparisonRead:
 def _compare_all(
     settings: Settings, chosen: Chosen, results: Mapping[str, Mapping[str, BenchmarkResult]], label: str
 ) -> ComparedTable:
-    """Compare one benchmark: each evaluation that has it with the baseline, p-values corrected.
+    """Compare one benchmark: each that has it with the baseline, p-values corrected for their number.
 
     ``results`` are those of each evaluation, by its id and the benchmark's label.
     """

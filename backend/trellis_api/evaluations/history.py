@@ -58,7 +58,7 @@ def read_history(
 def _find_ways(
     session: Session, *, model_id: str | None, job_id: str | None
 ) -> list[tuple[ColumnElement[bool], ...]]:
-    """Find whose scores to read, oldest ancestor first: models, and checkpoints up to the next start."""
+    """Find whose scores to read, oldest ancestor first: models, and checkpoints up to the one continued."""
     if job_id is not None:
         return [(col(EvaluationScore.target_job_id) == job_id,)]
     ways: list[tuple[ColumnElement[bool], ...]] = [(col(EvaluationScore.target_model_id) == model_id,)]

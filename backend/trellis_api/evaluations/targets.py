@@ -118,7 +118,7 @@ def require_tried_template(settings: Settings, target: FoundTarget, *, field: st
 
 
 def is_encoder(architecture: str | None) -> bool:
-    """Tell whether models of an architecture are headless encoders, which return vectors."""
+    """Tell whether an architecture is a headless encoder, which returns vectors, by Transformers' names."""
     return architecture in _ENCODERS
 
 

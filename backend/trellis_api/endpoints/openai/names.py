@@ -77,7 +77,7 @@ def _find_registered(session: Session, name: str) -> Model | None:
 
 
 def require_kind(session: Session, target: Target, name: str, *, is_embedding: bool) -> None:
-    """Raise ``WrongModelKind`` if an encoder shall generate, or a generative model shall embed."""
+    """Raise ``WrongModelKind`` if an encoder is asked to generate, or a generative model to embed."""
     model = find_model(session, model_id=target.model) if isinstance(target, ModelTarget) else None
     encodes = model is not None and is_encoder(model.architecture)
     if encodes and not is_embedding:

@@ -77,7 +77,7 @@ def rows_of_a_step(params: Mapping[str, object]) -> int:
 
 
 def work_of_a_step(params: Mapping[str, object]) -> int:
-    """Return the tokens that one step may sample and train on: its rows at full length.
+    """Return the most tokens a step samples and trains on: its rows at full prompt and response length.
 
     Rows alone where the recipe has no such lengths: how long the rows of a dataset are is the same for all.
     """

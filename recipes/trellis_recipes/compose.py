@@ -35,7 +35,7 @@ _LARGE_GPU_BYTES = 79 * 1024**3
 
 
 def compose(request: ComposeRequest) -> Composition:
-    """The configuration that the request leads to.
+    """Compose the engine configuration for a request.
 
     A person's mistakes never raise; they are in ``errors``. The first call for an
     engine reads verl's files (about 0.4 s), later ones take a few milliseconds.
@@ -92,7 +92,7 @@ def default_preset(
     device_memory_bytes: int | None = None,
     parameters: int | None = None,
 ) -> Preset | None:
-    """The recipe's preset for a machine: by the memory of its GPUs, on a CPU by the model's size.
+    """Choose the recipe's preset for a machine: by GPU memory, or by model size on a CPU.
 
     Where the GPUs' memory is not known, eight of them are taken for large ones and fewer for small ones.
     """
@@ -135,7 +135,7 @@ def _settings(
     parameters: dict[str, Value],
     own: dict[str, Any],
 ) -> dict[str, Any]:
-    """All settings but those of the launch part, by dotted key and in the order in which they apply."""
+    """Return all settings but those of the launch part, by dotted key and in the order in which they apply."""
     has_validation = validation_file(request, parameters) is not None
     if recipe.engine is Engine.TRL:
         return trl_mapping.settings_of(

@@ -43,7 +43,7 @@ def write_config(
 
 
 def build_config(schema: EngineSchema, settings: dict[str, Any]) -> dict[str, Any]:
-    """The engine's defaults with these settings in their places, interpolations resolved."""
+    """Return the engine's default configuration with these settings applied and interpolations resolved."""
     tree = copy.deepcopy(schema.tree)
     for dotted, value in settings.items():
         _require_key(schema, dotted)
@@ -52,7 +52,7 @@ def build_config(schema: EngineSchema, settings: dict[str, Any]) -> dict[str, An
 
 
 def find_inexpressible(part: LaunchPart, parameters: Mapping[str, Value]) -> list[Issue]:
-    """Strings that the engine would not receive as they are."""
+    """Find strings that the engine would not receive as they are."""
     paths = {
         "model_path": part.model_path,
         "train_path": part.train_path,

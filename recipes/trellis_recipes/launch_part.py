@@ -20,7 +20,7 @@ from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
 def launch_settings(
     engine: Engine, part: LaunchPart, *, gpus: int, parameters: Mapping[str, Value]
 ) -> dict[str, Any]:
-    """The settings of the launch part by dotted key; they apply after all others."""
+    """Return the settings of the launch part by dotted key; they apply after all others."""
     validation = validation_file(part, parameters)
     if engine is Engine.TRL:
         return {
@@ -65,7 +65,7 @@ def launch_settings(
 
 
 def validation_file(part: LaunchPart, parameters: Mapping[str, Value]) -> str | None:
-    """The file to validate on: the given one, else the rows held out of the training file."""
+    """Return the validation file: the given one, else the rows held out of the training file."""
     if part.validation_path is not None:
         return part.validation_path
     if not parameters.get("validation_rows"):
@@ -74,6 +74,6 @@ def validation_file(part: LaunchPart, parameters: Mapping[str, Value]) -> str | 
 
 
 def _spread_of(part: LaunchPart, gpus: int) -> Spread:
-    """The job's GPUs over the nodes; on one where they do not fit, which ``check_nodes`` refuses."""
+    """Spread the job's GPUs over the nodes; if they do not fit, use one, which ``check_nodes`` refuses."""
     found = None if part.node_gpus is None else find_spread(gpus, part.node_gpus)
     return found or Spread(1, gpus)

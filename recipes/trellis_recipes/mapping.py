@@ -35,7 +35,7 @@ Settings = dict[str, Any]
 
 
 def plain_settings(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
-    """The parameters that name their engine keys."""
+    """Return the settings of the parameters that name their engine keys directly."""
     return {
         key: parameters[parameter.name]
         for parameter in recipe.parameters
@@ -63,7 +63,7 @@ def algorithm_settings(parameters: dict[str, Value]) -> Settings:
 
 
 def platform_settings(engine: Engine, request: ComposeRequest, *, has_validation: bool) -> Settings:
-    """How the run takes place; no person can change these."""
+    """Return how the run takes place; no person can change these."""
     settings: Settings = {
         "trainer.device": platform_defaults.device(request.platform),
         "trainer.experiment_name": request.recipe,
@@ -89,7 +89,7 @@ def run_settings(engine: Engine, parameters: dict[str, Value], has_validation: b
 
 
 def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
-    """What all recipes of an engine have in common."""
+    """Return the settings that all recipes of an engine have in common."""
     # A LoRA checkpoint's weights are base and adapter side by side, which no one can load as a model.
     contents = CHECKPOINT_CONTENTS if not parameters.get("lora_rank") else CHECKPOINT_CONTENTS[:-1]
     if engine is Engine.VERL_SFT:
@@ -128,7 +128,7 @@ def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str
 
 
 def reward_mixture(parameters: dict[str, Value]) -> list[dict[str, Any]]:
-    """The weighted rewards of the run; the first one decides whether a response is correct.
+    """Return the weighted rewards of the run; the first one decides whether a response is correct.
 
     None where the recipe has no parameters for them.
     """
@@ -157,7 +157,7 @@ def _number(parameters: dict[str, Value], name: str) -> float:
 
 
 def derived_settings(engine: Engine, config: Settings) -> Settings:
-    """Settings that follow from others; ``config`` holds what was set so far, by dotted key."""
+    """Return the settings that follow from others; ``config`` holds those set so far, by dotted key."""
     if engine is not Engine.VERL_PPO:
         return {}
     validation_temperature = config["actor_rollout_ref.rollout.val_kwargs.temperature"]

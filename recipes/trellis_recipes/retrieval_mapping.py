@@ -17,7 +17,7 @@ def settings_of(
     parameters: dict[str, Value],
     own: dict[str, Any],
 ) -> Settings:
-    """All settings but those of the launch part, in the order in which they apply."""
+    """Return all settings but those of the launch part, in the order in which they apply."""
     return {
         **recipe.fixed,
         **plain_settings(recipe, parameters),

@@ -14,7 +14,7 @@ def schema_of(recipe: Recipe) -> EngineSchema:
 
 
 def find_schema(engine: Engine, recipe_id: str) -> EngineSchema:
-    """Return the same for a recipe that may have left the catalogue since."""
+    """Return the schema of a recipe that may have left the catalogue since."""
     if engine is Engine.TRL:
         return load_trl_schema(recipe_id)
     if engine is Engine.RETRIEVAL:

@@ -103,13 +103,13 @@ def complete(stored: StoredComposition, part: LaunchPart) -> Composition:
 
 
 def hash_recipe(recipe: Recipe) -> str:
-    """SHA-256 of a recipe as it is loaded, with what it shares with others."""
+    """Return the SHA-256 of a recipe as it is loaded, with what it shares with others."""
     content = recipe.model_dump_json(exclude=set(Recipe.old_names))
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def find_versions(engine: Engine) -> dict[str, str]:
-    """Versions of the platform and of the packages of an engine, as far as they are installed here."""
+    """Find the versions of the platform and of an engine's packages, as far as they are installed here."""
     versions = {}
     for package in (PLATFORM, *_PACKAGES.get(engine, ())):
         try:
@@ -120,7 +120,7 @@ def find_versions(engine: Engine) -> dict[str, str]:
 
 
 def _find_dropped(stored: StoredComposition, keys: list[str]) -> list[Issue]:
-    """Settings that the engine had when the job was submitted, and that the installed one has not."""
+    """Say which settings the engine had when the job was submitted, and the installed one has not."""
     then = ", ".join(f"{name} {version}" for name, version in stored.composed_with.packages.items())
     return [
         Issue(

@@ -28,7 +28,7 @@ def settings_of(
     *,
     has_validation: bool,
 ) -> Settings:
-    """All settings but those of the launch part, in the order in which they apply."""
+    """Return all settings but those of the launch part, in the order in which they apply."""
     return {
         **recipe.fixed,
         **_loss(recipe, parameters),
@@ -51,7 +51,7 @@ def apply_loss_defaults(
 
 
 def count_accumulations(request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Passes of a step on each GPU; where they do not come out even, the checks say so."""
+    """Return the gradient accumulation steps per GPU; other checks report an uneven division."""
     if "gradient_accumulation" in parameters:
         return whole(parameters["gradient_accumulation"], 1)
     return max(1, whole(parameters["batch_size"], 1) // (request.gpus * rows_per_pass(parameters)))
@@ -131,7 +131,7 @@ def _run(parameters: dict[str, Value], *, has_validation: bool) -> Settings:
 
 
 def _platform(request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
-    """How the run takes place; no person can change these."""
+    """Return how the run takes place; no person can change these."""
     micro = rows_per_pass(parameters)
     is_cpu = request.platform == "cpu"
     return {
@@ -149,5 +149,5 @@ def _platform(request: ComposeRequest, parameters: dict[str, Value]) -> Settings
 
 
 def whole(value: Value, fallback: int) -> int:
-    """A parameter's integer, or the fallback where it is empty."""
+    """Return the parameter's value if it is an integer, else the fallback."""
     return value if isinstance(value, int) else fallback

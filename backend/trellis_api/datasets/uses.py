@@ -29,7 +29,7 @@ _OPEN_DRY_RUNS = (DryRunState.QUEUED, DryRunState.RUNNING)
 
 
 def list_uses(session: Session, version: DatasetVersion) -> list[VersionUse]:
-    """Jobs, tasks, dry runs and models, those that are unfinished first."""
+    """List the jobs, tasks, dry runs and models that use a version, unfinished ones first."""
     found = [
         *_list_jobs(session, version),
         *_list_evaluations(session, version),
@@ -41,7 +41,7 @@ def list_uses(session: Session, version: DatasetVersion) -> list[VersionUse]:
 
 
 def list_needs(session: Session, version: DatasetVersion) -> list[VersionUse]:
-    """The uses for which the version has to stay."""
+    """List the uses that require the version to be kept."""
     return [use for use in list_uses(session, version) if use.is_unfinished or use.kind == "model"]
 
 
@@ -58,7 +58,7 @@ def _list_jobs(session: Session, version: DatasetVersion) -> Iterable[VersionUse
 
 
 def _list_evaluations(session: Session, version: DatasetVersion) -> Iterable[VersionUse]:
-    """Jobs that measure a model on rows of the version."""
+    """Yield the jobs that evaluate a model on rows of the version."""
     found = list_reading_version(session, dataset_id=version.dataset_id, version_id=version.id)
     unfinished = [(row, job) for row, job in found if job.state in ACTIVE]
     finished = [(row, job) for row, job in found if job.state not in ACTIVE]
@@ -69,7 +69,7 @@ def _list_evaluations(session: Session, version: DatasetVersion) -> Iterable[Ver
 
 
 def _list_tasks(session: Session, version: DatasetVersion) -> Iterable[VersionUse]:
-    """Tasks that read the version, or name it as something to compare with or to stay clear of."""
+    """Yield the tasks that read the version, or compare with it or decontaminate against it."""
     reads = (col(DataTask.dataset_id) == version.dataset_id) & (col(DataTask.version_id) == version.id)
     names = cast(col(DataTask.request), String).contains(version.id)
     query = select(DataTask).options(WITHOUT_RESULT).where(or_(reads, names))
@@ -93,7 +93,7 @@ def _list_dry_runs(session: Session, version: DatasetVersion) -> Iterable[Versio
 
 
 def _list_models(session: Session, version: DatasetVersion) -> Iterable[VersionUse]:
-    """Models whose lineage, which outlives the jobs in it, has the version."""
+    """Yield the models with the version in their lineage, which outlives the jobs in it."""
     names = cast(col(Model.lineage), String).contains(version.id)
     jobs = select(Job.id).where(
         col(Job.validation_dataset_id) == version.dataset_id, col(Job.validation_version) == version.id
@@ -104,6 +104,6 @@ def _list_models(session: Session, version: DatasetVersion) -> Iterable[VersionU
 
 
 def _newest(session: Session, query: Any, is_open: ColumnElement[bool]) -> list[Any]:
-    """All that are open, and the newest of the others."""
+    """Return all open rows, and the newest of the others."""
     rest = session.exec(query.where(~is_open).limit(MOST_FINISHED))
     return [*session.exec(query.where(is_open)), *rest]

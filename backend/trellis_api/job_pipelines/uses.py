@@ -13,7 +13,7 @@ def list_uses(session: Session, *, parameter: str, value: str) -> list[str]:
 
 
 def map_uses(session: Session, *, parameter: str) -> dict[str, list[str]]:
-    """The same for every value that the parameter has somewhere."""
+    """Return the names of active jobs and pipelines that use each value of the parameter."""
     jobs = session.exec(select(Job.name, Job.params).where(col(Job.state).in_(ACTIVE)))
     stages = (
         (name, document.get("params") or {}) for name, document in repository.list_active_documents(session)

@@ -33,7 +33,7 @@ class Configuration(Strict):
 def configure(
     job: Job, job_inputs: JobInputs, *, request: ComposeRequest, composition: Composition
 ) -> Configuration:
-    """What a job runs with by a composition without errors."""
+    """Put together what a job runs with, from a composition without errors."""
     validation = job_inputs.validation_dataset
     return Configuration(
         composition=make_stored(composition, request),
@@ -48,7 +48,7 @@ def store(session: Session, *, job: Job, configuration: Configuration) -> None:
 
 
 def find(session: Session, *, job_id: str) -> Configuration | None:
-    """The stored configuration; None of a job from before they were stored."""
+    """Return the stored configuration, or None for a job from before configurations were stored."""
     row = session.get(JobConfiguration, job_id)
     return None if row is None else Configuration.model_validate(row.document)
 

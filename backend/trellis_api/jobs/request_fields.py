@@ -33,15 +33,15 @@ PLAIN = {
 
 
 def as_columns(request: JobCreate) -> dict[str, Any]:
-    """The row's columns that a request says as they are."""
+    """Return the columns of the row that a request gives as they are."""
     return {column: getattr(request, field) for field, column in (INPUTS | PLAIN).items()}
 
 
 def read_inputs(job: Job) -> dict[str, Any]:
-    """What the job reads, as fields of a request."""
+    """Return what the job reads, as fields of a request."""
     return {field: getattr(job, column) for field, column in INPUTS.items()}
 
 
 def read_plain(job: Job) -> dict[str, Any]:
-    """The other fields of the request."""
+    """Return the other fields of the request."""
     return {field: getattr(job, column) for field, column in PLAIN.items()}

@@ -27,7 +27,7 @@ MAX_NODES = 500
 
 
 def describe_training(session: Session, *, job: Job, step: int) -> Training:
-    """What a checkpoint of a job was made from, by id and by name."""
+    """Describe what a checkpoint of a job was made from, by ID and by name."""
     model = repository.find_model(session, model_id=job.model_id)
     dataset = find_dataset(session, dataset_id=job.dataset_id) if job.dataset_id else None
     version = None
@@ -55,7 +55,7 @@ def describe_training(session: Session, *, job: Job, step: int) -> Training:
 
 
 def continue_lineage(session: Session, training: Training, **more: Any) -> Lineage:
-    """The lineage of a model that a training has made: the training, and those before it."""
+    """Build the lineage of a model that a training has made: the training, and those before it."""
     parent = repository.find_model(session, model_id=training.model_id) if training.model_id else None
     ancestors: list[Training] = []
     if parent is not None and parent.lineage.get("job_id"):
@@ -65,7 +65,7 @@ def continue_lineage(session: Session, training: Training, **more: Any) -> Linea
 
 
 def read_lineage(session: Session, *, model: Model) -> LineageRead:
-    """All that a model descends from, and all that descends from it."""
+    """Read all ancestors and descendants of a model."""
     graph = _Graph(session)
     graph.add_ancestors(model)
     graph.add_descendants(model)
@@ -118,7 +118,7 @@ class _Graph:
         self.is_cut = self.is_cut or bool(waiting)
 
     def add_evaluations(self) -> None:
-        """What was measured of the models and checkpoints, and the reports on it."""
+        """Add the evaluations of the models and checkpoints, and the reports on them."""
         ids = {
             kind: [node.id for node in self.nodes.values() if node.kind == kind] for kind in ("model", "job")
         }
@@ -149,7 +149,7 @@ class _Graph:
         self._add_edge(training.job_id, made_id, "checkpoint", training.step)
 
     def _add_job(self, training: Training) -> None:
-        """A job with what it started from and learned from."""
+        """Add a job with what it started from and was trained on."""
         job_id = training.job_id
         if job_id is None:
             return

@@ -16,7 +16,7 @@ from trellis_api.uploads.tus import parse_metadata
 
 
 def begin(settings: Settings, *, size_bytes: int, metadata: str | None) -> StoredUpload:
-    """A new upload; one of nothing is complete at once."""
+    """Begin a new upload; an empty one is complete at once."""
     told = parse_metadata(metadata)
     upload = storage.create(
         settings, filename=told.filename, size_bytes=size_bytes, wanted_sha256=told.sha256
@@ -44,7 +44,7 @@ def remove_expired(database: Database, settings: Settings) -> int:
 
 
 def list_in_use(session: Session) -> set[str]:
-    """Ids of the uploads that unfinished imports read, and of those that are kept as files."""
+    """List the ids of the uploads that unfinished imports read, and of those that are kept as files."""
     requests = session.exec(
         select(DataTask.request).where(
             col(DataTask.state).not_in(DATA_TASK_FINISHED), col(DataTask.kind) == DataTaskKind.IMPORT

@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[WorkflowListed]:
-    """One page, newest first."""
+    """List one page, newest first."""
     page = FILES.list(session, cursor=cursor, limit=limit)
     users = map_uses(session, parameter=PARAMETER)
     counts, newest = _map_jobs(session, [file.id for file in page.items])
@@ -33,7 +33,7 @@ def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[Workf
 
 
 def _map_jobs(session: Session, ids: list[str]) -> tuple[dict[str, int], dict[str, list[NamedReference]]]:
-    """How many jobs each file has, and the newest of them; the others stay in the database."""
+    """Count the jobs of each file and list the newest of them; the others are not loaded."""
     file_id = col(Job.params)[PARAMETER].as_string()
     chosen = select(file_id.label("file_id"), col(Job.id), col(Job.name), col(Job.created_at))
     used = chosen.where(file_id.in_(ids)).subquery().c

@@ -135,7 +135,7 @@ def _settings(
     parameters: dict[str, Value],
     own: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return all settings but those of the launch part, by dotted key and in the order in which they apply."""
+    """Return all settings but those of the launch part, by dotted key, in the order in which they apply."""
     has_validation = validation_file(request, parameters) is not None
     if recipe.engine is Engine.TRL:
         return trl_mapping.settings_of(

@@ -87,7 +87,7 @@ class SFTSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``num_epochs``, ``lora_r`` and short names of tasks; both names of a setting are an error."""
+        """Read ``num_epochs``, ``lora_r`` and short names of tasks; both names of a setting are an error."""
         if not isinstance(given, dict):
             return given
         lora = {key: given[key] for key in given if isinstance(key, str) and key.startswith(_LORA_PREFIX)}
@@ -108,7 +108,7 @@ class SFTSettings(Strict):
         return self
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_sft``; only those that were set where ``given_only``."""
+        """Return values of the parameters of ``agent_sft``; only those that were set where ``given_only``."""
         names = _named(self, given_only)
         same = names - {"train_data", "dev_data", "task_weights", "base_model", "lora"}
         parameters = _without_none({name: getattr(self, name) for name in sorted(same)})
@@ -133,11 +133,11 @@ class DPOSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``load_in_4bit`` and ``load_in_8bit``."""
+        """Read ``load_in_4bit`` and ``load_in_8bit`` as ``quantization``."""
         return read_bits(given) if isinstance(given, dict) else given
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_dpo``."""
+        """Return values of the parameters of ``agent_dpo``."""
         return _without_none({name: getattr(self, name) for name in sorted(_named(self, given_only))})
 
 
@@ -147,7 +147,7 @@ class _OfVerl(Strict):
     @model_validator(mode="before")
     @classmethod
     def _refuse_bits(cls, given: Any) -> Any:
-        """``load_in_4bit: false`` is how it is."""
+        """Refuse ``load_in_4bit`` and ``load_in_8bit`` unless they are false."""
         return refuse_bits(given) if isinstance(given, dict) else given
 
 
@@ -161,7 +161,7 @@ class PPOSettings(_OfVerl):
     chunk_size: int = Field(default=64, ge=1)
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_ppo``."""
+        """Return values of the parameters of ``agent_ppo``."""
         return _renamed(self, PPO_PARAMETERS, given_only)
 
 

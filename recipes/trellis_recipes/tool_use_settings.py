@@ -173,7 +173,7 @@ class GRPOSettings(_OfVerl):
     use_advantage: bool = True
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_grpo``."""
+        """Return values of the parameters of ``agent_grpo``."""
         return _renamed(self, GRPO_PARAMETERS, given_only)
 
 
@@ -196,7 +196,7 @@ class RLSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``dpo_config``, ``ppo_config`` and ``grpo_config``."""
+        """Read ``dpo_config``, ``ppo_config`` and ``grpo_config`` as names of the parts."""
         names = {f"{name}_config": name for name in ("dpo", "ppo", "grpo")}
         return _rename(given, names) if isinstance(given, dict) else given
 
@@ -205,7 +205,7 @@ class RLSettings(Strict):
     grpo: GRPOSettings = Field(default_factory=GRPOSettings)
 
     def parameters(self, algorithm: Algorithm | None = None, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of the algorithm's recipe; of the chosen one where none is named."""
+        """Return values of the parameters of the algorithm's recipe; of the chosen one if none is named."""
         part: DPOSettings | PPOSettings | GRPOSettings = getattr(self, algorithm or self.algorithm)
         return part.parameters(given_only=given_only)
 
@@ -221,7 +221,7 @@ class WarmUpSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``data_source``, ``focus`` and the names of what to focus on."""
+        """Read ``data_source``, ``focus`` and the other names of what to focus on."""
         if not isinstance(given, dict):
             return given
         found = _rename(given, _WARM_UP_NAMES)
@@ -283,7 +283,7 @@ class ToolUseSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``warmup``; what belongs into a part is an error that names the part."""
+        """Read ``warmup``; raise an error that names the right part for a key that belongs in a part."""
         if not isinstance(given, dict):
             return given
         found = _rename(given, {"warmup": "warm_up"})
@@ -296,7 +296,7 @@ class ToolUseSettings(Strict):
     def rl_parameters(
         self, algorithm: Algorithm | None = None, *, given_only: bool = False
     ) -> dict[str, Any]:
-        """Values of the parameters of the algorithm's recipe, the reward among them."""
+        """Return values of the parameters of the algorithm's recipe, including the reward."""
         parameters = self.rl.parameters(algorithm, given_only=given_only)
         return parameters if self.reward is None else {**parameters, "rewards": self.reward.terms()}
 
@@ -327,7 +327,7 @@ def load_settings(path: Path) -> ToolUseSettings:
 
 
 def read_weights(text: str) -> dict[TaskName, float]:
-    """``tool_selection=.5,timing=.5``, or the same as JSON, as weights; kinds that are not named get none."""
+    """Read ``tool_selection=.5,timing=.5``, or the same as JSON, as weights; unnamed kinds get none."""
     weights: dict[str, Any] = {}
     if text.lstrip().startswith("{"):
         try:
@@ -351,7 +351,7 @@ def read_weights(text: str) -> dict[TaskName, float]:
 
 
 def _explain_place(key: object) -> str | None:
-    """Where a key belongs that stands beside the parts; None for one that is in none of them."""
+    """Explain where a key beside the parts belongs; None for one that is in none of them."""
     if not isinstance(key, str):
         return None
     if key in get_args(PresetName):

@@ -37,7 +37,7 @@ class Encoder(torch.nn.Module):
     def load(
         cls, folder: Path, settings: EncoderSettings | None = None, *, dtype: str = "float32"
     ) -> "Encoder":
-        """From a Hugging Face folder; without ``settings`` from what the folder was trained with."""
+        """Load from a Hugging Face folder; without ``settings``, use those it was trained with."""
         from transformers import AutoModel, AutoTokenizer
 
         if settings is None:
@@ -52,7 +52,7 @@ class Encoder(torch.nn.Module):
         return cls(model, tokenizer, settings)
 
     def save(self, folder: Path) -> None:
-        """Weights, tokenizer and settings."""
+        """Save weights, tokenizer and settings."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         (folder / SETTINGS_FILE).write_text(json.dumps(asdict(self.settings)))

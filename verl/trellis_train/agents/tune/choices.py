@@ -77,7 +77,7 @@ def find_problems(config: Any) -> list[str]:
 
 
 def _find_evaluation_problems(evaluations: list[Any]) -> list[str]:
-    """Of several: metrics bear their names, and verl samples the responses to all of them alike."""
+    """Check several evaluations: metrics are labelled by their names, and verl samples all of them alike."""
     key, problems = "buffer.explorer_input.eval_tasksets", []
     names = [each.name for each in evaluations]
     if len(set(names)) < len(names):

@@ -58,7 +58,7 @@ class Encoder(torch.nn.Module):
         (folder / SETTINGS_FILE).write_text(json.dumps(asdict(self.settings)))
 
     def forward(self, texts: Sequence[str]) -> torch.Tensor:
-        """Vectors of length 1, (texts, hidden), in float32."""
+        """Encode texts as vectors of length 1, (texts, hidden), in float32."""
         tokens = self.tokenizer(
             list(texts),
             padding=True,
@@ -97,7 +97,7 @@ def hide_tokens(mask: torch.Tensor, share: float) -> torch.Tensor:
 
 
 def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """(batch, tokens, hidden) to (batch, hidden); padding stands on the right and does not count."""
+    """Pool (batch, tokens, hidden) to (batch, hidden); padding is on the right and does not count."""
     if pooling == "last":
         # The last place where the mask is 1; a text without tokens takes the first.
         last = (mask.cumsum(1) * mask).argmax(dim=1)

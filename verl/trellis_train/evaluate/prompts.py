@@ -47,7 +47,7 @@ def first_rows(rows: Sequence[Row], count: int, where: str) -> list[Row]:
 
 
 def drawn_rows(rows: Sequence[Row], count: int, *, seed: int, name: str) -> list[Row]:
-    """``count + 1`` rows drawn by the seed, so that a row that is among them can be left out.
+    """Draw ``count + 1`` rows by the seed, so that a row that is among them can be left out.
 
     All problems of a group have the same examples but those that are examples themselves, so that an
     engine computes a shared beginning once.

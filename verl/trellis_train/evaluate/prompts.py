@@ -58,5 +58,5 @@ def drawn_rows(rows: Sequence[Row], count: int, *, seed: int, name: str) -> list
 
 
 def without(rows: Sequence[Row], position: int, count: int) -> list[Row]:
-    """``count`` of the rows, never the one at ``position``."""
+    """Return ``count`` of the rows, never the one at ``position``."""
     return [row for row in rows if row.position != position][:count]

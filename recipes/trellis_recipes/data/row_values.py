@@ -45,7 +45,7 @@ class RowReader:
         columns: Mapping[str, str],
         read_messages: Callable[[Cell], list[Any]] | None = None,
     ) -> None:
-        """Read conversations with ``read_messages``; by default as trainers take them: roles and texts."""
+        """Take ``read_messages`` to read a conversation; by default what trainers take: roles and texts."""
         self._format = data_format
         self.columns = columns
         self._reads_otherwise = read_messages is not None

@@ -115,7 +115,7 @@ class Variables:
         return " ".join(self.text(word) for word in words)
 
     def _calculate(self, expression: str) -> int:
-        """Calculate whole numbers, the four operations and variables; anything else is unknown."""
+        """Evaluate whole numbers, the four operations and variables; anything else raises ``Unknown``."""
         plain = re.sub(r"\$\{(\w+)\}|\$(\w+)", lambda match: match[1] or match[2], expression).replace(
             "/", "//"
         )

@@ -99,7 +99,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def check_size(files: int, total_bytes: int) -> None:
-    """Raise ``BadPackage`` for more than a package may hold."""
+    """Raise ``BadPackage`` if there is more than a package may hold."""
     if files > MAX_FILES:
         raise BadPackage(f"The package has more than {MAX_FILES} files.")
     if total_bytes > MAX_BYTES:

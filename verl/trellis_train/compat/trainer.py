@@ -53,7 +53,7 @@ def log_and_tell(original: Any) -> Any:
     tests=("tests/train/rollout/test_scoring.py::*",),
 )
 def score_in_worker(original: Any) -> Any:
-    """Wrap verl's manager of reward workers: the agent loop scores where it can."""
+    """Wrap verl's manager of reward workers to start none where the agent loop can score by itself."""
     from trellis_train.rollout.scoring import without_reward_processes
 
     return without_reward_processes(original)

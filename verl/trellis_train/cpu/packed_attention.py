@@ -72,7 +72,7 @@ class PackedAttention:
 
 
 def find_bounds(mask: Tensor) -> list[int] | None:
-    """Find where sequences of the only row begin, and its end; None where the mask means anything else.
+    """Find where the sequences of the only row begin, and its end; None for any other kind of mask.
 
     ``mask`` is (rows, 1, tokens, tokens), true where a token sees another. It has to be that of causal
     sequences that fill the row: a window, a prefix that is seen whole, padding or a cache are left alone.

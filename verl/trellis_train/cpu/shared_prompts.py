@@ -83,7 +83,7 @@ def _is_plain(engine: Any, micro_batch: Any) -> bool:
 
 
 def count_tokens(positions: Tensor) -> bool:
-    """Check that nested positions are 0, 1, ... in each row."""
+    """Tell whether nested positions are 0, 1, ... in each row."""
     return all(torch.equal(row, torch.arange(len(row))) for row in positions.unbind())
 
 

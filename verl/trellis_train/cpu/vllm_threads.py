@@ -14,7 +14,7 @@ PARAMETERS_PER_THREAD = 8_000_000
 
 
 def count_threads(parameters: int, most: int) -> int:
-    """Return a number of threads, at least 1 and at most ``most`` (what the rollout engine was given)."""
+    """Choose a number of threads from 1 to ``most`` (the threads that the rollout engine was given)."""
     return max(1, min(most, -(-parameters // PARAMETERS_PER_THREAD)))
 
 

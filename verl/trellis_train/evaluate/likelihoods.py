@@ -50,7 +50,7 @@ def lay_out(request: Likelihood) -> list[Question]:
 
 
 def add_up(request: Likelihood, outputs: Sequence[Any]) -> tuple[LogLikelihood, ...]:
-    """Sum one log-likelihood per pair, from vLLM's outputs to the questions in their order."""
+    """Sum the log-likelihood of each pair, from vLLM's outputs to the questions in their order."""
     tree = _grow(request)
     if tree is None:
         return tuple(

@@ -68,8 +68,7 @@ class Mmlu:
         return chat_prompt(examples, question, system=self._order.system, description=told)
 
     def _examples(self, problem: Problem) -> list[Row]:
-        """Choose examples of the same subject: the first of the part ``dev``, else others of the test part.
-        """
+        """Choose examples of the same subject: the first of the part ``dev``, else others of the test."""
         subject = problem.groups["subject"]
         if not self._shots:
             return []

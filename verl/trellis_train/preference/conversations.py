@@ -25,7 +25,7 @@ class NothingToLearn(ValueError):
 
 
 def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
-    """Encode tokens and equally many labels: each is its token in assistant turns, else ``UNLEARNED``.
+    """Return tokens and as many labels: a label is its token in assistant turns, else ``UNLEARNED``.
 
     A turn is all that follows the prompt for it: its text, its calls and the mark of its end. Raises
     ``TemplateRewrites`` and ``NothingToLearn``.

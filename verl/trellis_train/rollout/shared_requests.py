@@ -40,7 +40,7 @@ async def answer_many(
 
 
 def answer_once(params: dict[str, Any]) -> dict[str, Any]:
-    """Return ``params`` for a single answer when the response has ended; the tokens are the same.
+    """Adapt ``params`` to give one answer when the response has ended; the tokens are the same.
 
     verl reads tokens and their log-probabilities; text is needed only where it ends a response.
     """

@@ -45,7 +45,7 @@ def settings_of_loading(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_obstacle(request: Request, loaded: Mapping[str, str]) -> str | None:
-    """Find why a process cannot be forked, or None."""
+    """Explain why a process cannot be forked, or return None."""
     asked = settings_of_loading(request.environment)
     differing = {name for name in asked.keys() | loaded.keys() if asked.get(name) != loaded.get(name)}
     if _is_loaded(asked.get(_PRELOAD, "")):

@@ -99,7 +99,7 @@ def _read_sample(
 
 
 def _judge(value: float | None) -> Verdict:
-    """Judge by the first metric; UNANSWERED where no metric is for one document (perplexity)."""
+    """Judge by the first metric; UNANSWERED if no metric covers a single document (perplexity)."""
     if value is None:
         return Verdict.UNANSWERED
     return Verdict.CORRECT if value >= 1.0 else Verdict.WRONG

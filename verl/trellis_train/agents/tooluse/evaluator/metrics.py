@@ -51,14 +51,14 @@ def is_plan_right(response: Response, truth: GroundTruth, toolbox: Toolbox) -> b
 
 
 def step_efficiency(response: Response, truth: GroundTruth) -> float:
-    """Compute it as the reward does, but 0 if calls are wanted and none is made: that saves nothing."""
+    """Compute the reward's efficiency, but 0 if calls are wanted and none is made: that saves nothing."""
     if truth.steps and not response.calls:
         return 0.0
     return components.efficiency(response, truth)
 
 
 def comes_to_the_answer(response: Response, truth: GroundTruth, toolbox: Toolbox) -> bool:
-    """Check that every call runs in the simulator and the last result and the answer are the reference's.
+    """Tell whether all calls run in the simulator and the last result and the answer are the reference's.
 
     A call that cannot be read counts as one that fails. Where no tool is wanted, calling one is a failure.
     Of tools that cannot be simulated, the calls have to be the reference's, arguments included.

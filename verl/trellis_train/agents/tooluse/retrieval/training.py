@@ -144,8 +144,7 @@ class RetrievalTrainer:
         return [self.queries[row] for row in order[place * size : (place + 1) * size]]
 
     def _share_of_rate(self, step: int) -> float:
-        """Return the share of the learning rate: it rises linearly in warm-up, then falls to 0 as a cosine.
-        """
+        """Return the learning rate's share: it rises linearly in warm-up, then falls to 0 as a cosine."""
         warmup = int(self.settings.warmup_ratio * self.total_steps)
         if step < warmup:
             return (step + 1) / (warmup + 1)

@@ -76,7 +76,7 @@ def fits(recipe: Recipe, preset: Preset, params: dict[str, Any], model: Architec
 def _has_cache(
     recipe: Recipe, preset: Preset, composed: Composition, model: Architecture, gpu_bytes: int
 ) -> bool:
-    """Tell whether vLLM's GPU share fits its weights and the longest sequence: else it cannot start."""
+    """Tell whether vLLM's GPU share holds its weights and the longest sequence: else it cannot start."""
     plan = read_plan(
         composed.engine,
         composed.config,

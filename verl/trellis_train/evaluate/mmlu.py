@@ -68,7 +68,7 @@ class Mmlu:
         return chat_prompt(examples, question, system=self._order.system, description=told)
 
     def _examples(self, problem: Problem) -> list[Row]:
-        """Choose examples of the same subject: the first of the part ``dev``, else others of the test."""
+        """Choose examples of the same subject: the first of part ``dev``, else others of the test part."""
         subject = problem.groups["subject"]
         if not self._shots:
             return []

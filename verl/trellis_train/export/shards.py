@@ -97,6 +97,6 @@ class _Gatherer(FSDPModelMerger):
 
 
 def _sharded_first(state: dict[str, Any]) -> dict[str, Any]:
-    """Keep only sharded tensors if there are any: verl looks at the first key alone."""
+    """Keep sharded tensors if there are any: verl checks the first key only, maybe an unsharded buffer."""
     sharded = {key: tensor for key, tensor in state.items() if isinstance(tensor, DTensor)}
     return sharded or state

@@ -53,7 +53,7 @@ class Standing:
 
 
 def read_standing(folder: Path, *, until: int) -> Standing:
-    """Read the run's state at step ``until``; later evaluations are dropped from the file."""
+    """Read the run's state at step ``until``; drop later evaluations, which are of an abandoned run."""
     standing, path = Standing(), folder / EVALUATIONS_FILE
     kept = [each for each in _read(path) if each.step <= until]
     for each in kept:

@@ -82,7 +82,7 @@ def _share_of(response: "Tensor") -> float:
 
 
 def measure_parts(step: StepResponses, terms: Sequence[str]) -> dict[str, float]:
-    """Average a mixture's rewards, and the share of responses that are paid without a right answer."""
+    """Measure a mixture's mean rewards, and the share of responses paid without a right answer."""
     is_told = bool(step.infos) and all(name in info for info in step.infos for name in terms)
     if len(terms) < 2 or not is_told:
         return {}

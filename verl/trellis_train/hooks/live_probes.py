@@ -43,7 +43,7 @@ class LiveProbes:
 
     @classmethod
     def of_rewards(cls, rewards: Sequence[Mapping[str, Any]], spool: Spool) -> "LiveProbes | None":
-        """Create probes; None if a reward waits for others, costs money or runs code: probes double that."""
+        """Make probes; None if a reward waits for others, costs money or runs code: they would double it."""
         terms = [RewardTerm.model_validate(dict(reward)) for reward in rewards]
         kinds = reward_kinds()
         if not terms or any(kinds[term.name].waits or kinds[term.name].runs_code for term in terms):

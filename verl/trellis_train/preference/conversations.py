@@ -53,7 +53,7 @@ def split_conversation(tokenizer: Any, messages: Sequence[Message]) -> list[tupl
 
 
 def _encode(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], list[int], list[int]]:
-    """Encode tokens, labels, and where in the text each token begins."""
+    """Return tokens, labels, and where in the text each token begins."""
     whole = _render(tokenizer, messages)
     spans = [_locate(tokenizer, messages, n, whole) for n, each in enumerate(messages) if _is_learned(each)]
     encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)

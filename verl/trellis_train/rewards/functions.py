@@ -138,7 +138,7 @@ def json_schema(
 def length(
     response: str, truth: str, *, free_length: int, unit: str = "characters", tokens: int | None = None
 ) -> float:
-    """Return 0 up to the free length, then less linearly, down to -1 at twice that length.
+    """Return 0 up to the free length, then linearly less, down to -1 at twice that length.
 
     ``tokens`` is the response's length where it is known; elsewhere 4 characters count as a token.
 

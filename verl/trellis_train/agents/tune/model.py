@@ -82,7 +82,7 @@ class RecordingChatModel(TunableChatModel):
     """One session's model. ``loop`` is a verl ``AgentLoopBase``."""
 
     def __init__(self, loop: Any, sampling_params: Mapping[str, Any], *, has_thinking: bool = False) -> None:
-        """Take ``has_thinking``: text before ``</think>`` is then not part of a reply."""
+        """Take ``has_thinking``: if set, what precedes ``</think>`` is not part of a reply's text."""
         self._loop, self._has_thinking = loop, has_thinking
         self._params = dict(sampling_params)
         self.branches: list[Branch] = []

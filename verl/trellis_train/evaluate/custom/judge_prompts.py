@@ -97,7 +97,7 @@ def read_grades(text: str, count: int) -> tuple[list[float], str]:
 
 
 def read_better(text: str) -> tuple[float, str]:
-    """Read 1 where the first is better, 0 where the second is, 0.5 for neither; and the reason."""
+    """Read the verdict (1: the first is better, 0: the second is, 0.5: neither) and the reason."""
     reply = _read_object(text)
     better = str(reply.get("better")).strip().lower()
     worth = {"a": 1.0, "b": 0.0, "tie": 0.5}

@@ -61,7 +61,7 @@ class Corpus:
         return self._places.get(name)
 
     def siblings(self) -> list[list[int]]:
-        """Return for each tool the others of its category."""
+        """Return the other tools of each tool's category."""
         members: dict[str, list[int]] = {}
         for place, category in enumerate(self.categories):
             members.setdefault(category, []).append(place)

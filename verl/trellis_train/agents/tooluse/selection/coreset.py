@@ -34,7 +34,7 @@ class CoresetItem:
 
 
 def select(items: Sequence[CoresetItem], k: int, strategy: Strategy, *, seed: int) -> list[int]:
-    """Select ``k`` items (or all, if there are fewer); their positions are in the order of selection.
+    """Select ``k`` items (or all, if there are fewer); return their positions in order of selection.
 
     ``loss_topk``: the highest loss first, equal ones by id. ``random``: drawn by the seed. ``diversity``: the
     longest vector of terms first, then always the item least like the one chosen that is most like it

@@ -21,7 +21,7 @@ _SHOWN = {"absent": "not installed", "other_version": "other version"}
 
 @app.callback()
 def engines() -> None:
-    """Engines as they are installed."""
+    """Check the installed engines against the patches of Trellis."""
 
 
 @app.command()
@@ -59,7 +59,7 @@ def show_failure(row: dict[str, Any]) -> None:
 
 
 def show_state(state: str) -> str:
-    """The state of an entry in its colour."""
+    """Format the state of an entry in its color."""
     if state in _FAILURES:
         return f"[red]{_SHOWN.get(state, state)}[/red]"
     return styled(_SHOWN.get(state, state))
@@ -85,7 +85,7 @@ def is_in_cpu_layer(row: dict[str, Any]) -> bool:
 
 
 def read_rows() -> list[dict[str, Any]]:
-    """What `python -m trellis_train.compat --json` finds."""
+    """Return what `python -m trellis_train.compat --json` reports."""
     done = subprocess.run(  # noqa: S603 - this interpreter and our module
         python_command("-m", "trellis_train.compat", "--json"),
         capture_output=True,

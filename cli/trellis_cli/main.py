@@ -87,7 +87,7 @@ def root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """The options before a command; the commands themselves do the work."""
+    """Handle the options before a command; the commands themselves do the work."""
 
 
 app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")

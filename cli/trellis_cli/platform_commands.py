@@ -22,7 +22,7 @@ Port = Annotated[
 
 
 def say(line: str) -> None:
-    """Progress, on stderr."""
+    """Print progress on stderr."""
     err.print(line, style="dim", markup=False, highlight=False)
 
 
@@ -62,7 +62,7 @@ def report(platform: Platform, as_json: bool) -> bool:
 
 
 def login_link(platform: Platform) -> str:
-    """A fresh one-time link that opens the dashboard logged in."""
+    """Create a one-time link that opens the dashboard logged in."""
     from trellis_api.auth.login_link import create_login_link
 
     settings = platform.settings.model_copy()
@@ -96,7 +96,7 @@ def supervise(port: Port = None) -> None:
 
 
 def stamp(line: str) -> None:
-    """A line of the supervisor's log."""
+    """Print a line of the supervisor's log, with the time."""
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {line}", flush=True)
 
 

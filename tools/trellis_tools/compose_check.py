@@ -25,7 +25,7 @@ REQUIRED_VARIABLES = {"POSTGRES_PASSWORD": "p", "REDIS_PASSWORD": "r", "RAY_AUTH
 
 
 def compose_command() -> list[str] | None:
-    """Docker's plugin or the stand-alone program, whichever is here."""
+    """Return the command of Docker's Compose plugin or of the stand-alone program, whichever is here."""
     if docker := shutil.which("docker"):
         probe = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)  # noqa: S603
         if probe.returncode == 0:
@@ -35,7 +35,7 @@ def compose_command() -> list[str] | None:
 
 
 def run_config(command: list[str], variables: dict[str, str], path: Path = COMPOSE_FILE) -> tuple[int, str]:
-    """`config` with exactly these variables: its exit code and output."""
+    """Run `config` with exactly these variables; return its exit code and output."""
     env = {name: value for name, value in os.environ.items() if name not in REQUIRED_VARIABLES} | variables
     done = subprocess.run(  # noqa: S603
         [*command, "-f", str(path), "config"],
@@ -49,7 +49,7 @@ def run_config(command: list[str], variables: dict[str, str], path: Path = COMPO
 
 
 def find_problems(model: dict[str, Any]) -> list[str]:
-    """What our own rules say about the parsed file."""
+    """Check the parsed Compose file against our own rules and list the problems."""
     services: dict[str, Any] = model.get("services") or {}
     problems = [f"service {name} is missing" for name in sorted(REQUIRED_SERVICES - set(services))]
     for name, service in services.items():
@@ -68,7 +68,7 @@ def find_problems(model: dict[str, Any]) -> list[str]:
 
 
 def _find_privileges(name: str, service: dict[str, Any]) -> list[str]:
-    """A sandbox takes a seccomp profile of ours and an AppArmor profile; nothing takes more."""
+    """Check that no service has excess privileges, and that sandboxed ones have both security profiles."""
     options = dict(_split_option(str(each)) for each in service.get("security_opt", ()))
     problems = []
     if service.get("privileged") or service.get("cap_add") or "unconfined" in options.values():
@@ -84,7 +84,7 @@ def _find_privileges(name: str, service: dict[str, Any]) -> list[str]:
 
 
 def _split_option(option: str) -> tuple[str, str]:
-    """`name:value` or `name=value`, of which Docker takes both; some stand alone."""
+    """Split `name:value` or `name=value`, both of which Docker accepts; some have no value."""
     name, *value = re.split("[:=]", option, maxsplit=1)
     return name, "".join(value)
 

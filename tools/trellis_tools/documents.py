@@ -55,7 +55,7 @@ a Ray head on free local ports, which are stored in `<data_root>/run/services.js
 
 
 def render_configuration() -> str:
-    """The text of docs/configuration.md."""
+    """Render the text of docs/configuration.md."""
     rows = []
     for name, field in Settings.model_fields.items():
         default = "none" if field.default is None else str(field.default)
@@ -64,7 +64,7 @@ def render_configuration() -> str:
 
 
 def render_openapi() -> str:
-    """The schema of the API as it is now, in a process of its own: this package may not import the API."""
+    """Render the API's current schema in a subprocess, because this package may not import the API."""
     done = subprocess.run(  # noqa: S603 - a fixed command
         python_command("-m", "trellis_api.openapi"), capture_output=True, text=True, check=False
     )
@@ -74,7 +74,7 @@ def render_openapi() -> str:
 
 
 def compare(path: Path, text: str, command: str) -> bool:
-    """Whether a file holds this text; the first differences are shown where it does not."""
+    """Compare a file with this text; if it differs, print the first differences."""
     found = path.read_text() if path.exists() else ""
     if found.strip() == text.strip():
         return True

@@ -18,7 +18,7 @@ _GROUPS = {
 
 
 def render_operators(page: str) -> str:
-    """The page with the operators' part as it has to be."""
+    """Return the page with its section about operators replaced by the current one."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -67,7 +67,7 @@ def run_proofs(recipes: list[str], *, model: str | None = None, as_json: bool) -
 
 
 def choose_tests(model: str | None, *, has_recipes: bool) -> list[str]:
-    """pytest's arguments: the proofs on the starter model, or those on a pretrained one."""
+    """Return pytest's arguments: the proofs on the starter model, or those on a pretrained one."""
     if model is not None:
         return [PRETRAINED_FOLDER, "-q", "-rf"]
     variants = () if has_recipes else WITHOUT_VARIANTS
@@ -75,7 +75,7 @@ def choose_tests(model: str | None, *, has_recipes: bool) -> list[str]:
 
 
 def choose_recipes(named: list[str]) -> list[str]:
-    """What the tests are told to prove: those named, else every recipe of an algorithm."""
+    """Choose the recipes to prove: those named, else every recipe of an algorithm."""
     if EVERYTHING in named:
         return [EVERYTHING]
     known = {recipe.id: recipe.family for recipe in list_recipes()}
@@ -100,13 +100,13 @@ def refuse_unproven(recipes: list[str]) -> None:
 
 
 def compare_time(seconds: float, bound_s: float | None) -> dict[str, Any]:
-    """What the run took, against what it may take; no bound where only some recipes were asked for."""
+    """Compare the run's time with its limit; there is none if only some recipes were requested."""
     is_within = None if bound_s is None else seconds <= bound_s
     return {"seconds": round(seconds, 1), "bound_s": bound_s, "is_within_bound": is_within}
 
 
 def describe_time(seconds: float, bound_s: float | None) -> str:
-    """The same in words."""
+    """Describe the run's time and its limit in words."""
     taken = f"{seconds / 60:.1f} min total"
     if bound_s is None:
         return taken
@@ -115,14 +115,14 @@ def describe_time(seconds: float, bound_s: float | None) -> str:
 
 
 def read_report(path: Path) -> list[dict[str, Any]]:
-    """What the proofs measured, in the order in which they ran."""
+    """Read what the proofs measured, in the order in which they ran."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def print_proofs(rows: list[dict[str, Any]]) -> None:
-    """One line a proof: the measure without training, with it, and the difference with its standard error."""
+    """Print one line per proof: the measure without and with training, and the difference with its error."""
     lines = []
     for row in rows:
         difference = f"{row['trained'] - row['control']:+.3f}"

@@ -39,7 +39,7 @@ _DOCUMENTATION_CHARACTERS = 100
 
 
 def render_types(openapi: Schema) -> str:
-    """The text of sdk/trellis/types.py."""
+    """Render the text of sdk/trellis/types.py."""
     schemas: Schema = openapi["components"]["schemas"]
     names = sorted(_reach(schemas))
     # Aliases first: they are values, and those are made in the order of the file.

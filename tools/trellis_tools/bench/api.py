@@ -26,7 +26,7 @@ EVENTS_PER_BATCH = 500
 
 
 def measure_post_jobs(platform: LightPlatform) -> Result:
-    """Median time of POST /jobs, composition against the engine's schema included."""
+    """Measure the median time of POST /jobs, including composition against the engine's schema."""
     request = platform.job_request()
     platform.client.post("/jobs", request)
     times = []
@@ -50,7 +50,7 @@ class Reporter:
         self._sequence = 0
 
     def pack(self, events: list[dict[str, Any]]) -> bytes:
-        """The next batch, compressed."""
+        """Build the next batch of events and compress it."""
         self._sequence += 1
         batch = {"attempt": 1, "sequence": self._sequence, "events": events}
         return gzip.compress(json.dumps(batch).encode(), compresslevel=1)
@@ -62,7 +62,7 @@ class Reporter:
 
 
 def metric_events(first_step: int, count: int, keys: list[str]) -> list[dict[str, Any]]:
-    """Steps of metrics, one event a step."""
+    """Build metrics events, one for each step."""
     now = datetime.now(UTC).isoformat()
     return [
         {
@@ -76,7 +76,7 @@ def metric_events(first_step: int, count: int, keys: list[str]) -> list[dict[str
 
 
 def measure_ingest(platform: LightPlatform) -> Result:
-    """Metric points a second through HTTP into the database: 40 keys a step, as verl reports."""
+    """Measure metric points per second through HTTP into the database: 40 keys a step, as in verl."""
     reporter = Reporter(platform)
     keys = [f"actor/metric_{number}" for number in range(40)]
     # The load is made beforehand: what is measured is the platform, not this client.
@@ -91,7 +91,7 @@ def measure_ingest(platform: LightPlatform) -> Result:
 
 
 def measure_chart(platform: LightPlatform) -> Result:
-    """Median time of one chart over a million points of one key."""
+    """Measure the median time of one chart over a million points of one key."""
     reporter = Reporter(platform)
     for first in range(0, CHART_POINTS, EVENTS_PER_BATCH):
         reporter.send(reporter.pack(metric_events(first, EVENTS_PER_BATCH, ["critic/score/mean"])))
@@ -107,7 +107,7 @@ def measure_chart(platform: LightPlatform) -> Result:
 
 
 def measure_event(platform: LightPlatform) -> Result:
-    """Median time from a job's report to the line of the browser's event stream."""
+    """Measure the median time from a job's report to the line of the browser's event stream."""
     reporter = Reporter(platform)
     seen: dict[int, float] = {}
     is_open = threading.Event()

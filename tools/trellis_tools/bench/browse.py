@@ -38,7 +38,7 @@ _WORDS = (
 
 
 def measure_browse(platform: LightPlatform, rows: int) -> Iterator[Result]:
-    """The slowest of many pages at random places, the first one that anybody asks for included."""
+    """Measure the slowest of many pages at random offsets, including the first page ever requested."""
     started = time.perf_counter()
     dataset = _make_dataset(platform.settings, rows)
     made_in = time.perf_counter() - started
@@ -68,7 +68,7 @@ def _time_page(platform: LightPlatform, dataset: str, offset: int) -> float:
 
 
 def _make_dataset(settings: Settings, rows: int) -> str:
-    """Rows in the store and the tables as an import leaves them."""
+    """Create a dataset with rows in the store and the tables, as an import does."""
     store, database = open_store(settings), Database(settings)
     layout = Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"})
     dataset = Dataset(id=new_id("ds"), name="large", source={"kind": "upload", "name": "large.parquet"})

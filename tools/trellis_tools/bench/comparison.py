@@ -22,7 +22,7 @@ _ROUNDS = 9
 
 
 def measure_comparison(platform: LightPlatform) -> Result:
-    """Median time of both answers that the page of 20 runs waits for, 10⁵ points a curve."""
+    """Measure the median time of both requests of the page that compares 20 runs, 10⁵ points a curve."""
     jobs = [platform.client.post("/jobs", platform.job_request())["id"] for _ in range(RUNS)]
     _write_curves(platform, jobs)
     query = {"ids": ",".join(jobs), "keys": [SCORE, CLOCK], "max_points": MAX_POINTS}
@@ -48,7 +48,7 @@ def _time(platform: LightPlatform, path: str, **query: object) -> float:
 
 
 def _write_curves(platform: LightPlatform, jobs: list[str]) -> None:
-    """Into the database as ingest writes them: millions of points over HTTP would take minutes."""
+    """Write curves to the database directly: millions of points over HTTP would take minutes."""
     database = Database(platform.settings)
     try:
         for number, job_id in enumerate(jobs):

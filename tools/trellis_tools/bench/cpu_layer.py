@@ -70,7 +70,7 @@ def measure_cpu_layer(model: str, pieces: Sequence[str] = ()) -> Iterator[Result
 
 
 def list_pieces(root: Path) -> list[str]:
-    """The names of all pieces."""
+    """List the names of all pieces."""
     script = "import json; from trellis_train.cpu.pieces import PIECES; print(json.dumps(PIECES))"
     pieces: list[str] = json.loads(run_measured("-c", script, log=root / "pieces.log").splitlines()[-1])
     return pieces

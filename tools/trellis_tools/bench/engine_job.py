@@ -62,17 +62,17 @@ class EngineJob:
 
 
 def adapter_params(rank: int) -> dict[str, int]:
-    """The parameters of a recipe that trains an adapter of this rank; none for rank 0."""
+    """Return the parameters for training an adapter of this rank; empty for rank 0."""
     return {"lora_rank": rank, "lora_alpha": 2 * rank} if rank else {}
 
 
 def read_metrics(attempt: Path) -> list[dict[str, Any]]:
-    """The metrics events of a run, in the order of its steps."""
+    """Read the metrics events of a run, in the order of its steps."""
     files = sorted((attempt / EVENTS_FOLDER).glob("*.jsonl"))
     events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
     return [event for event in events if event["kind"] == "metrics"]
 
 
 def seconds_of(event: Mapping[str, Any]) -> float:
-    """When an event was written, in seconds."""
+    """Return when an event was written, in seconds."""
     return datetime.fromisoformat(event["time"]).timestamp()

@@ -66,7 +66,7 @@ _LOOKS: dict[str, Look] = {
 
 
 def measure_samples(count: int) -> Iterator[Result]:
-    """The slowest of all looks at two files of ``count`` samples; files are opened anew for each."""
+    """Measure the slowest of each query over two files of ``count`` samples, reopened for each query."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{name}.sqlite" for name in "ab"]
         written = [_write(path, count, seed) for seed, path in enumerate(paths)]
@@ -89,7 +89,7 @@ def _time(look: Look, paths: list[Path]) -> float:
 
 
 def _write(path: Path, count: int, seed: int) -> float:
-    """Seconds that writing took, making the texts aside."""
+    """Write samples and return the seconds it took, without generating the texts."""
     making = 0.0
 
     def timed() -> Iterator[Sample]:

@@ -17,7 +17,7 @@ _PATIENCE_S = 900.0
 
 
 def measure_eval_scoring() -> Result:
-    """Seconds for the 5,000 answers; nothing of the engine is imported here."""
+    """Measure the seconds for the 5,000 answers; nothing of the engine is imported here."""
     folder = Path(os.environ.get("TRELLIS_BENCHMARK_DIR", REPOSITORY_ROOT.parent / "shared" / "data"))
     if not (folder / _FILE).exists():
         raise Problem(

@@ -53,7 +53,7 @@ _FOLDER_VARIABLE = "TRELLIS_BENCHMARK_DIR"
 
 
 def measure_evaluation() -> Iterator[Result]:
-    """One result, on the starter model: seconds from the start of the process to its end."""
+    """Measure the seconds from start to end of the process, on the starter model."""
     with tempfile.TemporaryDirectory(prefix="trellis-eval-") as name:
         folder = Path(name)
         starter = ("--model", str(folder / "model"), "--seed", str(SEED))
@@ -64,7 +64,7 @@ def measure_evaluation() -> Iterator[Result]:
 def compare_evaluation(
     name: str, model: Path, folder: Path, problems: Mapping[str, int], *, bound: float
 ) -> Result:
-    """Seconds of both sides on a model folder; the harness's faster mode counts."""
+    """Compare the seconds of both sides on a model folder; the harness's faster mode counts."""
     peaks = {}
     with PeakMemory() as memory:
         ours = run_ours(model, folder, order_benchmarks(find_data(), problems))
@@ -93,7 +93,7 @@ def compare_evaluation(
 
 
 def find_data() -> Path:
-    """The folder with the published test sets."""
+    """Return the folder with the published test sets; raise ``Problem`` if a file is missing."""
     folder = Path(os.environ.get(_FOLDER_VARIABLE, REPOSITORY_ROOT.parent / "shared" / "data"))
     for file in ("gsm8k/test.jsonl", "gsm8k/train.jsonl", "mmlu/stem_test.jsonl"):
         if not (folder / file).is_file():
@@ -131,7 +131,7 @@ def order_benchmarks(data: Path, problems: Mapping[str, int | None]) -> list[Ben
 def run_ours(
     model: Path, folder: Path, tasks: list[BenchmarkTask], *, timeout_s: float = PATIENCE_S
 ) -> float:
-    """Seconds of the engine of a job, which writes to a spool that nobody sends."""
+    """Run the engine of a job, whose events nobody sends, and return its seconds."""
     attempt = folder / "job" / "attempt-1"
     attempt.mkdir(parents=True)
     spec = JobSpec(
@@ -192,7 +192,7 @@ def _samples_file(folder: Path, label: str) -> Path:
 def run_harness(
     folder: Path, settings: Path, mode: str, flag: str, *, timeout_s: float = PATIENCE_S
 ) -> tuple[float, dict[str, Any]]:
-    """Seconds of the harness, and what it has found."""
+    """Run the harness; return its seconds and its results."""
     env = {
         **_environment(),
         "VLLM_ENABLE_V1_MULTIPROCESSING": flag,
@@ -215,5 +215,5 @@ def run_harness(
 
 
 def _environment() -> dict[str, str]:
-    """Of both sides: the platform's, at the priority of any other process."""
+    """Return the environment of both sides: the platform's, at normal process priority."""
     return {**environment(Engine.EVALUATE, "cpu"), "TRELLIS_NICENESS": "0"}

@@ -52,7 +52,7 @@ LENGTH_KEY = "response_length/mean"
 
 
 def measure_grpo(shapes: list[Shape], rounds: int) -> Iterator[Result]:
-    """One result a shape, when it is there; each way runs once a round, and its fastest run counts."""
+    """Yield one result per shape as it is ready; each way runs once a round, and its fastest run counts."""
     for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="trellis-grpo-") as folder:
             yield measure_shape(shape, make_starter_material(shape, Path(folder)), Path(folder), rounds)
@@ -111,7 +111,7 @@ def _fastest(runs: Mapping[str, Run], side: str) -> str:
 
 
 def make_starter_material(shape: Shape, folder: Path) -> Material:
-    """A model of the shape's size from the starter package, and the prompts that it trains on."""
+    """Create a starter model of the shape's size and the prompts to train it on."""
     _run(
         *("-m", "trellis_train.starter", "--seed", str(SEED), "--size", str(shape.model)),
         *("--model", str(folder / "model"), "--data", str(folder / "data")),
@@ -123,7 +123,7 @@ def make_starter_material(shape: Shape, folder: Path) -> Material:
 def run_ours(
     shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
 ) -> Run:
-    """The engine of a job, with the platform's hooks, writing to a spool that nobody sends."""
+    """Run a job's engine with the platform's hooks; its events go to a spool that nobody sends."""
     job = EngineJob(
         folder=folder,
         material=material,
@@ -163,7 +163,7 @@ def _params(shape: Shape, way: Way) -> dict[str, object]:
 
 
 def run_trl(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
-    """TRL's trainer in processes of its own."""
+    """Run TRL's trainer in processes of its own."""
     settings = {
         "model_path": str(material.model),
         "data_path": str(material.rows),
@@ -195,7 +195,7 @@ def run_trl(shape: Shape, material: Material, folder: Path, way: Way) -> Run:
 
 
 def _trl_environment(way: Way) -> dict[str, str]:
-    """Our plugin for vLLM's CPU build, and threads as they suit TRL best.
+    """Return the environment with our plugin for vLLM's CPU build and the threads that suit TRL best.
 
     A process that has the machine to itself is a sixth faster while its idle threads spin, as OpenMP's do by
     default; with vLLM in it there are more threads than cores, and spinning they starve each other.

@@ -41,7 +41,7 @@ class Shape:
         return self.responses // self.updates
 
     def micro_batch(self, ranks: int) -> int:
-        """Responses of a pass through the model of each rank."""
+        """Return the responses per pass through the model of each rank."""
         return min(self.most_in_a_pass, self.mini_batch // ranks)
 
     @property
@@ -69,7 +69,7 @@ QUICK = ("starter-16", "starter-64")
 
 
 def choose_shapes(asked: str | None) -> list[Shape]:
-    """The shapes of ``--shapes``: names with commas between, or ``all``."""
+    """Parse ``--shapes``: names separated by commas, or ``all``."""
     if asked == ALL:
         return list(SHAPES.values())
     names = asked.split(",") if asked else QUICK

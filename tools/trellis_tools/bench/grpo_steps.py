@@ -23,7 +23,7 @@ Split = dict[str, float]
 
 
 def split_ours(metrics: Sequence[Mapping[str, Any]], *, warm_up: int) -> Split:
-    """Median seconds of the steps after ``warm_up``, from the metrics events of a run.
+    """Compute the median seconds of the steps after ``warm_up`` from the metrics events of a run.
 
     A step lasts from the event of the step before to its own: what verl does between
     its own timers is part of it.
@@ -39,7 +39,7 @@ def split_ours(metrics: Sequence[Mapping[str, Any]], *, warm_up: int) -> Split:
 
 
 def split_trl(times: Mapping[str, Any], *, warm_up: int) -> Split:
-    """The same of TRL's times (``trellis_train.comparison.trl_grpo``)."""
+    """Split TRL's step times into parts in the same way (``trellis_train.comparison.trl_grpo``)."""
     ends = times["ends_s"]
     walls = [end - start for start, end in itertools.pairwise(ends)]
     rows = [{part: times["parts_s"][part][step] for part in OUR_PARTS} for step in range(len(walls))]

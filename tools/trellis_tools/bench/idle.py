@@ -48,7 +48,7 @@ def measure_idle() -> Iterator[Result]:
 
 
 def _cpu_seconds(services: list[Service]) -> dict[str, float]:
-    """Seconds that the processes of each service have taken, those of children that ended included."""
+    """Sum the CPU seconds of each service's processes, including children that ended."""
     return {each.name: sum(map(_seconds, list_tree(each.pid))) for each in services}
 
 
@@ -60,7 +60,7 @@ def _seconds(process: psutil.Process) -> float:
 
 
 def _memory_gb(service: Service) -> dict[str, float]:
-    """Memory of a service's processes; those of one name together."""
+    """Measure the memory of a service's processes, added up by process name."""
     found: Counter[str] = Counter()
     for process in list_tree(service.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -69,7 +69,7 @@ def _memory_gb(service: Service) -> dict[str, float]:
 
 
 def _name(process: psutil.Process) -> str:
-    """What a process is, in a word or two: its title, or the module or file that it runs."""
+    """Return a short name for a process: its title, or the module or file that it runs."""
     words = [word for word in " ".join(process.cmdline()).split() if not word.startswith("--")]
     runs = [Path(word).name for word in words[1:] if word not in ("-u", "-m", "-c")]
     is_python = bool(words) and Path(words[0]).name.startswith("python")

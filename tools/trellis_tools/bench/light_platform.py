@@ -39,12 +39,12 @@ class LightPlatform:
     environment: dict[str, str]
 
     def carry_out_data_tasks(self) -> None:
-        """What the workers would do with data that waits."""
+        """Carry out the pending data tasks, as the workers would."""
         command = python_command("-m", "trellis_workers.data.once")
         subprocess.run(command, env=self.environment, check=True)  # noqa: S603
 
     def job_request(self, **changes: Any) -> dict[str, Any]:
-        """A request that the API accepts."""
+        """Build a job request that the API accepts."""
         request = {
             "name": "benchmark",
             "recipe": "grpo",
@@ -55,7 +55,7 @@ class LightPlatform:
         return request | changes
 
     def launch_without_training(self) -> tuple[str, str]:
-        """A job in state LAUNCHING and its ingest token: what a worker leaves to the training process."""
+        """Create a job and claim it as a worker does; return its id (state LAUNCHING) and ingest token."""
         job = self.client.post("/jobs", self.job_request())
         return job["id"], self.claim(job["id"])
 

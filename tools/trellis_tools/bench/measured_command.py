@@ -16,7 +16,7 @@ NOT_INHERITED = ("TRELLIS_", "RAY_", "OMP_", "GOMP_")
 def run_measured(
     *arguments: str, log: Path, env: Mapping[str, str] | None = None, timeout_s: float = PATIENCE_S
 ) -> str:
-    """What a command prints; a failure shows the end of its log."""
+    """Run a command and return its output; a failure shows the end of its log."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     with log.open("w") as errors:
         done = subprocess.run(  # noqa: S603

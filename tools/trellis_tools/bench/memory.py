@@ -61,7 +61,7 @@ CASES = (
 
 
 def measure_memory(model: str) -> Iterator[Result]:
-    """One result a run: on the starter model, and on ``model`` (a folder, or a name of the catalogue)."""
+    """Measure a run on the starter model and on ``model`` (a folder, or a name of the catalogue)."""
     with adopted_orphans(), temporary_platform() as client:
         root = Path(os.environ["TRELLIS_DATA_ROOT"])
         starter = root / "starter"
@@ -132,7 +132,7 @@ def compare(client: ApiClient, name: str, request: Mapping[str, Any]) -> Result:
 
 
 def write_pairs(rows: Path, target: Path) -> Path:
-    """Pairs of the right answer and that to another message."""
+    """Write pairs of the right answer and the answer to another message."""
     found = list(read_objects(rows))
     pairs = [
         {"prompt": row["prompt"], "chosen": row["answer"], "rejected": other["answer"]}

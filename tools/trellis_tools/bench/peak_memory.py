@@ -63,7 +63,7 @@ def adopted_orphans() -> Iterator[None]:
 
 
 def in_gib(peaks: Mapping[str, int]) -> dict[str, float]:
-    """Peaks by name, for a result's details."""
+    """Convert peaks to GiB, for a result's details."""
     return {name: round(peak / 2**30, 2) for name, peak in peaks.items()}
 
 
@@ -72,7 +72,7 @@ def _total() -> int:
 
 
 def pss(process: psutil.Process) -> int:
-    """Bytes of a process; 0 for one that has ended in the meantime."""
+    """Return a process's PSS in bytes; 0 if it has ended in the meantime."""
     try:
         return int(process.memory_full_info().pss)
     except (psutil.NoSuchProcess, psutil.ZombieProcess):

@@ -54,7 +54,7 @@ EVALUATION_BOUND = 0.9
 
 
 def measure_real_model(model: str) -> Iterator[Result]:
-    """The results one by one, on a model folder or a name of the catalogue."""
+    """Yield the results one by one, for a model folder or a model of the catalogue."""
     data = find_data()
     with tempfile.TemporaryDirectory(prefix="trellis-real-") as name:
         root = Path(name)
@@ -73,7 +73,7 @@ def measure_real_model(model: str) -> Iterator[Result]:
 
 
 def fetch_model(model: str, target: Path) -> Path:
-    """The folder that ``model`` names, else the catalogue's model of that name, fetched by a platform."""
+    """Return the folder ``model``, or fetch the catalogue's model of that name with a temporary platform."""
     if Path(model).is_dir():
         return Path(model).resolve()
     with temporary_platform() as client:
@@ -83,13 +83,13 @@ def fetch_model(model: str, target: Path) -> Path:
 
 
 def write_tickets(root: Path) -> Path:
-    """Prompts of the demonstration on pretrained models."""
+    """Write the demonstration's prompts for pretrained models."""
     run_measured("-m", "trellis_train.starter", "--tickets", str(root / "tickets"), log=root / "tickets.log")
     return root / "tickets" / "rl_train.jsonl"
 
 
 def write_lessons(problems: Path, target: Path) -> Path:
-    """Questions of GSM8K and their worked answers."""
+    """Write questions of GSM8K and their worked answers."""
     rows = [{"prompt": row["question"], "answer": row["answer"]} for row in read_objects(problems)]
     target.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return target

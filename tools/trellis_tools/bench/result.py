@@ -35,7 +35,7 @@ class Result:
         return self.ratio >= self.bound if self.is_more_better else self.ratio <= self.bound
 
     def as_json(self) -> dict[str, Any]:
-        """The line that `--json` prints."""
+        """Return the result as the line that `--json` prints."""
         return {
             "name": self.name,
             "ours": round(self.ours, 4),

@@ -101,7 +101,7 @@ def measure_serving(platform: LightPlatform, model: Path | None = None) -> Itera
 
 
 def compare(pairs: Sequence[tuple[Round, Round]], *, prefix: str = "serving") -> Iterator[Result]:
-    """The figures of pairs (bare engine, platform): streams answered, first token, tokens a second."""
+    """Compare pairs (bare engine, platform): streams answered, time to first token, tokens per second."""
     bare, ours = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     asked = sum(len(each.streams) for each in ours)
     yield Result(
@@ -178,7 +178,7 @@ async def _stream(client: httpx.AsyncClient, address: Address, prompt: str, toke
 
 @contextmanager
 def _engine(platform: LightPlatform, model: Path | None) -> Iterator[Address]:
-    """The model behind the server of an endpoint, the starter model for None."""
+    """Serve a model with an endpoint's server; the starter model for None."""
     (port,) = pick_free(1)
     key, root = secrets.token_hex(16), platform.settings.data_root
     command = python_command(
@@ -217,7 +217,7 @@ def _wait_for(address: Address, engine: "subprocess.Popen[bytes]", log: Path) ->
 
 
 def _make_endpoint(platform: LightPlatform, bare: Address) -> Address:
-    """What a worker and a run do for an endpoint, but for starting the engine, which is here already."""
+    """Create an endpoint and report it ready, as a worker and a run would; the engine already runs."""
     endpoint = platform.client.post(f"/models/{platform.model}/endpoint", {"idle_timeout_s": 3600})
     token = platform.claim(endpoint["run_id"])
     folder = platform.settings.attempt_dir(endpoint["run_id"], endpoint["attempt"])

@@ -42,7 +42,7 @@ class SftShape:
 
 
 def measure_sft(shape: SftShape, material: Material, folder: Path) -> Result:
-    """Tokens per second of both sides after the warm-up; TRL's faster way counts."""
+    """Measure the tokens per second of both sides after the warm-up; TRL's faster way counts."""
     metrics, memory = run_ours(shape, material, folder / "ours")
     ours = speed_ours(shape, metrics)
     theirs: dict[str, float] = {}
@@ -70,7 +70,7 @@ def measure_sft(shape: SftShape, material: Material, folder: Path) -> Result:
 
 
 def speed_ours(shape: SftShape, metrics: Sequence[Mapping[str, Any]]) -> float:
-    """Tokens per second of our run after the warm-up."""
+    """Compute the tokens per second of our run after the warm-up."""
     return speed_of(
         [seconds_of(event) for event in metrics],
         [event["values"][TOKENS_KEY] for event in metrics],
@@ -81,7 +81,7 @@ def speed_ours(shape: SftShape, metrics: Sequence[Mapping[str, Any]]) -> float:
 def run_ours(
     shape: SftShape, material: Material, folder: Path, env: Mapping[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], int]:
-    """The metrics events of a run of the recipe, and its peak in bytes."""
+    """Run the recipe; return its metrics events and its peak memory in bytes."""
     job = EngineJob(
         folder=folder,
         material=material,
@@ -106,7 +106,7 @@ def run_ours(
 def run_trl(
     shape: SftShape, material: Material, folder: Path, micro_batch: int
 ) -> tuple[dict[str, Any], int]:
-    """TRL's times and its peak in bytes."""
+    """Run TRL; return its times and its peak memory in bytes."""
     folder.mkdir(parents=True)
     file = folder / "settings.json"
     file.write_text(
@@ -134,7 +134,7 @@ def run_trl(
 
 
 def speed_of(ends_s: Sequence[float], tokens: Sequence[float], *, warm_up: int) -> float:
-    """Tokens per second of the steps after the warm-up; ``ends_s`` says when each step ended."""
+    """Compute the tokens per second of the steps after the warm-up; ``ends_s`` are the steps' end times."""
     if len(ends_s) < warm_up + 2:
         raise Problem(f"only {len(ends_s)} steps were timed")
     first = max(warm_up, 1) - 1  # the end of this step starts the clock
@@ -142,6 +142,6 @@ def speed_of(ends_s: Sequence[float], tokens: Sequence[float], *, warm_up: int) 
 
 
 def _trl_environment() -> Mapping[str, str]:
-    """Threads as the platform sets them for TRL, idle ones left spinning: TRL has the machine to itself."""
+    """Return the platform's threads for TRL, with idle ones left spinning: TRL has the machine to itself."""
     ours = environment(Engine.TRL, "cpu")
     return {name: ours[name] for name in ours if name != "OMP_WAIT_POLICY"}

@@ -13,7 +13,7 @@ _PATIENCE_S = 120.0
 
 
 def measure_tool_search() -> Result:
-    """Milliseconds of the median query; nothing of the engine is imported here."""
+    """Measure the milliseconds of the median query; nothing of the engine is imported here."""
     command = python_command("-m", "trellis_train.agents.tooluse.retrieval.speed")
     done = subprocess.run(  # noqa: S603
         command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False

@@ -61,7 +61,7 @@ class Timing:
 
 
 def make_request(client: ApiClient) -> dict[str, Any]:
-    """A GRPO job on the starter model that only trains: no validation, no checkpoint in between."""
+    """Build the request for a GRPO job on the starter model without validation or extra checkpoints."""
     root = Path(os.environ["TRELLIS_DATA_ROOT"])
     make_starter(root / "starter", 1)
     return {
@@ -77,7 +77,7 @@ def make_request(client: ApiClient) -> dict[str, Any]:
 
 
 def run_ours(client: ApiClient, request: dict[str, Any]) -> Timing:
-    """From the request to the first step that the API shows, and every step's time as verl measures it."""
+    """Time a job from the request to the first step shown by the API, and every step as verl measures it."""
     started = time.monotonic()
     job = client.post("/jobs", request)["id"]
     first_step_s: float | None = None
@@ -96,14 +96,14 @@ def run_ours(client: ApiClient, request: dict[str, Any]) -> Timing:
 
 
 def point_at_data(command: str, job: str, attempt: int) -> str:
-    """The replay command names the data of a job still to come; let it read those of the job that ran."""
+    """Point the replay command at the data of the job that ran instead of a job still to be created."""
     return re.sub(
         r"jobs/job_[a-z2-7]+/attempt-\d+/prepared", f"jobs/{job}/attempt-{attempt}/prepared", command
     )
 
 
 def run_bare(command: str, folder: Path) -> Timing:
-    """The bare engine in a process group of its own; its console says when each step was done."""
+    """Run the bare engine in its own process group and time each step from its console output."""
     command = re.sub(r"trainer\.default_local_dir=\S+", f"trainer.default_local_dir={folder}", command)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))}
     env |= {"PATH": f"{Path(sys.executable).parent}:{env['PATH']}", "PYTHONUNBUFFERED": "1"}

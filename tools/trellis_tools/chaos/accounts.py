@@ -33,19 +33,19 @@ class Account:
 
 
 def read_spool(job_dir: Path, attempt: int | None = None) -> list[Any]:
-    """Every event that the processes of a job wrote down, whether or not the platform got it."""
+    """Read every event that the processes of a job wrote down, whether or not the platform received it."""
     files = sorted(job_dir.glob(f"attempt-{attempt or '*'}/{EVENTS_FOLDER}/*.jsonl"))
     lines = [line for file in files for line in file.read_bytes().split(b"\n")[:-1]]
     return [_EVENT.validate_json(line) for line in lines if line]
 
 
 def read_own(job_dir: Path) -> Account:
-    """The account of the job's own processes."""
+    """Return what the job's own processes recorded."""
     return summarise(read_spool(job_dir))
 
 
 def summarise(events: Sequence[Any]) -> Account:
-    """The account that these events give."""
+    """Summarize events as an account."""
     own = Account()
     beginnings = 0
     for event in events:
@@ -62,7 +62,7 @@ def summarise(events: Sequence[Any]) -> Account:
 
 
 def read_kept(client: ApiClient, job_id: str) -> Account:
-    """The account of the API."""
+    """Read the account that the API keeps."""
     kept = Account()
     for series in client.get(f"/jobs/{job_id}/metrics", max_points=_MAX_POINTS)["series"]:
         steps = series["steps"]

@@ -98,7 +98,7 @@ class Campaign:
         wanted: Sequence[str] = (),
         has_endpoint: bool = True,
     ) -> None:
-        """``wanted`` are the kinds of faults; none named are all."""
+        """Prepare a campaign; ``wanted`` are the kinds of faults, all if none is named."""
         self._ground, self._load, self._say = ground, load, say
         possible, left_out = list_kinds(
             is_on_sqlite=ground.is_on_sqlite, disk=ground.disk, has_endpoint=has_endpoint
@@ -224,7 +224,7 @@ class Campaign:
         return not unfinished & {end.job_id for end in self._run_ends.list()}
 
     def _is_moving(self, since: float) -> bool:
-        """Whether a job that began since runs, or one that has gone on."""
+        """Return whether a job that began since then is running, or one has succeeded."""
         alive = self._ground.runs.find()
         return any(
             job.state == "running" and job.id in alive and (job.started_at or 0) <= time.time() - 1
@@ -254,7 +254,7 @@ class Campaign:
         self._report(invariants.check_outcome(job, self._windows))
 
     def _look_for_left(self, over: list[str], *, is_idle: bool) -> None:
-        """Processes and slots of jobs that are over, which have a moment to go."""
+        """Check for leftover processes and slots of finished jobs, after a short grace period."""
         deadline = time.monotonic() + _SOON_S
         while True:
             used = int(self._ground.client.get("/monitoring/dashboard")["slots"]["used"])
@@ -311,7 +311,7 @@ class Campaign:
         self._say(f"VIOLATION {finding.rule}: expected {finding.expected}; found {finding.found}")
 
     def _find_fault(self, at: float) -> PlannedFault | None:
-        """The last that had struck by then."""
+        """Return the last fault that had struck by then, or None."""
         struck = [each for each in self.outcome.struck if each.missed is None and each.at <= at]
         return struck[-1].planned if struck else None
 

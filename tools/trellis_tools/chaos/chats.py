@@ -67,12 +67,12 @@ class Chats:
                 thread.join(_GIVES_UP_S)
 
     def list(self) -> list[Chat]:
-        """All requests that have ended."""
+        """List all requests that have ended."""
         with self._lock:
             return list(self._ended)
 
     def is_answered_since(self, moment: float) -> bool:
-        """Whether a request that was made after this moment was answered."""
+        """Return whether a request made after this moment was answered."""
         return any(chat.is_answered and chat.begun_at >= moment for chat in self.list())
 
     def ask(self, *, is_stream: bool) -> Chat:
@@ -109,7 +109,7 @@ def _read_whole(content: bytes) -> str:
 
 
 def _read_end(lines: Iterator[str]) -> str:
-    """How a stream ended: with its mark, with an event that tells an error, or without either."""
+    """Return how a stream ended: with its end mark, with an error event, or without either."""
     for line in lines:
         if line == "data: [DONE]":
             return _ANSWERED

@@ -59,7 +59,7 @@ class Fault(ABC):
 
 
 def find_services(ground: Ground, names: Sequence[str]) -> list[int]:
-    """Pids of the first processes of these services, as far as they run."""
+    """Return the pids of the main processes of these services, as far as they are running."""
     leaders = [pid for name in names if (pid := ground.service(name).pid)]
     if not leaders:
         raise MissedError(f"{', '.join(names)}: not running")
@@ -67,18 +67,18 @@ def find_services(ground: Ground, names: Sequence[str]) -> list[int]:
 
 
 def kill_services(leaders: Sequence[int]) -> None:
-    """SIGKILL services with all their processes."""
+    """Kill services with all their processes (SIGKILL)."""
     if left := kill_all([each for pid in leaders for each in list_tree(pid)]):
         raise Problem(f"could not kill: {left}")
 
 
 def wait_for_run(ground: Ground) -> tuple[str, psutil.Process]:
-    """A job with its supervising process, as soon as there is one."""
+    """Wait until a job has a supervising process; return both."""
     return _wait(lambda: next(iter(ground.find_trainings().items()), None), "no run began")
 
 
 def wait_for_engine(ground: Ground) -> list[psutil.Process]:
-    """What the supervising process of a run has started, as soon as there is something."""
+    """Wait until a run's supervising process has started child processes, and return them."""
     return _wait(
         lambda: [each for run in ground.find_trainings().values() for each in list_tree(run.pid)[1:]],
         "no engine began",
@@ -86,7 +86,7 @@ def wait_for_engine(ground: Ground) -> list[psutil.Process]:
 
 
 def wait_for_server(ground: Ground) -> list[psutil.Process]:
-    """The server of the endpoint's engine and what it has started, as soon as there is one."""
+    """Wait until the endpoint's engine has a server; return its process and its children."""
     return _wait(lambda: _find_server(ground), "no engine served", _SERVER_TIMEOUT_S)
 
 

@@ -33,7 +33,7 @@ class Kill(Fault):
     services: ClassVar[tuple[str, ...]]
 
     def choose(self, ground: Ground) -> Sequence[str]:  # noqa: ARG002 - some draw among those of the ground
-        """Names of the services."""
+        """Return the names of the services."""
         return self.services
 
     def find(self, ground: Ground) -> None:
@@ -103,7 +103,7 @@ class Freeze(Fault):
         self._frozen: list[psutil.Process] = []
 
     def choose(self, ground: Ground) -> list[psutil.Process]:
-        """What is frozen."""
+        """Choose the processes to freeze."""
         return list_tree(ground.service(self.service).pid)
 
     def find(self, ground: Ground) -> None:
@@ -298,7 +298,7 @@ FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
 def list_kinds(
     *, is_on_sqlite: bool, disk: SmallDisk | str, has_endpoint: bool
 ) -> tuple[list[str], dict[str, str]]:
-    """The kinds that can strike here, and the others with the reason."""
+    """List the kinds of fault that can be injected here, and the excluded ones with the reason."""
     left_out = {}
     if isinstance(disk, str):
         left_out["fill-disk"] = disk

@@ -79,19 +79,19 @@ class Ground:
         return self.supervisor.platform.settings.database_url is None
 
     def service(self, name: str) -> Service:
-        """A service by its name."""
+        """Return the service of this name."""
         return next(each for each in self.supervisor.services if each.name == name)
 
     def find_trainings(self) -> dict[str, psutil.Process]:
-        """The supervising process of each job that trains."""
+        """Find the supervising process of each job that is training."""
         return {job: process for job, process in self.runs.find().items() if job != self.serving_job}
 
     def find_serving(self) -> psutil.Process | None:
-        """The process that supervises the engine of the endpoint."""
+        """Find the process that supervises the endpoint's engine."""
         return None if self.serving_job is None else self.runs.find().get(self.serving_job)
 
     def find_problems(self) -> list[str]:
-        """What is wrong with the services now, the supervisor included."""
+        """List what is wrong with the services now, including the supervisor."""
         platform = self.supervisor.platform
         platform.state = platform.layout.read_state()
         return [
@@ -101,16 +101,16 @@ class Ground:
         ]
 
     def start(self) -> None:
-        """What a person does with ./init.sh: start what is not running, with its supervisor."""
+        """Start the services that are not running, and the supervisor, as ./init.sh does."""
         self.supervisor.up()
         self.supervisor.watch()
 
     def list_left(self, job_ids: list[str], *, is_idle: bool) -> list[str]:
-        """Processes that still work for these jobs; where no job runs, also what is busy on the cluster."""
+        """List processes still working for these jobs; if no job runs, also those busy on the cluster."""
         return list_left_of(self.supervisor, [f"/jobs/{job_id}/" for job_id in job_ids], is_idle=is_idle)
 
     def list_naming(self, needles: list[str]) -> list[str]:
-        """Processes of the platform whose command or environment holds one of these texts."""
+        """List the platform's processes whose command or environment contains one of these texts."""
         return list_left_of(self.supervisor, needles, is_idle=False)
 
     @property
@@ -134,7 +134,7 @@ class Ground:
         return records
 
     def list_left_at_end(self) -> tuple[list[str], list[int], list[str]]:
-        """Processes, ports and files that are still there though the platform was ended."""
+        """List processes, ports and files that are left over after the platform was stopped."""
         platform = self.supervisor.platform
         processes = [f"{each.pid}" for each in marked(f"{platform.state.instance}:")]
         processes += list_remains(_all_pids(), [str(self.folder)])
@@ -147,7 +147,7 @@ class Ground:
 
 
 def list_left_of(supervisor: Supervisor, needles: list[str], *, is_idle: bool) -> list[str]:
-    """Processes of a platform that name a needle; where no job runs, also whatever is busy on its cluster."""
+    """List a platform's processes that contain a needle; when no job runs, also those busy on its cluster."""
     candidates = {each.pid for each in marked(supervisor.platform.mark(""))}
     head = next(service.pid for service in supervisor.services if service.name == "ray")
     candidates |= {each.pid for each in list_tree(head)} if head else set()
@@ -160,7 +160,7 @@ def _all_pids() -> set[int]:
 
 
 def list_stray_files(folder: Path) -> list[str]:
-    """Drafts that were never finished, keys of runs that are over, and what programs left as temporary."""
+    """List unfinished drafts, keys of finished runs, and leftover temporary files."""
     data_root, temporary = folder / DATA_FOLDER, folder / TEMPORARY_FOLDER
     stray = [path for pattern in ("*.tmp", "*.partial", ".*.partial") for path in data_root.rglob(pattern)]
     # What a run prepares is its own, and goes with the job.
@@ -222,7 +222,7 @@ def _make_links(data_root: Path, database_url: str | None) -> dict[str, Link]:
 
 
 def _name_links(links: dict[str, Link], database_url: str | None) -> dict[str, str]:
-    """The settings with which the platform goes through the links."""
+    """Return the settings that route the platform's connections through the links."""
     settings = {
         "TRELLIS_PUBLIC_URL": f"http://127.0.0.1:{links[RUNS_TO_API].port}",
         "TRELLIS_RAY_DASHBOARD_URL": f"http://127.0.0.1:{links[WORKERS_TO_RAY].port}",

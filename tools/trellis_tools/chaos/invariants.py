@@ -48,7 +48,7 @@ class Window:
     ends_endpoint: bool = False
 
     def meets(self, begins: float, ends: float) -> bool:
-        """Whether something was broken between two moments."""
+        """Return whether something was broken between two moments."""
         return self.begins <= ends and begins <= self.ends
 
 
@@ -95,7 +95,7 @@ def check_jobs_are_kept(
     listed: Sequence[tuple[str, str]],
     asked_at: Mapping[str, float],
 ) -> list[Finding]:
-    """Every job that was accepted (name to id) is listed once, and one that got no answer once at most.
+    """Check that every accepted job (name to id) is listed once, and one without an answer at most once.
 
     ``listed`` has pairs of id and name, ``asked_at`` when each name was asked for.
     """
@@ -121,7 +121,7 @@ def check_jobs_are_kept(
 
 
 def check_begun_once(job: JobFacts, own: Account) -> list[Finding]:
-    """One attempt, one run: nothing is launched twice."""
+    """Check that nothing is launched twice: one attempt with one run."""
     if job.attempt == 1 and own.beginnings <= 1:
         return []
     found = f"attempt {job.attempt}, {own.beginnings} runs"
@@ -130,7 +130,7 @@ def check_begun_once(job: JobFacts, own: Account) -> list[Finding]:
 
 
 def check_metrics(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
-    """What was measured is there, once; a job that succeeded has every step."""
+    """Check that every measured point exists exactly once and that a successful job has every step."""
     rule, at = "every metric step once", job.ended_at
     doubled = (*own.faults, *kept.faults)
     findings = [Finding(rule, f"{job.name}: every point once", each, at) for each in doubled]
@@ -157,7 +157,7 @@ def _difference(own: Account, kept: Account) -> str:
 
 
 def check_lines(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
-    """No line of output is lost or repeated."""
+    """Check that no line of output is lost or repeated."""
     wanted, found = Counter(own.lines), Counter(kept.lines)
     if wanted == found:
         return []
@@ -172,7 +172,7 @@ def check_lines(job: JobFacts, own: Account, kept: Account) -> list[Finding]:
 
 
 def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
-    """Only a run that was hit ends badly."""
+    """Check that only a run that was hit by a fault ends badly."""
     if not job.is_over or job.state == JobState.SUCCEEDED:
         return []
     if job.state == JobState.STOPPED and job.is_stop_asked:
@@ -185,7 +185,7 @@ def check_outcome(job: JobFacts, windows: Sequence[Window]) -> list[Finding]:
 
 
 def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: float) -> list[Finding]:
-    """A job is settled in time when its run is over; time in which the platform was broken does not count."""
+    """Check that a job settles in time after its run ends, not counting time the platform was broken."""
     bound_s = FROZEN_SETTLED_WITHIN_S if end.is_frozen else SETTLED_WITHIN_S
     waited_s = undisturbed(end.at, job.finished_at if job.is_over and job.finished_at else now, windows)
     if waited_s <= bound_s:
@@ -202,7 +202,7 @@ def check_settled(job: JobFacts, end: RunEnd, windows: Sequence[Window], now: fl
 
 
 def check_starts(jobs: Sequence[JobFacts], windows: Sequence[Window], now: float) -> list[Finding]:
-    """On one slot: each job runs soon after it was asked for and the one before it had ended."""
+    """Check, on one slot, that each job runs soon after it was requested and the one before had ended."""
     findings = []
     free_since: float | None = 0.0
     for job in sorted(jobs, key=lambda each: (each.launched_at or now, each.created_at)):
@@ -220,7 +220,7 @@ def check_starts(jobs: Sequence[JobFacts], windows: Sequence[Window], now: float
 
 
 def check_slots(used: int, jobs: Sequence[JobFacts]) -> list[Finding]:
-    """Slots are held by jobs that run, and by nobody else."""
+    """Check that slots are held only by jobs that are running."""
     holding = [job.name for job in jobs if not job.is_over and job.state != JobState.QUEUED]
     if used == len(holding):
         return []
@@ -228,7 +228,7 @@ def check_slots(used: int, jobs: Sequence[JobFacts]) -> list[Finding]:
 
 
 def check_answers(answers: Iterable[tuple[float, str, int]], windows: Sequence[Window]) -> list[Finding]:
-    """No request fails inside the API, and none is refused for a reason of the platform's while it is whole.
+    """Check that no request fails inside the API, and none is refused while the platform is intact.
 
     ``answers`` has time, request and status.
     """
@@ -242,7 +242,7 @@ def check_answers(answers: Iterable[tuple[float, str, int]], windows: Sequence[W
 
 
 def check_stream(job_id: str, after: int, numbers: Sequence[int], came_at: Sequence[float]) -> list[Finding]:
-    """A viewer that reconnects gets every event once, in order."""
+    """Check that a viewer that reconnects gets every event once, in order."""
     wrong = [
         (before, number, at)
         for before, number, at in zip((after, *numbers), numbers, came_at, strict=False)
@@ -255,7 +255,7 @@ def check_stream(job_id: str, after: int, numbers: Sequence[int], came_at: Seque
 
 
 def check_chats(chats: Iterable[Chat], windows: Sequence[Window]) -> list[Finding]:
-    """Each request ends in time: with an answer, or with a clear error where the engine may have been hit.
+    """Check that each request ends in time: with an answer, or a clear error if the engine may be hit.
 
     Without either only while something that the answer passes through is broken.
     """
@@ -288,13 +288,13 @@ def _is_excused(chat: Chat, windows: Sequence[Window]) -> bool:
 
 
 def check_left(processes: Sequence[str], ports: Sequence[int], files: Sequence[str]) -> list[Finding]:
-    """Nothing that was made for jobs or services outlives them."""
+    """Check that nothing made for jobs or services outlives them."""
     kinds = (("process", processes), ("port", [str(port) for port in ports]), ("file", files))
     return [Finding("nothing left behind", f"no {kind}", each) for kind, remains in kinds for each in remains]
 
 
 def undisturbed(begins: float, ends: float, windows: Sequence[Window]) -> float:
-    """Seconds between two moments, without those in which something was broken."""
+    """Return the seconds between two moments without those in which something was broken."""
     broken_s, done = 0.0, begins
     for window in sorted(windows, key=lambda each: each.begins):
         first, last = max(window.begins, done), min(window.ends, ends)

@@ -198,7 +198,7 @@ class Load:
         return False
 
     def _ask(self, request: str, call: Callable[[], Any]) -> Any:
-        """The answer, or None where there was none that is good."""
+        """Make a request; return its answer, or None if it failed or was refused."""
         try:
             answer = call()
         except Refusal as refusal:
@@ -219,7 +219,7 @@ class Load:
 
 
 def _tells_end(data: str) -> bool:
-    """Whether this event says that the job is over."""
+    """Return whether this event says that the job is over."""
     try:
         told = json.loads(data)
     except ValueError:

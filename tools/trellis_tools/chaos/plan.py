@@ -24,7 +24,7 @@ class PlannedFault:
 
 
 def plan_faults(seed: int, kinds: Sequence[str]) -> Iterator[PlannedFault]:
-    """Faults without end. Every kind comes once before any comes again, in an order that is drawn anew.
+    """Yield faults forever. Every kind comes once, in random order, before any comes again.
 
     The same seed gives the same faults for the same kinds, in whichever order they are named.
     """

@@ -17,7 +17,7 @@ _SUBREAPER = "subreaper.py"
 
 
 def is_running(process: psutil.Process) -> bool:
-    """Whether it still does something; a zombie, for which nobody waits, does not."""
+    """Return whether it is running; a zombie, for which nobody waits, is not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -25,7 +25,7 @@ def is_running(process: psutil.Process) -> bool:
 
 
 def list_tree(pid: int | None) -> list[psutil.Process]:
-    """A process and all that descend from it; none of a service that does not run."""
+    """List a process and all its descendants; empty for a service that is not running."""
     if pid is None:
         return []
     try:
@@ -43,7 +43,7 @@ def signal_all(processes: Iterable[psutil.Process], number: signal.Signals) -> N
 
 
 def kill_all(processes: Iterable[psutil.Process], timeout_s: float = 10.0) -> list[psutil.Process]:
-    """SIGKILL processes and wait until they are gone; the answer is what still runs."""
+    """Kill processes (SIGKILL), wait until they are gone, and return those that still run."""
     doomed = list(processes)
     signal_all(doomed, signal.SIGKILL)
     deadline = time.monotonic() + timeout_s
@@ -61,7 +61,7 @@ class RunFinder:
         self._known: dict[int, tuple[psutil.Process, str | None]] = {}
 
     def find(self) -> dict[str, psutil.Process]:
-        """The process of each job that has one."""
+        """Find the process of each job that has one."""
         found: dict[str, psutil.Process] = {}
         pids = set(psutil.pids())
         self._known = {
@@ -89,7 +89,7 @@ class RunFinder:
 
 
 def list_remains(candidates: Iterable[int], needles: Iterable[str], *, is_cluster: bool = False) -> list[str]:
-    """Of these processes those that name a needle in command or environment; a line for each.
+    """List the processes that contain a needle in their command or environment, one line each.
 
     Of a cluster's own processes also those that are busy: some write their title over their environment.
     """

@@ -13,7 +13,7 @@ Row = tuple[str, int, int, str]
 
 
 def tabulate(outcome: Outcome) -> list[Row]:
-    """A row a kind of fault: its name, how often it struck, violations, and the slowest recovery."""
+    """Build one row per kind of fault: name, number of strikes, violations and slowest recovery."""
     counts = Counter(each.planned.kind for each in outcome.struck if each.missed is None)
     found: Counter[str] = Counter()
     for violation in outcome.violations:
@@ -29,7 +29,7 @@ def tabulate(outcome: Outcome) -> list[Row]:
 
 
 def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
-    """Everything, for scripts."""
+    """Convert the outcome to JSON, for scripts."""
     return {
         "seed": outcome.seed,
         "database": outcome.database,
@@ -66,7 +66,7 @@ def as_json(outcome: Outcome, records: Path | None) -> dict[str, Any]:
 
 
 def print_outcome(outcome: Outcome, records: Path | None) -> None:
-    """The table, the violations, and where the records lie."""
+    """Print the table, the violations, and where the records are stored."""
     print_table(("fault", "count", "violations", "slowest recovery (s)"), tabulate(outcome))
     for kind, reason in outcome.left_out.items():
         _say(f"not tested: {kind} ({reason})")
@@ -88,7 +88,7 @@ def print_outcome(outcome: Outcome, records: Path | None) -> None:
 
 
 def describe(violation: Violation) -> str:
-    """A violation in a line."""
+    """Describe a violation in one line."""
     finding = violation.finding
     times = f" ({violation.count} times)" if violation.count > 1 else ""
     return (

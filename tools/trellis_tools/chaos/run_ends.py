@@ -30,12 +30,12 @@ class RunEnds:
         self._thread.join(5)
 
     def note_frozen(self, job_id: str, at: float) -> None:
-        """From this moment the run stands still: that is its end."""
+        """Record that the run is frozen from this moment, which counts as its end."""
         with self._lock:
             self._ends[job_id] = RunEnd(job_id, at, is_frozen=True)
 
     def list(self) -> list[RunEnd]:
-        """All ends so far."""
+        """List all ends so far."""
         with self._lock:
             return list(self._ends.values())
 

@@ -50,17 +50,17 @@ class Serving:
         self.chats.start()
 
     def read(self) -> dict[str, Any]:
-        """It, as the API shows it now."""
+        """Read the endpoint from the API."""
         self._endpoint = self._ground.client.get(f"/endpoints/{self._endpoint['id']}")
         return self._endpoint
 
     def read_attempt(self) -> int:
-        """The attempt that it is at now."""
+        """Read the number of the endpoint's current attempt."""
         self.read()
         return self.attempt
 
     def is_settled(self, *, since: float, before: int) -> bool:
-        """Whether the platform knows how it stands, after a fault that was released at ``since``.
+        """Return whether the platform knows the endpoint's state after a fault that ended at ``since``.
 
         ``before`` is the attempt that the fault found: a later one shows that it was settled meanwhile.
         """
@@ -72,11 +72,11 @@ class Serving:
         return endpoint["state"] == "ready" and self.is_answering(since)
 
     def is_answering(self, since: float) -> bool:
-        """Whether a request that was made after this moment was answered."""
+        """Return whether a request made after this moment was answered."""
         return self.chats is not None and self.chats.is_answered_since(since)
 
     def is_stopped(self) -> bool:
-        """Whether it has ended."""
+        """Return whether the endpoint has stopped."""
         return str(self.read()["state"]) == "stopped"
 
     def ask_to_stop(self) -> None:
@@ -90,13 +90,13 @@ class Serving:
             self.chats.stop()
 
     def list_left(self) -> list[str]:
-        """Processes of attempts that are over."""
+        """List processes that belong to finished attempts."""
         over = self._list_over()
         needles = [f"/jobs/{self.run_id}/attempt-{number}/" for number in over]
         return self._ground.list_naming(needles) if needles else []
 
     def list_ports(self) -> list[int]:
-        """Ports on which somebody still listens though the engine that had them is over."""
+        """List ports with a listener although their engine is over."""
         folder = self._ground.data_root / "jobs" / self.run_id
         spools = {number: read_spool(folder, number) for number in range(1, self.attempt + 1)}
         ports = {number: _find_ports(events) for number, events in spools.items()}
@@ -115,6 +115,6 @@ def _find_ports(events: Sequence[Any]) -> set[int]:
 
 
 def describe(endpoint: dict[str, Any]) -> str:
-    """Its state, with the reason of a failure."""
+    """Describe the endpoint's state, with the reason of a failure."""
     failure = endpoint["failure"]
     return f"{endpoint['state']}: {failure['reason']}" if failure else str(endpoint["state"])

@@ -54,12 +54,12 @@ class Overrun:
 
 
 def measure_slowdown() -> float:
-    """How many times slower than the reference one core is now; never below 1."""
+    """Measure how many times slower than the reference one core is now; never below 1."""
     return max(1.0, min(_probe() for _ in range(5)) / REFERENCE_S)
 
 
 def _probe() -> float:
-    """Seconds for a fixed amount of interpreted code and of hashing."""
+    """Time a fixed amount of interpreted code and of hashing, in seconds."""
     started = time.perf_counter()
     total = 0
     for number in range(1_000_000):
@@ -74,7 +74,7 @@ def record(suites: dict[str, SuiteTime], slowdown: float, path: Path = RECORD) -
 
 
 def find_overruns(suites: dict[str, SuiteTime], slowdown: float) -> list[Overrun]:
-    """The suites over their budget on a machine of this speed; one without a budget has none."""
+    """Find the suites over their budget on a machine of this speed; suites without a budget are left out."""
     return [
         Overrun(name, suites[name].seconds, budget_s * slowdown, suites[name].slowest)
         for name, budget_s in list_budgets().items()
@@ -83,7 +83,7 @@ def find_overruns(suites: dict[str, SuiteTime], slowdown: float) -> list[Overrun
 
 
 def read_record(path: Path = RECORD) -> tuple[dict[str, SuiteTime], float] | None:
-    """What the last run of the fast set measured; None before the first."""
+    """Read what the last run of the fast set measured; None before the first run."""
     found: dict[str, Any] | None = read_json(path)
     if found is None:
         return None

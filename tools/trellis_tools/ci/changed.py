@@ -37,7 +37,7 @@ class Reach:
 
 
 def find_reach(base: str) -> Reach:
-    """The parts that the difference between a commit and the files of this checkout can reach."""
+    """Find the parts that changes between a commit and this checkout's files can affect."""
     try:
         commit = git("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}").strip()
     except Problem:
@@ -54,7 +54,7 @@ def find_reach(base: str) -> Reach:
 
 
 def explain(part: Part, files: Iterable[str], reached: set[str]) -> str | None:
-    """Why a change reaches a part; None where it does not."""
+    """Explain why a change affects a part; None if it does not."""
     for file in files:
         if any(fnmatch(file, pattern) for pattern in EVERYWHERE):
             return f"{file} is used everywhere"
@@ -72,7 +72,7 @@ def explain(part: Part, files: Iterable[str], reached: set[str]) -> str | None:
 
 
 def name_module(file: str) -> str | None:
-    """The module of a file in one of our packages; a data file counts as the package that it lies in."""
+    """Return the module of a file in one of our packages; a data file counts as the package it is in."""
     path = Path(file)
     for package, folder in [*ROOTS.items(), (SUPPORT, "tests/support")]:
         if path.is_relative_to(f"{folder}/{package}"):
@@ -88,7 +88,7 @@ def name_module(file: str) -> str | None:
 
 
 def find_importers(modules: set[str]) -> set[str]:
-    """Every module of ours that imports one of these, directly or through others."""
+    """Find every module of ours that imports one of these, directly or indirectly."""
     graph = _read_graph()
     found: set[str] = set()
     for module in modules & graph.modules:
@@ -126,7 +126,7 @@ def _read_support() -> dict[str, set[str]]:
 
 
 def list_tests(part: Part) -> list[Path]:
-    """The test files of a part with the conftest files that apply to them."""
+    """List a part's test files and the conftest files that apply to them."""
     files: set[Path] = set()
     for name in part.paths:
         path = REPOSITORY_ROOT / name.partition("::")[0]
@@ -137,12 +137,12 @@ def list_tests(part: Part) -> list[Path]:
 
 @cache
 def imports_of(file: Path) -> set[str]:
-    """Every module of ours that a file names in an import statement, with the packages that hold it."""
+    """Return every module of ours that a file imports, with the packages that contain it."""
     return {name for name in list_imports(file) if name.partition(".")[0] in {*ROOTS, SUPPORT}}
 
 
 def list_imports(file: Path) -> set[str]:
-    """Every module that a file imports absolutely, also in functions; `from a import b` names a and a.b."""
+    """List modules that a file imports absolutely, also in functions; `from a import b` gives a and a.b."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

@@ -15,7 +15,7 @@ PACKAGES = tuple(f"{folder}/{package}" for package, folder in ROOTS.items())
 
 
 def list_checks() -> dict[str, Command]:
-    """All checks by their short name, the longest first: two run at a time."""
+    """Return all checks by their short name, the longest first: two run at a time."""
     commands = {
         "types": ("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
         "frontend": (
@@ -41,22 +41,22 @@ def list_checks() -> dict[str, Command]:
 
 
 def document(what: str) -> list[str]:
-    """The command that checks one generated file."""
+    """Return the command that checks one generated file."""
     return python_command("-m", "trellis_tools.documents", what)
 
 
 def import_linter() -> list[str]:
-    """import-linter has no module to run, and its script's first line breaks in paths with spaces."""
+    """Return the command for import-linter: it has no module to run, and its script breaks on spaces."""
     return python_command("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
 
 
 def list_long_checks() -> dict[str, Command]:
-    """Checks that are made only where they are named: by hand, or at night."""
+    """Return the checks that run only when named: by hand, or at night."""
     return {"gpu-lock": Command("gpu.lock installs", python_command("-m", "trellis_tools.ci.gpu_lock"))}
 
 
 def choose_checks(names: Sequence[str]) -> list[Command]:
-    """The checks of these names; all but the long ones for none.
+    """Choose the checks of these names; without names, all but the long ones.
 
     Raises:
         Problem: A name that no check has.

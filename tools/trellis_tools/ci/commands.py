@@ -51,12 +51,12 @@ class Outcome:
 
 
 def npm_command(script: str, *arguments: str) -> list[str]:
-    """The command that runs a script of the dashboard's package.json."""
+    """Return the command that runs a script from the dashboard's package.json."""
     return ["npm", "--prefix", str(REPOSITORY_ROOT / "frontend"), "run", "--silent", script, *arguments]
 
 
 def pick(known: Mapping[str, T], names: Iterable[str], what: str) -> list[T]:
-    """Those of these names, in their order; all for none.
+    """Return the items of these names, in order; all without names.
 
     Raises:
         Problem: A name that none has.

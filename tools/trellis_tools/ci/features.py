@@ -23,7 +23,7 @@ CLAIM_FIELDS = ("id", "category", "priority", "description", "steps", "passes", 
 
 
 def read_features(path: Path = FEATURE_LIST) -> list[dict[str, Any]]:
-    """The list, checked for its fields and for ids that occur twice."""
+    """Read the feature list and check its fields and that ids are unique."""
     features: list[dict[str, Any]] = json.loads(path.read_text())
     for feature in features:
         if missing := [name for name in CLAIM_FIELDS if name not in feature]:
@@ -51,7 +51,7 @@ def verify_features(wanted: list[str], path: Path = FEATURE_LIST, cwd: Path = RE
 
 
 def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
-    """What was verified, when and how."""
+    """Describe what was verified, when and how."""
     found = [case for test in feature["tests"] for case in find_cases(test, cases)]
     passed = sum(case.has_passed for case in found)
     bad = [test for test in feature["tests"] if not _is_shown(find_cases(test, cases))]
@@ -64,7 +64,7 @@ def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
 
 
 def find_refuted(cases: Iterable[Case], path: Path = FEATURE_LIST, root: Path = REPOSITORY_ROOT) -> list[str]:
-    """Ids that claim to pass although a test that they name is gone or failed; for a run of some tests."""
+    """List features that claim to pass but have a test that is gone or failed, for a run of some tests."""
     ran = list(cases)
     return [
         feature["id"]
@@ -78,7 +78,7 @@ def _is_refuted(test: str, cases: list[Case], root: Path) -> bool:
 
 
 def find_unproven(cases: Iterable[Case], path: Path = FEATURE_LIST) -> list[str]:
-    """Ids that claim to pass although a test that they name did not pass; for a run of all tests."""
+    """List features that claim to pass but have a test that did not pass, for a run of all tests."""
     ran = list(cases)
     return [
         feature["id"]
@@ -92,7 +92,7 @@ def _is_shown(cases: list[Case]) -> bool:
 
 
 def exists(test: str, root: Path = REPOSITORY_ROOT) -> bool:
-    """Whether a test, file or folder of tests is there; of a parametrised test, its function."""
+    """Return whether a test, file or folder of tests exists; for a parametrized test, its function."""
     file, _, name = test.partition("::")
     path = root / file
     if not path.exists():
@@ -101,7 +101,7 @@ def exists(test: str, root: Path = REPOSITORY_ROOT) -> bool:
 
 
 def find_cases(test: str, cases: Iterable[Case]) -> list[Case]:
-    """The cases of a test, or of every test of a file or folder."""
+    """Find the cases of a test, or of every test in a file or folder."""
     file, _, name = test.partition("::")
     module = file.removesuffix(".py").replace("/", ".")
     wanted = ".".join([module, *name.split("::")]) if name else module
@@ -123,7 +123,7 @@ def run_tests(tests: Iterable[str], cwd: Path = REPOSITORY_ROOT) -> list[Case]:
 
 
 def judge(feature: dict[str, Any], cases: list[Case]) -> bool:
-    """Whether every test that the feature names ran and passed; a skipped one shows nothing."""
+    """Judge whether every test that the feature names ran and passed; a skipped one proves nothing."""
     if not feature["tests"]:
         out.print(f"[yellow]no tests[/yellow]  {feature['id']}")
         return False

@@ -43,7 +43,7 @@ class CannotCheck(Exception):
 
 
 def find_python() -> str:
-    """The interpreter to install into, which must be one that the lock serves."""
+    """Find the interpreter to install into, which must be one that the lock file supports."""
     for name in PYTHONS:
         found = shutil.which(name)
         if found and subprocess.run([found, "-c", "import venv"], capture_output=True).returncode == 0:  # noqa: S603
@@ -52,7 +52,7 @@ def find_python() -> str:
 
 
 def list_packages() -> list[str]:
-    """The pins to install."""
+    """List the pinned packages to install."""
     pins = [line for line in _read("gpu.lock") if not line.startswith(f"{NOT_INSTALLED}==")]
     names = {line.partition("==")[0] for line in pins}
     tools = [line for line in _read("cpu.lock") if line.partition("==")[0] in set(TEST_TOOLS) - names]
@@ -91,7 +91,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
 
 
 def import_everything(python: Path) -> dict[str, str]:
-    """Modules of ours that cannot be imported, with the reason."""
+    """Import all our modules; return those that fail, with the reason."""
     script = Path(__file__).with_name("import_all.py")
     failures: dict[str, str] = {}
     for package in ROOTS:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 
 def find_failures(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Modules that cannot be imported, each with the reason."""
+    """Yield modules that cannot be imported, each with the reason."""
     for name in packages:
         try:
             package = importlib.import_module(name)

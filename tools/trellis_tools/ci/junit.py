@@ -26,7 +26,7 @@ class Case:
 
 
 def read_cases(report: Path) -> list[Case]:
-    """The tests of a report; none where the file is missing or was cut off while it was written."""
+    """Read the tests in a report; none if the file is missing or incomplete."""
     root = _read(report)
     return [] if root is None else [_read_case(each) for each in root.iter("testcase")]
 
@@ -49,7 +49,7 @@ def _read_case(element: ElementTree.Element) -> Case:
 
 
 def read_left_out(report: Path) -> Counter[str]:
-    """How many tests the selection left out, by the mark that says why (written by tests/conftest.py)."""
+    """Count the tests that the selection left out, by the responsible mark (written by tests/conftest.py)."""
     path = report.with_suffix(".left-out")
     counts: Counter[str] = Counter()
     if path.exists():

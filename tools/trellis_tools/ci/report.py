@@ -36,12 +36,12 @@ def show(outcome: Outcome) -> None:
 
 
 def read_row(outcome: Outcome, reports: list[Path]) -> Row:
-    """The row of a suite that has just ended."""
+    """Build the row of a suite that has just ended."""
     return make_row(outcome.name, outcome.has_passed, outcome.seconds, reports)
 
 
 def make_row(name: str, has_passed: bool, seconds: float, reports: list[Path]) -> Row:
-    """A row from what the reports hold."""
+    """Build a row from the contents of the reports."""
     cases = [case for report in reports for case in junit.read_cases(report)]
     left_out: Counter[str] = Counter()
     for report in reports:
@@ -87,6 +87,6 @@ def _describe(row: Row) -> list[str]:
 
 
 def list_slowest(cases: Iterable[junit.Case], count: int) -> list[tuple[str, float]]:
-    """Names and seconds of the slowest tests, the slowest first."""
+    """List the names and seconds of the slowest tests, the slowest first."""
     slowest = sorted(cases, key=lambda case: case.seconds, reverse=True)[:count]
     return [(case.name, case.seconds) for case in slowest]

@@ -17,7 +17,7 @@ PASSED = FOLDER / "passed.json"
 
 
 def git(*arguments: str) -> str:
-    """What git prints about this checkout.
+    """Run git in this checkout and return its output.
 
     Raises:
         Problem: git refuses, for instance a commit that it does not know.
@@ -49,7 +49,7 @@ def identify_tree() -> str:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file; None where there is none."""
+    """Read a JSON file; None if it does not exist."""
     return json.loads(path.read_text()) if path.exists() else None
 
 
@@ -60,7 +60,7 @@ def note_passed(commit: str) -> None:
 
 
 def find_base() -> str:
-    """The newest commit of this branch that all tests passed on in this checkout, else the parent."""
+    """Find the newest commit of this branch on which all tests passed in this checkout; else its parent."""
     for commit in reversed(read_json(PASSED) or []):
         done = subprocess.run(  # noqa: S603
             ["git", "merge-base", "--is-ancestor", commit, "HEAD"],  # noqa: S607

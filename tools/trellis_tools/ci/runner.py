@@ -57,19 +57,19 @@ class Part:
 
 @cache
 def read_configuration() -> dict[str, Any]:
-    """The table ``[tool.trellis.tests]`` of pyproject.toml."""
+    """Read the table ``[tool.trellis.tests]`` of pyproject.toml."""
     settings = tomllib.loads((REPOSITORY_ROOT / "pyproject.toml").read_text())
     found: dict[str, Any] = settings["tool"]["trellis"]["tests"]
     return found
 
 
 def list_budgets() -> dict[str, float]:
-    """Seconds that each suite of the fast set may take, in the order in which the suites start."""
+    """Return the seconds that each suite of the fast set may take, in the order in which they start."""
     return {name: float(seconds) for name, seconds in read_configuration()["budgets"].items()}
 
 
 def list_parts() -> dict[str, Part]:
-    """All parts by name, in the order in which they start."""
+    """Return all parts by name, in the order in which they start."""
     parts = {}
     for name, values in read_configuration()["parts"].items():
         parts[name] = Part(
@@ -83,7 +83,7 @@ def list_parts() -> dict[str, Part]:
 
 
 def choose_parts(names: Iterable[str]) -> list[Part]:
-    """The parts of these names; all for none.
+    """Choose the parts of these names; all of them without names.
 
     Raises:
         Problem: A name that no part has.
@@ -92,20 +92,20 @@ def choose_parts(names: Iterable[str]) -> list[Part]:
 
 
 def pytest_command(name: str, tests: Iterable[str], report: Path, *options: str) -> Command:
-    """The command that runs tests in one process and writes a JUnit report."""
+    """Return the command that runs tests in one process and writes a JUnit report."""
     arguments = python_command("-m", "pytest", *tests, f"--junitxml={report}", *options)
     left_out = {LEFT_OUT_VARIABLE: str(report.with_suffix(".left-out"))}
     return Command(name, arguments, environment={**SHARED_CORES, **left_out})
 
 
 def vitest_command(report: Path) -> Command:
-    """The command that runs the dashboard's tests and writes a JUnit report."""
+    """Return the command that runs the dashboard's tests and writes a JUnit report."""
     reporters = ["--reporter=default", "--reporter=junit", f"--outputFile.junit={report}"]
     return Command(FRONTEND, npm_command("test", "--", *reporters))
 
 
 def group_by_suite(tests: Iterable[str]) -> dict[str, list[str]]:
-    """Tests (``tests/cli/test_checks.py::test_it``, files, folders) by suite, each test once."""
+    """Group tests (``tests/cli/test_checks.py::test_it``, files, folders) by suite, each test once."""
     wanted = set(tests)
     suites: dict[str, list[str]] = {}
     for test in sorted(wanted):
@@ -115,5 +115,5 @@ def group_by_suite(tests: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _contains(place: str, test: str) -> bool:
-    """Whether ``place`` is a folder, file or class of ``test``, or the test without its parameters."""
+    """Return whether ``place`` is a folder, file or class of ``test``, or the test without its parameters."""
     return test.startswith((f"{place}/", f"{place}::", f"{place}["))

@@ -67,7 +67,7 @@ def run_fast() -> bool:
 
 
 def plan_fast(reports: Path) -> list[Command]:
-    """One command a suite of the fast set, in the order in which they start."""
+    """Return one command per suite of the fast set, in the order in which they start."""
     return [
         vitest_command(reports / f"{name}.xml")
         if name == FRONTEND
@@ -139,7 +139,7 @@ def run_part(part: Part, folder: Path, slowdown: float, selection: str | None = 
 
 
 def plan_part(part: Part, folder: Path, selection: str | None = None) -> list[Command]:
-    """The commands of a part: one a suite, and vitest where the part holds the dashboard's tests.
+    """Return a part's commands: one per suite, and vitest if the part includes the dashboard's tests.
 
     A selection is an expression of pytest's marks; vitest runs only without one.
     """

@@ -50,7 +50,7 @@ def run_soak(*, minutes: float, is_json: bool) -> bool:
 
 
 def sample(supervisor: Supervisor) -> dict[str, int]:
-    """Bytes of each service with all its processes, helpers included; shared pages count once."""
+    """Measure the bytes of each service with all its processes; shared pages count once."""
     return {
         each.name: sum(pss(process) for process in list_tree(each.pid))
         for each in supervisor.services

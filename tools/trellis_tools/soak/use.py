@@ -27,7 +27,7 @@ class Use:
     """Threads that use a platform until they are told to stop; what they do is counted."""
 
     def __init__(self, client: ApiClient, request: dict[str, Any], seed: int) -> None:
-        """``request`` launches a short job."""
+        """Prepare the simulated use; ``request`` launches a short job."""
         self._client, self._request = client, request
         self._streams = httpx.Client(
             base_url=f"{client.url}{API}",
@@ -41,7 +41,7 @@ class Use:
         self.refused: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads that use the platform."""
         works: list[Callable[[], None]] = [
             *[self._open_pages] * _HANDS,
             *[self._look_at_job] * _STREAMS,
@@ -79,7 +79,7 @@ class Use:
         return str(self._draw.choice(jobs)["id"]) if jobs else None
 
     def _open_pages(self) -> None:
-        """Overview, lists, a job with its curves and lines, the launch page with its preview."""
+        """Open the overview, lists, a job with its curves and lines, and the launch page with its preview."""
         self._get("/monitoring/dashboard")
         for path in ("/models", "/datasets", "/recipes", "/rewards", "/data-tasks"):
             self._get(path)
@@ -119,14 +119,14 @@ class Use:
             self.done["jobs deleted"] += 1
 
     def _launch_and_stop(self) -> None:
-        """A job that is settled without having run."""
+        """Launch a job and stop it before it runs."""
         job = self._client.post("/jobs", {**self._request, "priority": -1})
         self._client.post(f"/jobs/{job['id']}/stop")
         self.done["jobs stopped"] += 1
         self._is_over.wait(0.5)
 
     def _show_tokens(self) -> None:
-        """Rows as a model sees them, which a helper of the workers makes."""
+        """Request rows as a model's tokens, which a helper process of the workers makes."""
         body = {"model": self._request["model"], "offset": self._draw.randint(0, 500), "limit": _TOKEN_ROWS}
         task = self._client.post(f"/datasets/{self._request['dataset']}/rows/tokens", body)
         gives_up = time.monotonic() + _TOKENS_TIMEOUT_S

@@ -25,7 +25,7 @@ _SEED = 5
 
 
 def measure_conversion() -> dict[str, float]:
-    """Rows a second of each conversion; what one makes is what the next may read."""
+    """Measure rows per second of each conversion; one's output is another's input."""
     tables = {Shape.ALPACA: _alpaca()}
     speeds = {}
     for source, target in CONVERSIONS:

@@ -45,7 +45,7 @@ class Planted:
 
 
 def vocabulary(language: str, random: np.random.Generator) -> pa.Array:
-    """Words of letters, or single Chinese characters; all different."""
+    """Make words of letters, or single Chinese characters; all different."""
     if language == "zh":
         return pa.array([chr(code) for code in range(0x4E00, 0x4E00 + 6000)])
     letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
@@ -58,7 +58,7 @@ def vocabulary(language: str, random: np.random.Generator) -> pa.Array:
 
 
 def chunks(rows: int, seed: int, language: str = "en") -> Iterator[tuple[pa.Array, Copies]]:
-    """The documents, a chunk at a time, with the copies in it by their position in the corpus."""
+    """Generate the documents chunk by chunk, with each chunk's copies by their position in the corpus."""
     words = vocabulary(language, np.random.default_rng(seed))
     # Few words are frequent, most are rare, as in language (Zipf).
     shares = 1.0 / (np.arange(len(words)) + 20.0)
@@ -103,7 +103,7 @@ def write_corpus(folder: Path, rows: int, seed: int, language: str = "en") -> Pl
 
 
 def _soil(random: np.random.Generator, texts: pa.Array, alone: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """The texts with dirt, and which of them are too short now."""
+    """Add dirt to the texts and mark those that are too short afterwards."""
     lots = random.random(len(texts))
     doubled = pc.replace_substring(texts, " ", "  ", max_replacements=5)
     texts = pc.if_else(pa.array(lots < 0.2), doubled, texts)
@@ -140,7 +140,7 @@ def _chunk(
 
 
 def _alter(random: np.random.Generator, source: np.ndarray, aim: float, others: np.ndarray) -> np.ndarray:
-    """A copy in which one stretch of words comes from ``others``."""
+    """Copy a document and replace one run of its words with words from ``others``."""
     runs = len(source) - SHINGLE + 1
     # Of two sets of n runs that share s, the similarity is s / (2n - s).
     lost = runs - round(2 * runs * aim / (1 + aim))
@@ -153,7 +153,7 @@ def _alter(random: np.random.Generator, source: np.ndarray, aim: float, others: 
 
 
 def jaccard(one: np.ndarray, other: np.ndarray) -> float:
-    """Similarity of the sets of runs of two documents, counted."""
+    """Compute the Jaccard similarity of the sets of runs of two documents by counting."""
     a = {one[at : at + SHINGLE].tobytes() for at in range(max(1, len(one) - SHINGLE + 1))}
     b = {other[at : at + SHINGLE].tobytes() for at in range(max(1, len(other) - SHINGLE + 1))}
     return len(a & b) / len(a | b)

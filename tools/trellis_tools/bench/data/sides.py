@@ -37,7 +37,7 @@ class Outcome:
     false_merges: float
 
     def as_json(self) -> dict[str, Any]:
-        """For the line of a result."""
+        """Convert to the JSON of a result's line."""
         return {
             "name": self.name,
             "seconds": round(self.usage.seconds, 2),
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def run_ours(source: Path, folder: Path, planted: Planted) -> Outcome:
-    """The data factory's own pipeline."""
+    """Run the data factory's own pipeline."""
     command = [
         sys.executable,
         "-m",
@@ -62,14 +62,14 @@ def run_ours(source: Path, folder: Path, planted: Planted) -> Outcome:
 
 
 def run_datatrove(source: Path, folder: Path, planted: Planted) -> Outcome:
-    """datatrove's four stages."""
+    """Run datatrove's four stages."""
     target = folder / "datatrove"
     usage = measure(_baseline("with_datatrove.py", source, target), folder / "datatrove.log", TIMEOUT_S)
     return judge("datatrove", usage, _ids(target / "rows", "*.parquet"), planted)
 
 
 def run_text_dedup(source: Path, folder: Path, planted: Planted) -> Outcome:
-    """text-dedup's MinHash command."""
+    """Run text-dedup's MinHash command."""
     target = folder / "text-dedup"
     log = folder / "text-dedup.log"
     usage = measure(_baseline("with_text_dedup.py", source, target), log, TIMEOUT_S, {"HF_HUB_OFFLINE": "1"})
@@ -84,7 +84,7 @@ BASELINES: dict[str, Callable[[Path, Path, Planted], Outcome]] = {
 
 
 def judge(name: str, usage: Usage, left: np.ndarray, planted: Planted) -> Outcome:
-    """Recall and false merges of a side that left these documents."""
+    """Compute the recall and the false merges of a side that kept these documents."""
     stays = np.zeros(planted.rows, dtype=bool)
     stays[left - 1] = True
     if stays[planted.stubs].any():
@@ -102,7 +102,7 @@ def judge(name: str, usage: Usage, left: np.ndarray, planted: Planted) -> Outcom
 
 
 def rival_python() -> Path:
-    """The interpreter that has the others installed; makes its environment where that is missing."""
+    """Return the interpreter that has the other tools installed; create its environment if missing."""
     cache = (
         os.environ.get("TRELLIS_BENCH_CACHE") or Path(os.environ.get("TRELLIS_DATA_ROOT", "data")) / "bench"
     )

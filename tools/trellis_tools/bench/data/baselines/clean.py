@@ -18,7 +18,7 @@ _SPACES = re.compile(r"[^\S\n]+")
 
 
 def clean(text: str) -> str:
-    """A text after cleaning."""
+    """Clean a text."""
     if text.isascii():
         # What ftfy would find out with more effort: there is no wrong decoding and nothing to compose here.
         text = (

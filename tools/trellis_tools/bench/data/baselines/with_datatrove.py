@@ -48,12 +48,12 @@ class Spaces(WordTokenizer):
 
 
 def long_enough(document: Any) -> bool:
-    """Whether a document stays."""
+    """Return whether a document is kept."""
     return len(document.text) >= SHORTEST
 
 
 def main(source: str, target: str, bands: int, rows: int, shingle: int, processes: int) -> None:
-    """All stages, one after the other."""
+    """Run all stages, one after the other."""
     work = Path(target) / "work"
     config = MinhashConfig(n_grams=shingle, num_buckets=bands, hashes_per_bucket=rows)
     cleaned, signatures, buckets, removals = (str(work / name) for name in ("clean", "sigs", "pairs", "gone"))

@@ -13,7 +13,7 @@ from clean import SHORTEST, clean
 
 
 def cleaned(batch: dict[str, list[Any]]) -> dict[str, list[str]]:
-    """The texts of a batch after cleaning."""
+    """Clean the texts of a batch."""
     return {"text": [clean(text) for text in batch["text"]]}
 
 

@@ -133,7 +133,7 @@ def _settings(
     parameters: dict[str, Value],
     own: dict[str, Any],
 ) -> dict[str, Any]:
-    """All settings by dotted key, in the order in which they apply."""
+    """Return all settings by dotted key, in the order in which they apply."""
     validation_path = mapping.validation_file(request, parameters)
     if recipe.engine is Engine.TRL:
         return trl_mapping.settings_of(
@@ -204,7 +204,7 @@ def _require_key(schema: EngineSchema, dotted: str) -> Key:
 def _needed_memory(
     recipe: Recipe, request: ComposeRequest, config: dict[str, Any], env: dict[str, str]
 ) -> int | None:
-    """Bytes on one GPU, or of all processes on a CPU platform; None where settings do not tell."""
+    """Estimate the bytes on one GPU, or of all processes on a CPU; None where settings do not tell."""
     if request.architecture is None:
         return None
     try:
@@ -263,7 +263,7 @@ def _warnings(
 
 
 def _inexpressible(request: ComposeRequest, parameters: dict[str, Value]) -> list[Issue]:
-    """Strings that the engine would not receive as they are."""
+    """Find strings that the engine would not receive as they are."""
     paths = {
         "model_path": request.model_path,
         "train_path": request.train_path,
@@ -282,7 +282,7 @@ def _inexpressible(request: ComposeRequest, parameters: dict[str, Value]) -> lis
 
 
 def _check(composition: Composition, recipe: Recipe, preset: Preset | None, request: ComposeRequest) -> None:
-    """Cross-checks; left out where the values themselves are already wrong."""
+    """Run the cross-checks, unless the values themselves are already wrong."""
     if problem := check_nodes(composition.engine, request.gpus, request.node_gpus):
         composition.errors.append(problem)
     if composition.errors or not composition.config:

@@ -48,7 +48,7 @@ def plain_settings(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
 
 
 def algorithm_settings(parameters: dict[str, Value]) -> Settings:
-    """Parameters of RL recipes that stand for something else in the engine's terms."""
+    """Translate parameters of RL recipes that are expressed differently in the engine's settings."""
     settings: Settings = {}
     if (level := parameters.get("importance_correction")) in ("token", "sequence"):
         settings["algorithm.rollout_correction.rollout_is"] = level
@@ -72,7 +72,7 @@ def spread_of(request: ComposeRequest) -> Spread:
 
 
 def platform_settings(engine: Engine, request: ComposeRequest, validation_path: str | None) -> Settings:
-    """Where things lie and where the run takes place; no person can change these."""
+    """Return the settings for paths and placement of the run, which no person can change."""
     model_key = "actor_rollout_ref.model.path" if engine is Engine.VERL_PPO else "model.path"
     spread = spread_of(request)
     settings: Settings = {
@@ -108,7 +108,7 @@ def validation_file(request: ComposeRequest, parameters: dict[str, Value]) -> st
 
 
 def run_settings(engine: Engine, parameters: dict[str, Value], has_validation: bool) -> Settings:
-    """Length, intervals and seeds, in the engine's own terms."""
+    """Return length, intervals and seeds in the engine's own terms."""
     settings: Settings = {
         "trainer.total_epochs": ENDLESS_EPOCHS if parameters["total_steps"] else parameters["epochs"],
         "trainer.save_freq": parameters["save_every"] or AT_THE_END,
@@ -144,7 +144,7 @@ def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
 
 
 def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str) -> Settings:
-    """How an adapter's base is held, and how the adapter travels to the rollout engine.
+    """Return how an adapter's base is stored, and how the adapter is sent to the rollout engine.
 
     On a GPU the base is held in bfloat16, in which it is computed with anyway; PEFT keeps the adapter in full
     precision. A rollout engine on a CPU gets base and adapter as one: with the adapter apart each token took

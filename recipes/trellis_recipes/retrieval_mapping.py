@@ -19,7 +19,7 @@ def settings_of(
     *,
     validation_path: str | None,
 ) -> Settings:
-    """All settings, in the order in which they apply."""
+    """Return all settings, in the order in which they apply."""
     return {
         **recipe.fixed,
         **plain_settings(recipe, parameters),

@@ -63,7 +63,7 @@ def relevance_part(prompts: pl.Series, answers: pl.Series) -> np.ndarray:
 
 
 def format_part(texts: pl.Series, words: np.ndarray) -> np.ndarray:
-    """Return the share of four checks that hold: closed fences, paired brackets, an end, no template marks."""
+    """Return the share of four checks that hold: closed fences, paired brackets, an end, no markup."""
     prose = texts.str.replace_all(CODE, "`")
     frame = pl.DataFrame({"text": texts, "prose": prose})
     checks = frame.select(

@@ -167,7 +167,7 @@ def _settings(
 def _needed_memory(
     recipe: Recipe, request: ComposeRequest, config: dict[str, Any], env: dict[str, str]
 ) -> int | None:
-    """Bytes on one GPU, or of all processes on a CPU platform; None where settings do not tell."""
+    """Estimate the bytes on one GPU, or of all processes on a CPU; None where settings do not tell."""
     if request.architecture is None:
         return None
     try:
@@ -216,7 +216,7 @@ def _warnings(
 
 
 def _check(composition: Composition, recipe: Recipe, preset: Preset | None, request: ComposeRequest) -> None:
-    """Cross-checks; left out where the values themselves are already wrong."""
+    """Run the cross-checks, unless the values themselves are already wrong."""
     if problem := check_nodes(composition.engine, request.gpus, request.node_gpus):
         composition.errors.append(problem)
     if composition.errors or not composition.config:

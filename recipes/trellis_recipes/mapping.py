@@ -45,7 +45,7 @@ def plain_settings(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
 
 
 def algorithm_settings(parameters: dict[str, Value]) -> Settings:
-    """Parameters of RL recipes that stand for something else in the engine's terms."""
+    """Translate parameters of RL recipes that are expressed differently in the engine's settings."""
     settings: Settings = {}
     if (level := parameters.get("importance_correction")) in ("token", "sequence"):
         settings["algorithm.rollout_correction.rollout_is"] = level
@@ -63,7 +63,7 @@ def algorithm_settings(parameters: dict[str, Value]) -> Settings:
 
 
 def platform_settings(engine: Engine, request: ComposeRequest, *, has_validation: bool) -> Settings:
-    """Return how the run takes place; no person can change these."""
+    """Return the settings of how the run takes place, which no person can change."""
     settings: Settings = {
         "trainer.device": platform_defaults.device(request.platform),
         "trainer.experiment_name": request.recipe,
@@ -77,7 +77,7 @@ def platform_settings(engine: Engine, request: ComposeRequest, *, has_validation
 
 
 def run_settings(engine: Engine, parameters: dict[str, Value], has_validation: bool) -> Settings:
-    """Length, intervals and seeds, in the engine's own terms."""
+    """Return length, intervals and seeds in the engine's own terms."""
     settings: Settings = {
         "trainer.total_epochs": ENDLESS_EPOCHS if parameters["total_steps"] else parameters["epochs"],
         "trainer.save_freq": parameters["save_every"] or AT_THE_END,
@@ -113,7 +113,7 @@ def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
 
 
 def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str) -> Settings:
-    """How an adapter's base is held, and how the adapter travels to the rollout engine.
+    """Return how an adapter's base is stored, and how the adapter is sent to the rollout engine.
 
     On a GPU the base is held in bfloat16, in which it is computed with anyway; PEFT keeps the adapter in full
     precision. A rollout engine on a CPU gets base and adapter as one: with the adapter apart each token took

@@ -9,7 +9,7 @@ from trellis_recipes.trl_schema import load_trl_schema
 
 
 def schema_of(recipe: Recipe) -> EngineSchema:
-    """Keys, types and defaults of the trainer that runs the recipe; raises ``EngineNotInstalled``."""
+    """Return keys, types and defaults of the trainer of the recipe; raises ``EngineNotInstalled``."""
     return find_schema(recipe.engine, recipe.id)
 
 

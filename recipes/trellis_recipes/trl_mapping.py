@@ -58,33 +58,33 @@ def count_accumulations(request: ComposeRequest, parameters: dict[str, Value]) -
 
 
 def rows_per_pass(parameters: dict[str, Value]) -> int:
-    """Rows in one pass on one GPU: recipes that name the passes of a step count their batch by pass."""
+    """Return the rows in one pass on one GPU: recipes with passes per step count their batch by pass."""
     is_by_pass = "gradient_accumulation" in parameters
     return whole(parameters["batch_size" if is_by_pass else "micro_batch_size"], 1)
 
 
 def rows_per_step(request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Rows of one update, over all GPUs."""
+    """Return the rows of one update, over all GPUs."""
     if "gradient_accumulation" in parameters:
         return rows_per_pass(parameters) * count_accumulations(request, parameters) * request.gpus
     return whole(parameters["batch_size"], 1)
 
 
 def bits_of_base(parameters: dict[str, Value]) -> int:
-    """Bits in which a frozen base is held; 0 where it is not quantised."""
+    """Return the number of bits of a frozen base model; 0 where it is not quantised."""
     if "quantization" in parameters:
         return _BITS[str(parameters["quantization"])]
     return 4 if parameters.get("quantize_base") else 0
 
 
 def adapted_modules(parameters: dict[str, Value]) -> list[str]:
-    """Names of the layers that get an adapter."""
+    """Return the names of the layers that get an adapter."""
     given = parameters.get("lora_targets", ALL_LINEAR)
     return [name.strip() for name in str(given).split(",") if name.strip()]
 
 
 def _loss(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
-    """DPO takes a list of losses."""
+    """Return the loss as a list, because DPO takes a list of losses."""
     if recipe.id not in DPO_RECIPES:
         return {}
     is_robust = parameters["loss_type"] == "sigmoid" and parameters["label_smoothing"]
@@ -92,7 +92,7 @@ def _loss(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
 
 
 def _model(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
-    """Precision, adapter and quantisation.
+    """Return precision, adapter and quantisation.
 
     Weights that are trained are held in full precision and computed with in bfloat16 on a GPU; a
     frozen base is held in bfloat16 there. On a CPU everything is in full precision.
@@ -118,7 +118,7 @@ def _model(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]
 
 
 def _run(parameters: dict[str, Value], *, has_validation: bool) -> Settings:
-    """Length, intervals and seeds."""
+    """Return length, intervals and seeds."""
     return {
         "num_train_epochs": float(whole(parameters["epochs"], 1)),
         "save_strategy": "steps",
@@ -131,7 +131,7 @@ def _run(parameters: dict[str, Value], *, has_validation: bool) -> Settings:
 
 
 def _platform(request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
-    """Return how the run takes place; no person can change these."""
+    """Return the settings of how the run takes place, which no person can change."""
     micro = rows_per_pass(parameters)
     is_cpu = request.platform == "cpu"
     return {

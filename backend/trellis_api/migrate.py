@@ -1,7 +1,12 @@
 """Upgrades the database: ``python -m trellis_api.migrate``."""
 
-from trellis_api.core.migrations import upgrade
+import sys
+
+from trellis_api.core.migrations import UnknownSchema, upgrade
 from trellis_api.core.settings import Settings
 
 if __name__ == "__main__":
-    upgrade(Settings())
+    try:
+        upgrade(Settings())
+    except UnknownSchema as error:
+        sys.exit(str(error))

@@ -14,6 +14,16 @@ from trellis_api.core.settings import REPOSITORY_ROOT, Settings
 MIGRATIONS = REPOSITORY_ROOT / "backend" / "migrations"
 
 
+class UnknownSchema(RuntimeError):
+    """The database has a schema that this version has no migration from; nothing was changed."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"The database has the schema '{revision}', which this version does not know. If a newer version "
+            "made it, use that one. If it is from before the first release, see docs/operations.md, 'Upgrading'."
+        )
+
+
 def upgrade(settings: Settings) -> None:
     """Run all migrations that are missing; makes the data root and the database file if need be."""
     settings.data_root.mkdir(parents=True, exist_ok=True)
@@ -27,7 +37,12 @@ def upgrade(settings: Settings) -> None:
 
 def upgrade_connection(connection: Connection) -> None:
     """Run all migrations that are missing, in the transaction of a connection."""
-    command.upgrade(make_config(connection), "head")
+    config = make_config(connection)
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    unknown = set(MigrationContext.configure(connection).get_current_heads()) - known
+    if unknown:
+        raise UnknownSchema(*unknown)
+    command.upgrade(config, "head")
 
 
 def check(connection: Connection) -> None:

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 from trellis_api.core.database import Database
-from trellis_api.core.migrations import check, upgrade
+from trellis_api.core.migrations import UnknownSchema, check, upgrade, upgrade_connection
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import service as datasets
@@ -35,6 +35,17 @@ def test_an_upgrade_makes_the_data_root(tmp_path: Path) -> None:
     upgrade(settings)
 
     assert (settings.data_root / "trellis.db").is_file()
+
+
+def test_a_database_of_another_version_is_left_alone_with_what_to_do(unmigrated: Database) -> None:
+    with unmigrated.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) PRIMARY KEY)")
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('0028_step_times')")
+
+        with pytest.raises(UnknownSchema, match=r"schema '0028_step_times'.*'Upgrading'"):
+            upgrade_connection(connection)
+
+        assert inspect(connection).get_table_names() == ["alembic_version"]
 
 
 def test_health_needs_no_login(anonymous: TestClient) -> None:

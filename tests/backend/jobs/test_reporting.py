@@ -1,23 +1,13 @@
 """Jobs whose metrics go to Weights & Biases as well: which are refused, and what keeps the wish."""
 
-import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from alembic import command
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
-from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
-from trellis_api.core.ids import new_id
-from trellis_api.core.migrations import make_config
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
-from trellis_api.fine_tuning import repository as fine_tuning
-from trellis_api.fine_tuning.requests import FineTuningCreate
-from trellis_api.jobs import repository
-from trellis_api.jobs.models import Job
 from trellis_api.jobs.reporting import requests, service
 from trellis_api.jobs.reporting.models import JobReport
 from trellis_api.models.models import Model
@@ -198,65 +188,3 @@ def test_a_stage_of_a_pipeline_reports(
     wanted = {"name": "other", "stages": [{**measure, "report_to": WANTED}]}
     refused = client.post("/api/v1/job-pipelines", json=wanted)
     assert (refused.status_code, "no report_to" in refused.text) == (422, True)
-
-
-def upgrade_from_before(database: Database, wandb: dict[str, Any]) -> str:
-    """Let a fine-tuning job of the earlier version have these settings; the job that carries it out."""
-    with database.engine.begin() as connection:
-        command.upgrade(make_config(connection), "head")
-    with database.write() as session:
-        job = Job(id=new_id("job"), name="old", recipe="sft", model_id="mdl_aaaaaaaaaaaa", attempt=2)
-        repository.add_job(session, job=job, tags=())
-    with database.engine.begin() as connection:
-        command.downgrade(make_config(connection), "0037_shared_conversations")
-        integrations = [{"type": "wandb", "wandb": wandb}]
-        request = json.dumps({"model": "m", "training_file": "file-a", "integrations": integrations})
-        now = utc_now().replace(tzinfo=None)
-        connection.exec_driver_sql(
-            "INSERT INTO fine_tuning_jobs (id, job_id, request, model_id, tuned_name, seed, hyperparameters, "
-            "created_at, reports_to, reported_step, report_error, report_failures, report_due_at) VALUES "
-            f"('ftjob-a', '{job.id}', '{request}', 'mdl_a', 'ft:a', 1, '{{}}', '{now}', 'wandb', 7, "
-            f"'no answer', 3, '{now + timedelta(hours=1)}')"
-        )
-        command.upgrade(make_config(connection), "head")
-    return job.id
-
-
-def test_what_fine_tuning_jobs_had_sent_goes_on_where_it_was(unmigrated: Database) -> None:
-    job_id = upgrade_from_before(unmigrated, {"project": "sums"})
-
-    with unmigrated.read() as session:
-        row = session.get_one(JobReport, job_id)
-    assert (row.settings, row.run_id) == ({"wandb": {"project": "sums"}}, "ftjob-a-2")
-    assert (row.sent_step, row.done_at, row.problem, row.failures) == (7, None, "no answer", 3)
-    assert row.due_at is not None
-
-
-@pytest.mark.parametrize(
-    ("stored", "read"),
-    [
-        (
-            {"project": "p", "entity": "", "name": "", "tags": ["", "a" * 300, TOKEN]},
-            {"project": "p", "tags": ["a" * 200, "[secret]"]},
-        ),
-        (
-            {"project": "", "name": f"by {TOKEN}", "tags": [""]},
-            {"project": "uncategorized", "name": "by [secret]"},
-        ),
-    ],
-)
-def test_settings_that_used_to_be_allowed_are_read_after_the_upgrade(
-    unmigrated: Database, stored: dict[str, Any], read: dict[str, Any]
-) -> None:
-    job_id = upgrade_from_before(unmigrated, stored)
-
-    with unmigrated.read() as session:
-        listed = service.map_reports(session, job_ids=[job_id])
-        wanted = service.read_wanted(session, job_id=job_id)
-        row = fine_tuning.find_job(session, job_id="ftjob-a")
-        assert row is not None
-        request = FineTuningCreate.model_validate(row.request)
-    assert listed[job_id].wandb.model_dump(exclude_none=True) == read
-    assert wanted is not None
-    assert wanted == request.report_to
-    assert (request.model, request.training_file) == ("m", "file-a")

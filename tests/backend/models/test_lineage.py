@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
-from trellis_api.core.migrations import make_config, upgrade
+from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.evaluations.models import Evaluation
@@ -109,24 +108,6 @@ def test_sqlite_looks_descendants_up_in_an_index(tmp_path: Path, condition: str,
     database.dispose()
 
     assert index in str(plan)
-
-
-def test_the_lineage_of_models_from_before_is_indexed_too(unmigrated: Database) -> None:
-    with unmigrated.engine.begin() as connection:
-        command.upgrade(make_config(connection), "0007_job_data_columns")
-        connection.execute(
-            text(
-                "INSERT INTO models (id, name, description, state, state_changed_at, source, lineage, "
-                "warnings, created_at) VALUES "
-                "('mdl_a', 'a', '', 'ready', '2026-01-01', '{}', :lineage, '[]', '2026-01-01')"
-            ),
-            {"lineage": '{"model_id": "mdl_base", "job_id": "job_a", "step": 7}'},
-        )
-        command.upgrade(make_config(connection), "head")
-
-        row = connection.execute(text("SELECT parent_model_id, source_job_id, source_step FROM models")).one()
-
-    assert tuple(row) == ("mdl_base", "job_a", 7)
 
 
 def test_what_was_measured_of_models_and_checkpoints_belongs_to_their_lineage(

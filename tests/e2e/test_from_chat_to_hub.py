@@ -161,7 +161,7 @@ def stop_endpoints(rig: Any) -> None:
 
 
 def train_on_votes(rig: Any, tuned: str) -> dict[str, Any]:
-    """The model of a DPO job on the votes, started with nothing but recipe, model, data and a name."""
+    """The model of a short DPO job on the votes."""
     made = rig.client.post("/votes/dataset", {"name": "votes on tickets", "models": [MODEL, tuned]})
     dataset_id = (made.get("dataset") or made)["id"]
     wait_until(
@@ -175,6 +175,7 @@ def train_on_votes(rig: Any, tuned: str) -> dict[str, Any]:
             "recipe": "dpo",
             "model": model["id"],
             "dataset": dataset_id,
+            "params": {"total_steps": 6},
             "export_as": {"name": "tickets-voted"},
         },
     )

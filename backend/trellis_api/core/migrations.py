@@ -20,7 +20,8 @@ class UnknownSchema(RuntimeError):
     def __init__(self, revision: str) -> None:
         super().__init__(
             f"The database has the schema '{revision}', which this version does not know. If a newer version "
-            "made it, use that one. If it is older than the first release, see docs/operations.md, 'Upgrading'."
+            "made it, use that one. If it is older than the first release, see 'Upgrading' in "
+            "docs/operations.md."
         )
 
 

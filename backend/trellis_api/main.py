@@ -53,6 +53,8 @@ from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.script_router import router as job_scripts_router
 from trellis_api.jobs.timing.router import router as timing_router
 from trellis_api.jobs.warm_up import load_engines
+from trellis_api.lineage.router import datasets_router as dataset_lineage_router
+from trellis_api.lineage.router import models_router as model_lineage_router
 from trellis_api.models.router import router as models_router
 from trellis_api.monitoring.dependencies import install_probes
 from trellis_api.monitoring.prometheus import PrometheusMiddleware
@@ -93,6 +95,7 @@ ROUTERS: list[APIRouter] = [
     workflows_router,
     uploads_router,
     datasets_router,
+    dataset_lineage_router,
     versions_router,
     data_tasks_router,
     pipelines_router,
@@ -101,6 +104,7 @@ ROUTERS: list[APIRouter] = [
     sweeps_router,
     generations_router,
     models_router,
+    model_lineage_router,
     cards_router,
     downloads_router,
     registry_router,

@@ -21,6 +21,7 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
 from trellis_api.data_tasks.repository import tasks_with_model
+from trellis_api.jobs.exports.training import describe_training
 from trellis_api.jobs.repository import find_checkpoint, find_job, names_of_jobs_using
 from trellis_api.jobs.service import find_folder
 from trellis_api.models import repository
@@ -44,7 +45,7 @@ from trellis_api.models.inspection import (
     list_files,
     resolve_folder,
 )
-from trellis_api.models.lineage import continue_lineage, describe_training
+from trellis_api.models.lineage import continue_lineage
 from trellis_api.models.models import Model
 from trellis_api.models.schemas import (
     CatalogueSource,

@@ -7,12 +7,12 @@ from sqlmodel import Session
 from trellis_contracts.agents import EnvironmentManifest
 from trellis_contracts.environments import CallAnswer, EnvironmentState, ToolCallState
 
+from trellis_api.core.references import NamedReference
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.environments import uses
 from trellis_api.environments.models import Environment, EnvironmentCall
 from trellis_api.environments.schemas import EnvironmentDataset, EnvironmentRead, ToolCallRead
-from trellis_api.jobs.schemas import NamedReference
 
 
 def present(session: Session, environment: Environment) -> EnvironmentRead:

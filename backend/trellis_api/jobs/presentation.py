@@ -8,6 +8,7 @@ from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
+from trellis_api.core.references import NamedReference
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs import repository
 from trellis_api.jobs.alarms import repository as alarm_repository
@@ -37,7 +38,6 @@ from trellis_api.jobs.schemas import (
     HeadlineMetric,
     JobKind,
     JobRead,
-    NamedReference,
     Progress,
     ResourcesRead,
     Resume,

@@ -13,6 +13,7 @@ from trellis_recipes.rewards import check_mixture
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.references import NamedReference
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset, map_dataset_names
 from trellis_api.datasets.view import DatasetView
@@ -21,7 +22,6 @@ from trellis_api.jobs.fit import data as data_fit
 from trellis_api.jobs.fit.data import Choice
 from trellis_api.jobs.fit.data_selection import DataSelection, require_rows
 from trellis_api.jobs.rollouts import store as rollout_store
-from trellis_api.jobs.schemas import NamedReference
 from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle
 from trellis_api.rewards.errors import (

@@ -4,9 +4,9 @@ from sqlalchemy import func, select
 from sqlmodel import Session, col
 
 from trellis_api.core.pagination import Page
+from trellis_api.core.references import NamedReference
 from trellis_api.job_pipelines.uses import map_uses
 from trellis_api.jobs.models import Job
-from trellis_api.jobs.schemas import NamedReference
 from trellis_api.workflows.files import FILES
 from trellis_api.workflows.schemas import WorkflowListed
 from trellis_api.workflows.service import PARAMETER

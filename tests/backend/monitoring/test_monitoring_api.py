@@ -10,7 +10,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import Settings
 from trellis_api.main import create_app
-from trellis_api.monitoring import prometheus
+from trellis_api.core import prometheus
 from trellis_contracts.states import JobState
 from trellis_testing.waiting import wait_until
 

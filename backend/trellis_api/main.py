@@ -8,6 +8,7 @@ from functools import cache
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
+import trellis_api.wiring  # noqa: F401
 from trellis_api import health, llms
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user

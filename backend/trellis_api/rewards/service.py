@@ -15,6 +15,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.references import NamedReference
 from trellis_api.core.settings import Settings
+from trellis_api.core.uses import REWARD_FILES
 from trellis_api.datasets.repository import lock_dataset, map_dataset_names
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import service as jobs_service
@@ -33,7 +34,7 @@ from trellis_api.rewards.errors import (
 )
 from trellis_api.rewards.files import FILES
 from trellis_api.rewards.models import DryRun, RewardFile
-from trellis_api.rewards.resources import find_resources, keep_resources, uses_of
+from trellis_api.rewards.resources import find_resources, keep_resources
 from trellis_api.rewards.schemas import DryRunCreate, DryRunRead, RewardFileCreate
 from trellis_api.rewards.source_check import find_problem
 
@@ -58,7 +59,8 @@ def delete_file(session: Session, *, file_id: str) -> None:
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, file_id)
     file = FILES.get(session, file_id)
-    FILES.delete(session, file, users=uses_of(session, source="reward-files", identifier=file_id))
+    users = sorted(use.label for use in REWARD_FILES.find(session, file_id))
+    FILES.delete(session, file, users=users)
 
 
 def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate) -> DryRun:

@@ -369,4 +369,4 @@ if [ "$1" = setup ]; then
 fi
 # The default data root lies in the checkout, wherever this is called from.
 export TRELLIS_DATA_ROOT="${TRELLIS_DATA_ROOT:-$here/data}"
-exec "$python" -m trellis_cli "$@"
+exec "$python" -m trellis_tools "$@"

@@ -29,13 +29,13 @@ def environments() -> Iterator[dict[str, str]]:
 
 
 def direct_requirements(path: Path) -> list[Requirement]:
-    """The lines of a `.in` file, without comments."""
+    """Read the requirements in a `.in` file, without comments."""
     lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
     return [Requirement(line) for line in lines if line]
 
 
 def closure(roots: list[Requirement]) -> tuple[dict[str, str], set[str]]:
-    """Name and version of all that the roots need, and the names that are needed but not installed."""
+    """Collect name and version of everything the roots need, and the needed names not installed."""
     found: dict[str, str] = {}
     missing: set[str] = set()
     seen: set[tuple[str, str]] = set()
@@ -60,7 +60,7 @@ def closure(roots: list[Requirement]) -> tuple[dict[str, str], set[str]]:
 
 
 def render(found: dict[str, str]) -> str:
-    """The text of the lock file."""
+    """Render the text of the lock file."""
     header = (
         "# Written by requirements/relock.py from cpu.in. Install with: pip install --no-deps -r cpu.lock\n"
     )

@@ -19,7 +19,7 @@ CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def read_settings(listing: str) -> dict[str, str]:
-    """What `pip config list` says, for `pip install`."""
+    """Parse the output of `pip config list` into the settings that apply to `pip install`."""
     found: dict[str, tuple[int, str]] = {}
     for line in listing.splitlines():
         name, separator, text = line.partition("=")
@@ -33,7 +33,7 @@ def read_settings(listing: str) -> dict[str, str]:
 
 
 def options(settings: dict[str, str]) -> Iterator[str]:
-    """uv's options for where packages come from."""
+    """Yield uv's options for where packages come from."""
     # pip takes the best version of all indexes, uv by itself that of the first index that knows the name.
     yield "--index-strategy=unsafe-best-match"
     if settings.get("no-index", "").lower() in ("1", "true", "t", "yes", "y", "on"):
@@ -51,7 +51,7 @@ def options(settings: dict[str, str]) -> Iterator[str]:
 
 
 def find_location(location: str) -> str | None:
-    """A place of `find-links` as uv takes it; none where it does not exist: uv, unlike pip, would fail."""
+    """Convert a `find-links` location for uv; None if it does not exist: uv, unlike pip, would fail."""
     if location.startswith("file:"):
         path = Path(unquote(urlsplit(location).path))
     elif "://" in location:
@@ -65,7 +65,7 @@ def find_location(location: str) -> str | None:
 
 
 def variables(settings: dict[str, str]) -> dict[str, str]:
-    """uv's variables for the network and for its cache; what is set for uv itself stays."""
+    """Return uv's variables for the network and its cache; those set for uv itself are kept."""
     found: dict[str, str] = {}
     given = (settings.get("cert"), *map(os.environ.get, CERTIFICATE_VARIABLES))
     if certificates := next(filter(None, given), None):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from trellis_cli.ci.runner import LEFT_OUT_VARIABLE, REASONS
+from trellis_tools.ci.runner import LEFT_OUT_VARIABLE, REASONS
 
 # Suites run beside each other: how long an example takes says nothing about what it tests.
 settings.register_profile("shared-cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -31,7 +31,7 @@ class Readiness(BaseModel):
 
 @router.get("/healthz", summary="Is the process alive?")
 def read_health() -> Health:
-    """Depends on nothing but the process."""
+    """Return whether the process is alive, which depends on nothing else."""
     return Health(status="ok")
 
 
@@ -42,7 +42,7 @@ def read_health() -> Health:
     responses={503: {"model": Readiness}},
 )
 def read_readiness(database: DatabaseDep, settings: SettingsDep) -> JSONResponse:
-    """503 while the database is unreachable or not migrated, or the data root is not writable."""
+    """Check readiness; 503 if the database is unreachable or not migrated, or the data root not writable."""
     problems: dict[str, str | None] = {"database": None, "data_root": None}
     try:
         with database.read() as session:

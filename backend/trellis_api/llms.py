@@ -12,7 +12,7 @@ _TEXT = Path(__file__).with_name("llms.txt")
 
 @router.get("/llms.txt", include_in_schema=False)
 def read_llms(request: Request) -> PlainTextResponse:
-    """The text with this platform's own addresses; it holds nothing that needs a token."""
+    """Return the text with this platform's own addresses; it holds nothing that needs a token."""
     base = str(request.base_url).rstrip("/")
     return PlainTextResponse(_read().format(base=base), headers={"Cache-Control": "no-cache"})
 

@@ -125,7 +125,7 @@ ROUTERS: list[APIRouter] = [
 
 
 def create_app(settings: Settings | None = None, database: Database | None = None) -> FastAPI:
-    """The application; the database is first touched when it starts."""
+    """Create the application; the database is not used until it starts."""
     settings = settings or Settings()
     app = FastAPI(
         title="Trellis",
@@ -157,7 +157,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
 
 @cache
 def _assemble() -> APIRouter:
-    """All routes: no setting changes them, and making them takes most of the time of an application."""
+    """Assemble all routes once: settings don't change them, and they take most of the startup time."""
     api = APIRouter(responses={422: ERROR_RESPONSES[422]})
     api.include_router(health.router)
     api.include_router(llms.router)

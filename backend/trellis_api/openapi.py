@@ -8,7 +8,7 @@ from trellis_api.main import create_app
 
 
 def build_schema() -> dict[str, Any]:
-    """The schema of the whole API; nothing is started or written for it."""
+    """Build the schema of the whole API; nothing is started or written for it."""
     return create_app(Settings(redis_url=None)).openapi()
 
 

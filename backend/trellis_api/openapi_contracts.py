@@ -16,7 +16,7 @@ _RESULTS = (TokenView, Preview, GenerationReport)
 
 
 def describe_contracts(app: FastAPI, *, prefix: str) -> None:
-    """``IngestBatch`` arrives compressed, and the result of a task depends on its kind.
+    """Describe that ``IngestBatch`` is sent compressed, and that a task's result depends on its kind.
 
     Requests below ``prefix`` get their examples.
     """

@@ -1,1 +1,1 @@
-"""The command line: set-up, services, jobs, demo, benchmarks."""
+"""The command line: services, jobs, data, demo."""

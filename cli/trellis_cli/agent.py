@@ -81,7 +81,7 @@ def _follow(command: list[str]) -> dict[str, Any]:
 
 @contextmanager
 def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Nothing runs on after Ctrl-C."""
+    """Kill the process if the block fails, so that nothing runs on after Ctrl-C."""
     try:
         yield
     except BaseException:

@@ -131,7 +131,7 @@ def pairs(
 
 
 def _choose_split(data: str, given: NamedData, split: str | None) -> str:
-    """The split that is measured; ``Problem`` where the data have another one or none."""
+    """Return the split to measure; raise ``Problem`` if the data names another split or has none."""
     if split is not None and given.path.is_file():
         raise Problem(
             f"{data} is a file, which has no split {split}",
@@ -144,12 +144,12 @@ def _choose_split(data: str, given: NamedData, split: str | None) -> str:
 
 
 def _metrics(text: str) -> str:
-    """Their full names, with commas."""
+    """Return the metrics' full names, separated by commas."""
     return ",".join(METRIC_NAMES.get(name.strip(), name.strip()) for name in text.split(","))
 
 
 def locate_rows(data: Path, split: str, scratch: Path) -> Path:
-    """The file of rows: given itself, named by an environment, formatted before, or formatted now."""
+    """Find the file of rows: ``data`` itself, an environment's file, or rows that are formatted now."""
     if data.is_file():
         return data
     found = data / "rl" / f"{split}.jsonl"
@@ -178,7 +178,7 @@ def _options(model: str, rows: Path, *, platform: str | None, **named: Any) -> l
 
 
 def run_module(module: str, options: list[str]) -> Any:
-    """What the module prints last, which is JSON; vLLM prints before it."""
+    """Run a module and return the JSON on its last line of output; vLLM prints lines before it."""
     done = _start(module, options)
     _check(done)
     return json.loads(done.stdout.strip().splitlines()[-1])

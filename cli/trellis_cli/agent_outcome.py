@@ -18,7 +18,7 @@ PREPARER = "trellis_train.data.prepare_alone"
 
 
 def find_loadable(outcome: LocalOutcome) -> str | None:
-    """What ``from_pretrained`` loads of the newest checkpoint: whole weights, or an adapter of TRL's.
+    """Return what ``from_pretrained`` can load of the newest checkpoint: whole weights, or a TRL adapter.
 
     None where the weights are in shards, as of verl's runs with an adapter.
     """
@@ -29,7 +29,7 @@ def find_loadable(outcome: LocalOutcome) -> str | None:
 
 
 def read_mix(attempt_dir: str) -> dict[str, Any] | None:
-    """The rows that were learned, by kind of task; None of stages that mix none."""
+    """Read how many rows of each kind of task were trained on; None for stages that mix none."""
     file = Path(attempt_dir) / PREPARED_FOLDER / MIX_FILE
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 

@@ -44,7 +44,7 @@ class Rows:
     train_rows: int | None = None
 
     def find_split(self, purpose: str) -> str | None:
-        """The split for the purpose; None where it has none."""
+        """Return the name of the split for this purpose, or None if there is none."""
         return next((name for name in _SPLITS[purpose] if name in self.splits), None)
 
 
@@ -152,7 +152,7 @@ def plan_stages(
     gpus: int,
     num_samples: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The stages to submit: the template's, with rows, algorithm and parameters; ``own`` is by stage."""
+    """Return the stages to submit: the template's, with rows, algorithm and params; ``own`` is by stage."""
     if num_samples is not None and settings.rl.algorithm != "dpo":
         raise Problem(
             f"--num-samples only works with dpo, not {settings.rl.algorithm}", exit_code=ExitCode.USAGE
@@ -212,7 +212,7 @@ def _training(
     preset: str | None,
     num_samples: int | None,
 ) -> dict[str, Any]:
-    """What is trained, on which rows, with which parameters."""
+    """Build the training part of a stage: recipe, rows and parameters."""
     name, algorithm = stage["id"], settings.rl.algorithm
     recipe, kind, params = stage["recipe"], name, dict(stage["params"])
     if name in (SFT, WARM_UP):
@@ -310,7 +310,7 @@ def _read_template(client: ApiClient) -> list[dict[str, Any]]:
 
 
 def read_datasets(client: ApiClient, environment: str) -> dict[str, Rows]:
-    """The environment's datasets by name."""
+    """Read the environment's datasets, by name."""
     found = client.get(f"/environments/{find_environment(client, environment)}")
     if found["kind"] not in ENVIRONMENT_KINDS:
         wanted = " or ".join(ENVIRONMENT_KINDS)

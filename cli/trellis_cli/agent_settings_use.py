@@ -16,7 +16,7 @@ _ROWS = frozenset({"sft.train_data", "sft.dev_data", "warm_up.data"})
 
 
 def list_unused(settings: ToolUseSettings, command: str, *, samples_pairs: bool = False) -> list[str]:
-    """A sentence for each reason why keys that the file sets have no effect on ``command``.
+    """Return a sentence for each reason why keys set in the file have no effect on ``command``.
 
     Keys at their defaults are left out: files that were written by a program set all of them.
     ``command`` is a stage of `trellis agent train`, or ``pipeline``; ``samples_pairs`` whether the model's
@@ -34,7 +34,7 @@ def list_unused(settings: ToolUseSettings, command: str, *, samples_pairs: bool 
 
 
 def list_set_keys(settings: BaseModel, place: str = "") -> list[str]:
-    """The keys that a file sets, as ``rl.dpo.beta``."""
+    """List the keys that a file sets, as in ``rl.dpo.beta``."""
     found: list[str] = []
     for name in type(settings).model_fields:
         if name not in settings.model_fields_set:
@@ -56,7 +56,7 @@ def _is_default(settings: BaseModel, key: str) -> bool:
 def _reasons(
     settings: ToolUseSettings, command: str, *, samples_pairs: bool
 ) -> Iterator[tuple[str, str | None]]:
-    """Keys, or parts of the file, with the reason why they have no effect, None where they have one.
+    """Yield keys, or sections of the file, with why they have no effect, or None if they have one.
 
     The first that fits counts.
     """
@@ -76,7 +76,7 @@ def _reasons(
 
 
 def _dependent(settings: ToolUseSettings) -> Iterator[tuple[str, str]]:
-    """Of supervised training: keys of something that is switched off."""
+    """Yield keys of supervised training that belong to something switched off."""
     if not settings.warm_up.enabled:
         for name in ("data", "samples", "focus_tags"):
             yield f"warm_up.{name}", "set warm_up.enabled: true"

@@ -35,7 +35,7 @@ class NamedData:
 
 
 def find_data(given: str) -> NamedData:
-    """The rows at a path, or those of a name such as ``agent_sft:train``. Raises ``Problem``."""
+    """Find the rows at a path or under a name such as ``agent_sft:train``; raise ``Problem`` if missing."""
     path = Path(given).expanduser()
     if path.exists():
         return NamedData(path)
@@ -53,7 +53,7 @@ def find_data(given: str) -> NamedData:
 
 
 def find_model(given: str, *, scratch: Path, has_weights: bool = True) -> str:
-    """A folder with whole weights: ``given`` itself, or the newest checkpoint of the run that it is.
+    """Find a folder with whole weights: ``given`` itself, or the newest checkpoint if it is a run.
 
     An adapter is folded into its base, in ``scratch``; a model of the hub is downloaded once. Without
     ``has_weights`` neither is done: of an adapter it is the base's folder, and of the hub's model the one of
@@ -81,7 +81,7 @@ def find_model(given: str, *, scratch: Path, has_weights: bool = True) -> str:
 
 
 def fetch_hub_model(name: str, *, has_weights: bool = True) -> str:
-    """The folder of a hub's model, downloaded once. Raises ``Problem``."""
+    """Download a model from the hub unless it is cached; return its folder. Raise ``Problem`` on failure."""
     err.print(f"looking for {name} in the hub's cache and on the hub", markup=False)
     try:
         return fetch_model(name, has_weights=has_weights)
@@ -114,6 +114,6 @@ def _merge(state: Path, run: Path, scratch: Path) -> str:
 
 
 def _base_of(run: Path) -> str | None:
-    """What the newest attempt of a run began with; None where the folder is none."""
+    """Return the model path that a run's newest attempt started from; None if the folder is not a run."""
     specs = sorted(run.glob(f"attempt-*/{SPEC_FILE}"), key=lambda each: each.stat().st_mtime)
     return str(json.loads(specs[-1].read_text())["model"]["path"]) if specs else None

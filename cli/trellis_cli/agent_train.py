@@ -212,7 +212,7 @@ def _read_settings(config: Path | None) -> Any:
 
 
 def _default_data(settings: Any, stage: Stage) -> str:
-    """The rows that the settings name."""
+    """Return the training rows that the settings name."""
     if stage is not Stage.SFT:
         raise Problem(
             "--data is missing",
@@ -224,7 +224,7 @@ def _default_data(settings: Any, stage: Stage) -> str:
 
 
 def _find_dev_data(settings: Any, output: Path) -> Path | None:
-    """The rows to measure on that the settings name; None where they name none: the dev split is."""
+    """Find the evaluation rows that the settings name; None if they name none, so the dev split is used."""
     if "dev_data" not in settings.sft.model_fields_set:
         return None
     found = find_data(settings.sft.dev_data)
@@ -269,7 +269,7 @@ def _warm_up(
 
 
 def _config_parameters(settings: Any, stage: Stage) -> dict[str, Any]:
-    """What the file of settings says of the stage; presets fill in the rest."""
+    """Return the parameters that the settings file gives for a stage; presets fill in the rest."""
     if stage is Stage.SFT:
         parameters: dict[str, Any] = settings.sft.parameters(given_only=True)
         return parameters
@@ -308,7 +308,7 @@ def _option_parameters(
 def _sample_pairs(
     data: NamedData, model: str, output: Path, samples: int, seed: int, parameters: dict[str, Any]
 ) -> Path:
-    """The model's own responses, the best to each prompt against the worst."""
+    """Sample the model's own responses and pair the best with the worst for each prompt."""
     from trellis_recipes.rewards import check_pair_reward
 
     terms = parameters.get("rewards")
@@ -338,7 +338,7 @@ def _sample_pairs(
 def _locate_rows(
     stage: Stage, data: Path, dev_data: Path | None, output: Path, split: str
 ) -> tuple[LocalRows, LocalRows | None]:
-    """The rows to train on and those to measure on; dialogs that were generated are formatted first."""
+    """Find the rows to train on and to evaluate on; generated dialogs are formatted first."""
     name, row_format = DATA[stage]
     train_file = data
     if data.is_dir():

@@ -8,7 +8,7 @@ _STYLE = {"critical": "red", "warning": "yellow"}
 
 
 def alarm_mark(job: dict[str, Any]) -> str:
-    """What stands behind the state in a list; empty without an alarm."""
+    """Return the alarm count shown after the state in a list; empty without an alarm."""
     if not job["alarm_count"]:
         return ""
     style = _STYLE[job["worst_alarm"]]
@@ -16,7 +16,7 @@ def alarm_mark(job: dict[str, Any]) -> str:
 
 
 def print_alarms(job: dict[str, Any]) -> None:
-    """Every alarm of a job: the active ones with what to try, the others in a line."""
+    """Print every alarm of a job: active ones with what to try, the others in one line."""
     for alarm in job["alarms"]:
         if not alarm["is_active"]:
             out.print(f"\npast alarm: {describe(alarm)}", style="dim", markup=False, highlight=False)
@@ -26,7 +26,7 @@ def print_alarms(job: dict[str, Any]) -> None:
 
 
 def describe(alarm: dict[str, Any]) -> str:
-    """Title, where and by which value."""
+    """Describe an alarm: title, steps and value."""
     steps = f"step {alarm['first_step']}"
     if alarm["last_step"] != alarm["first_step"]:
         steps = f"steps {alarm['first_step']} to {alarm['last_step']}"

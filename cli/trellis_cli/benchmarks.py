@@ -66,7 +66,7 @@ def install(
 
 
 def _install(client: ApiClient, name: str) -> dict[str, Any]:
-    """What is here or on its way is left as it is."""
+    """Install a benchmark unless it is installed or being installed already."""
     found = read_patiently(client, f"/benchmarks/{name}")
     if found["state"] in ("ready", *_ON_ITS_WAY):
         err.print(f"{name} is {found['state']}", highlight=False)

@@ -53,7 +53,7 @@ def chat(
 
 
 def _read_turns(prompt: str | None) -> Iterator[str]:
-    """The one prompt, or line after line until an empty one."""
+    """Yield the one prompt, or lines of input until an empty one."""
     if prompt is not None:
         yield sys.stdin.read() if prompt == "-" else prompt
         return

@@ -52,14 +52,14 @@ def checkpoints(job: Job, best_by: BestBy = None, mode: Mode = None, as_json: Js
 
 
 def choose_metrics(found: list[dict[str, Any]], headline: list[str], best_by: str | None) -> list[str]:
-    """The metric asked for, then headline metrics that were measured."""
+    """Choose the metrics to show: the one asked for, then the headline metrics that were measured."""
     measured = {key for each in found for key in each["metrics"]}
     wanted = [*([best_by] if best_by else []), *headline, *sorted(measured)]
     return [key for key in dict.fromkeys(wanted) if key in measured][:SHOWN_METRICS]
 
 
 def format_metric(value: float | None) -> str | None:
-    """A value with four digits; None where there is none."""
+    """Format a value with four significant digits; None if there is no value."""
     return None if value is None else f"{value:.4g}"
 
 
@@ -90,7 +90,7 @@ def export(
 
 
 def await_export(client: ApiClient, started: dict[str, Any]) -> dict[str, Any]:
-    """The export once it has succeeded; ``Problem`` with its reason where it did not."""
+    """Wait for an export job to succeed; raise ``Problem`` with its reason if it does not."""
     ended = watch_job(client, started["id"])
     if ended["state"] != "succeeded":
         failure = ended["failure"] or {"reason": f"the export was {ended['state']}", "hint": None}
@@ -100,7 +100,7 @@ def await_export(client: ApiClient, started: dict[str, Any]) -> dict[str, Any]:
 
 
 def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:
-    """The step of the best, or of the last checkpoint that is still there."""
+    """Choose the step of the best checkpoint, or of the last one that can still be exported."""
     there = [each for each in found if each["can_export"]]
     if not there:
         raise Problem("the job has no checkpoint to export", exit_code=ExitCode.REFUSED)
@@ -113,7 +113,7 @@ def choose_step(found: list[dict[str, Any]], *, wants_best: bool) -> int:
 
 
 def print_export(job: dict[str, Any], *, as_json: bool) -> None:
-    """The export job, and its model once there is one."""
+    """Print the export job, and its model if there is one."""
     if as_json:
         print_json(job)
         return

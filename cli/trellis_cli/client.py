@@ -38,7 +38,7 @@ class ApiClient:
         )
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """The decoded answer of an endpoint below /api/v1 (None for an empty one)."""
+        """Call an endpoint below /api/v1 and return its decoded answer (None if it is empty)."""
         answer = self.send(method, path, **options)
         try:
             return answer.json() if answer.content else None
@@ -50,7 +50,7 @@ class ApiClient:
             ) from None
 
     def send(self, method: str, path: str, *, base: str = API, **options: Any) -> httpx.Response:
-        """The answer itself, for those who read headers."""
+        """Send a request and return the response itself, for callers that read headers."""
         with self._reaching():
             answer = self._http.request(method, f"{base}{path}", **options)
         if answer.is_error:
@@ -59,14 +59,14 @@ class ApiClient:
 
     @contextmanager
     def stream(self, path: str, **params: Any) -> Iterator[Iterator[bytes]]:
-        """The pieces of an answer that may be too large for memory."""
+        """Stream a response in pieces, for content that may be too large for memory."""
         wanted = {name: each for name, each in params.items() if each is not None}
         with self.open(path, params=wanted) as answer:
             yield answer.iter_bytes()
 
     @contextmanager
     def open(self, path: str, **options: Any) -> Iterator[httpx.Response]:
-        """An answer whose body is still to come."""
+        """Open a response whose body is still to be read."""
         with self._reaching(), self._http.stream("GET", f"{API}{path}", **options) as answer:
             if answer.is_error:
                 answer.read()
@@ -75,7 +75,7 @@ class ApiClient:
 
     @contextmanager
     def events(self, address: str, body: Any) -> Iterator[Iterator[str]]:
-        """The data of server-sent events that answer a POST, as they come."""
+        """POST to an address and yield the data of the server-sent events as they arrive."""
         # Between two tokens may pass any time: it is the platform that gives up.
         with (
             self._reaching(),
@@ -99,7 +99,7 @@ class ApiClient:
             ) from error
 
     def get(self, path: str, **params: Any) -> Any:
-        """GET with query parameters; those that are None are left out."""
+        """Send a GET request with query parameters; those that are None are left out."""
         return self.request(
             "GET", path, params={name: each for name, each in params.items() if each is not None}
         )
@@ -109,7 +109,7 @@ class ApiClient:
         return self.request("POST", path, json=body)
 
     def delete(self, path: str) -> None:
-        """DELETE."""
+        """Send a DELETE request."""
         self.request("DELETE", path)
 
     def upload(self, path: str, file: Path, fields: dict[str, str]) -> Any:
@@ -118,7 +118,7 @@ class ApiClient:
             return self.request("POST", path, data=fields, files={"file": (file.name, handle)}, timeout=None)
 
     def pages(self, path: str, **params: Any) -> Iterator[Any]:
-        """Every item of a paged list."""
+        """Iterate over every item of a paged list."""
         cursor: str | None = None
         while True:
             page = self.get(path, cursor=cursor, **params)
@@ -129,7 +129,7 @@ class ApiClient:
 
 
 def describe_error(answer: httpx.Response) -> str:
-    """The API's error in one or a few lines: its message, then each issue with its suggestion."""
+    """Format the API's error: its message, then each issue with its suggestion."""
     try:
         body = answer.json()
         if isinstance(body.get("error"), dict):  # the form of /v1
@@ -148,7 +148,7 @@ def describe_error(answer: httpx.Response) -> str:
 
 
 def connect() -> ApiClient:
-    """The platform of TRELLIS_URL and TRELLIS_TOKEN, else the one logged in to, else that of the data root.
+    """Connect to the platform of TRELLIS_URL and TRELLIS_TOKEN, else of the login, else of the data root.
 
     Where the environment names a platform of this machine (TRELLIS_DATA_ROOT), a login does not count.
     """
@@ -163,7 +163,7 @@ def connect() -> ApiClient:
 
 
 def connect_to(platform: Platform, *, timeout_s: float = TIMEOUT_S) -> ApiClient:
-    """This machine's platform as its administrator, whatever the environment or a login names."""
+    """Connect to this machine's platform as its administrator, regardless of environment and login."""
     return ApiClient(platform.url, _read_admin_token(platform), timeout_s=timeout_s)
 
 

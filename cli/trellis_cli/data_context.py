@@ -34,7 +34,7 @@ def make_context(
     *,
     grades: Path,
 ) -> "Context":
-    """The context that the options describe; judges keep their account and their grades in ``grades``."""
+    """Build the context that the options describe; judges keep their cost and their grades in ``grades``."""
     from trellis_data.operator import Context
 
     folder = tokenizer or (Path(stated) if stated else None)

@@ -238,7 +238,7 @@ def stats(
 def summarise_rows(
     rows: Rows, tokenizer: Path | None = None, name: str | None = None, columns: list[str] | None = None
 ) -> Any:
-    """The statistics of rows, with a word on what is being done."""
+    """Compute the statistics of rows and show progress meanwhile."""
     with mapped_errors(), err.status("counting") as status:
         from trellis_data.statistics.collect import Depth, summarise
 
@@ -345,7 +345,7 @@ def _show_operator(described: dict[str, Any]) -> None:
 
 
 def _bounds(about: dict[str, Any]) -> str:
-    """What a parameter may be, in a few words."""
+    """Describe briefly which values a parameter may have."""
     options = about.get("anyOf", [about])
     said = []
     for option in options:

@@ -62,6 +62,6 @@ def _fetch(client: ApiClient, dataset: str, wanted: dict[str, str | None], handl
 
 
 def _plain_name(client: ApiClient, dataset: str) -> str:
-    """The dataset's name as a file may be called."""
+    """Return the dataset's name in a form that is safe as a file name."""
     name = str(client.get(f"/datasets/{dataset}")["name"])
     return name.replace("/", "-").replace("\0", "").lstrip(".") or dataset

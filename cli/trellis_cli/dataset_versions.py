@@ -85,7 +85,7 @@ def diff(
 
 
 def compare(client: ApiClient, place: str, before: str, after: str, key: str | None) -> dict[str, Any]:
-    """The comparison of two versions, once a worker has made it."""
+    """Compare two versions; wait until a worker has made the comparison if there is none yet."""
     found = client.post(place, {"before": before, "after": after, "key": key})
     if found["total"] is None:
         with TaskBar() as bar:

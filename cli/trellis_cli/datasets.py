@@ -128,7 +128,7 @@ _HUBS = {"hub": "main", "modelscope": "master"}
 
 
 def parse_source(text: str, under: str = "") -> dict[str, Any]:
-    """The body's ``source`` for what was written."""
+    """Parse a source given as text into the request's ``source``."""
     kind, _, rest = text.partition(":")
     if under and kind not in _HUBS:
         raise Problem("--under requires a hub: or modelscope: source", exit_code=ExitCode.USAGE)
@@ -158,7 +158,7 @@ def _describe_import(
     description: str,
     licenses: list[str] | None,
 ) -> dict[str, Any]:
-    """All of a request but its source; ``to`` is the dataset, where it is one that is there."""
+    """Build the request except its source; ``to`` is an existing dataset, if given."""
     if to is None:
         if mode != "append" or branch != "main":
             raise Problem("--mode and --branch require --to", exit_code=ExitCode.USAGE)
@@ -301,7 +301,7 @@ def rows(
 def search(
     client: ApiClient, place: str, wanted: dict[str, Any], offset: int, limit: int
 ) -> list[dict[str, Any]]:
-    """Rows that fit; a call looks for about a second, so there may be several."""
+    """Search for matching rows; one call searches for about a second, so there may be several."""
     found: list[dict[str, Any]] = []
     cursor: int | None = offset
     while cursor is not None and len(found) < limit:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
+from trellis_recipes.environments import installed_plugins
 
 from trellis_cli.gpu_tools import examine_tools, query
 
@@ -43,11 +44,21 @@ def examine(settings: Settings) -> list[Check]:
         check_isolation(settings),
         check_gpus(settings),
         *check_gpu_tools(settings),
+        *check_environment_plugins(),
     ]
 
 
+def check_environment_plugins() -> list[Check]:
+    """Check the environment kinds that installed packages bring; none where no package brings one."""
+    plugins = installed_plugins()
+    if plugins.problems:
+        return [Check("environment kinds", "warning", "; ".join(plugins.problems))]
+    names = ", ".join(plugins.kinds)
+    return [Check("environment kinds", "ok", f"from installed packages: {names}")] if names else []
+
+
 def check_python() -> Check:
-    """The interpreter that runs this."""
+    """Check the version of the running Python interpreter."""
     version = python_platform.python_version()
     is_supported = sys.version_info[:2] in SUPPORTED
     return Check(
@@ -58,7 +69,7 @@ def check_python() -> Check:
 
 
 def check_disk(settings: Settings) -> Check:
-    """Room under the data root: a launch is refused below the same bound."""
+    """Check the free space under the data root against the same limit as launches."""
     folder = settings.data_root
     while not folder.exists():
         folder = folder.parent
@@ -72,7 +83,7 @@ def check_disk(settings: Settings) -> Check:
 
 
 def check_database(settings: Settings) -> Check:
-    """Whether the database answers; asked for the state of a platform, not before its first start."""
+    """Check that the database answers; used for a platform's status, not before its first start."""
     # SQLAlchemy takes longer to import than most commands take to run.
     from sqlalchemy import text
     from sqlalchemy.exc import SQLAlchemyError
@@ -93,7 +104,7 @@ def check_database(settings: Settings) -> Check:
 
 
 def check_shared_memory() -> Check:
-    """Weights travel to the rollout engine through /dev/shm."""
+    """Check /dev/shm, through which weights are sent to the rollout engine."""
     try:
         total = shutil.disk_usage("/dev/shm").total  # noqa: S108
     except FileNotFoundError:
@@ -111,14 +122,14 @@ def check_shared_memory() -> Check:
 
 
 def check_memory() -> Check:
-    """Memory for the engine's processes, each of which loads PyTorch."""
+    """Check the memory for the engine's processes, each of which loads PyTorch."""
     memory = psutil.virtual_memory()
     found = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB available"
     return Check("memory", "ok" if memory.available > MIN_MEMORY_BYTES else "warning", found)
 
 
 def check_sandbox() -> Check:
-    """Whether code of persons can be run isolated."""
+    """Check that user code can be run in a sandbox."""
     # Brings the tables along, which no command should wait for that does not need them.
     from trellis_api.rewards.availability import probe_sandbox
 
@@ -129,7 +140,7 @@ def check_sandbox() -> Check:
 
 
 def check_isolation(settings: Settings) -> Check:
-    """Whether jobs can be kept from files that they have no use for."""
+    """Check that jobs can be isolated from files that they do not need."""
     mode = settings.resolved_job_isolation
     if mode == "off":
         why = "" if settings.job_isolation else " is the default with GPUs"
@@ -150,14 +161,14 @@ def check_isolation(settings: Settings) -> Check:
 
 
 def check_frontend(settings: Settings) -> Check:
-    """The built dashboard."""
+    """Check that the dashboard is built."""
     if settings.frontend_path is None:
         return Check("dashboard", "warning", "not built; run ./init.sh to build it")
     return Check("dashboard", "ok", "built")
 
 
 def check_gpus(settings: Settings) -> Check:
-    """NVIDIA devices and what jobs will run on."""
+    """Check the NVIDIA devices and report what jobs will run on."""
     count = settings.gpu_count
     if count == 0:
         return Check("gpus", "ok", f"none: jobs run on the CPU, {settings.total_slots} slot(s)")
@@ -168,12 +179,12 @@ def check_gpus(settings: Settings) -> Check:
 
 
 def check_gpu_tools(settings: Settings) -> list[Check]:
-    """What jobs need beside the devices. A platform starts without; its jobs are slower, or fail."""
+    """Check the tools that GPU jobs need; without them the platform starts, but jobs are slower or fail."""
     if settings.resolved_platform == "cpu" or settings.ray_address is not None:
         return []
     return [Check(tool.name, "ok" if tool.is_found else "warning", tool.detail) for tool in examine_tools()]
 
 
 def gpu_names() -> list[str]:
-    """Names as the driver's own tool tells them; empty without the tool."""
+    """List the GPUs' names as nvidia-smi reports them; empty without it."""
     return query("name")

@@ -23,7 +23,7 @@ Tell = Callable[[str, int], None]
 
 
 def fetch_all(client: ApiClient, address: str, folder: Path, *, tell: Tell) -> list[Path]:
-    """All files of ``/models/...`` or ``/jobs/.../checkpoints/...``; the paths that were written."""
+    """Download all files of ``/models/...`` or ``/jobs/.../checkpoints/...``; return their paths."""
     files = client.get(f"{address}/files")["items"]
     places = {file["name"]: _place(folder, str(file["name"])) for file in files}
     notes = _Notes(folder, address)
@@ -43,7 +43,7 @@ class _Notes:
             self._tags = {}  # a first download, or one of something else: all is fetched
 
     def read(self, name: str) -> str | None:
-        """The tag of a file."""
+        """Return the stored ETag of a file, or None."""
         return self._tags.get(name)
 
     def write(self, name: str, tag: str) -> None:
@@ -56,7 +56,7 @@ class _Notes:
 
 
 def _place(folder: Path, name: str) -> Path:
-    """Where a file goes; whatever the platform says, below the folder."""
+    """Return where a file goes; raise ``Problem`` if its name would lead outside the folder."""
     parts = PurePosixPath(name).parts
     if not parts or PurePosixPath(name).is_absolute() or ".." in parts or "\\" in name or "\0" in name:
         raise Problem(f"the platform returned a file name outside {folder}: '{name[:100]}'")

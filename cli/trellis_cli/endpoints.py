@@ -127,7 +127,7 @@ def stop(
 
 
 def path_of(client: ApiClient, called: str) -> str:
-    """The address, below the API's, of what is to be served: a model, or a checkpoint (``JOB:STEP``)."""
+    """Return the API path of what is to be served: a model, or a checkpoint (``JOB:STEP``)."""
     found = look_for_model(client, called)
     if found is not None:
         return f"/models/{found}"
@@ -138,7 +138,7 @@ def path_of(client: ApiClient, called: str) -> str:
 
 
 def find_endpoint(client: ApiClient, called: str) -> str:
-    """Id of the endpoint of this id or name."""
+    """Return the id of the endpoint of this id or name."""
     if called.startswith("ep_"):
         return called
     for each in client.pages("/endpoints"):
@@ -148,7 +148,7 @@ def find_endpoint(client: ApiClient, called: str) -> str:
 
 
 def wait_until_ready(client: ApiClient, endpoint: dict[str, Any]) -> dict[str, Any]:
-    """The endpoint when it answers; raises where it failed or was stopped instead."""
+    """Wait until the endpoint is ready; raise ``Problem`` if it failed or was stopped instead."""
     if endpoint["state"] not in _OVER:
         err.print(f"[dim]loading {endpoint['name']}...[/dim]")
     while endpoint["state"] not in _OVER:

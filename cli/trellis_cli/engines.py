@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections import Counter
 from typing import Any
 
 import typer
@@ -20,7 +21,7 @@ _SHOWN = {"absent": "not installed", "other_version": "other version"}
 
 @app.callback()
 def engines() -> None:
-    """Engines as they are installed."""
+    """Check the installed engines against the patches of Trellis."""
 
 
 @app.command()
@@ -58,22 +59,33 @@ def show_failure(row: dict[str, Any]) -> None:
 
 
 def show_state(state: str) -> str:
-    """The state of an entry in its colour."""
+    """Format the state of an entry in its color."""
     if state in _FAILURES:
         return f"[red]{_SHOWN.get(state, state)}[/red]"
     return styled(_SHOWN.get(state, state))
 
 
 def describe(rows: list[dict[str, Any]]) -> str:
-    """One sentence."""
+    """Return one sentence: symbols by how they are used, and how many changed."""
     moved = sum(row["state"] in _FAILURES for row in rows)
     absent = sum(row["state"] == "absent" for row in rows)
-    said = f"{len(rows)} patched symbols, {moved} changed upstream"
+    layer = sum(is_in_cpu_layer(row) for row in rows)
+    ways = Counter(row["way"] for row in rows if not is_in_cpu_layer(row))
+    replaced = ways["assigned"] + ways["on_object"]
+    said = (
+        f"{len(rows)} symbols: {replaced} replaced, {ways['overridden']} overridden in subclasses, "
+        f"{ways['called']} called, {layer} in the optional CPU layer; {moved} changed upstream"
+    )
     return f"{said}, {absent} are of engines that are not installed here." if absent else f"{said}."
 
 
+def is_in_cpu_layer(row: dict[str, Any]) -> bool:
+    """Tell whether a symbol belongs to the layer that `TRELLIS_CPU_ACCELERATION=0` disables."""
+    return str(row["group"]).startswith("cpu-")
+
+
 def read_rows() -> list[dict[str, Any]]:
-    """What `python -m trellis_train.compat --json` finds."""
+    """Return what `python -m trellis_train.compat --json` reports."""
     done = subprocess.run(  # noqa: S603 - this interpreter and our module
         python_command("-m", "trellis_train.compat", "--json"),
         capture_output=True,

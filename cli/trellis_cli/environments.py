@@ -195,7 +195,7 @@ def _counts(found: dict[str, Any]) -> str:
 def _once(
     values: list[tuple[str, Any]], files: list[tuple[str, Path]]
 ) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Parameters and files by name; ``Problem`` for a name that is given twice."""
+    """Return parameters and files by name; raise ``Problem`` for a name given twice."""
     names = [name for name, _ in [*values, *files]]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise Problem(
@@ -213,7 +213,7 @@ def _split(text: str) -> tuple[str, Path]:
 
 
 def _send(client: ApiClient, file: Path) -> str:
-    """The file's upload, as a parameter names it."""
+    """Upload a file and return the reference that a parameter takes."""
     with FileBar(file) as bar:
         return f"{UPLOAD_PREFIX}{send_file(client, file, tell=bar.show)}"
 

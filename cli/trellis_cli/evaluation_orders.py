@@ -16,7 +16,7 @@ _HARNESS = "harness:"
 def read_orders(
     names: str | None, file: Path | None, changes: dict[str, Any], decoding: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Benchmarks by name and from a file; what is asked for all of them does not overwrite the file's."""
+    """Read benchmarks by name and from a file; options for all of them do not override the file's."""
     orders = [_named(name.strip()) for name in (names or "").split(",") if name.strip()]
     orders += _from_file(file) if file else []
     if not orders:
@@ -36,7 +36,7 @@ def read_orders(
 
 
 def read_targets(client: ApiClient, models: list[str], checkpoints: list[str]) -> list[dict[str, Any]]:
-    """Models by id or name, checkpoints as JOB:STEP."""
+    """Resolve models by id or name, and checkpoints as JOB:STEP."""
     targets: list[dict[str, Any]] = [
         {"kind": "model", "model": find_model(client, called)} for called in models
     ]

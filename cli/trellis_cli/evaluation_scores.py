@@ -46,7 +46,7 @@ def compare(
 
 
 def _print_compared(table: dict[str, Any], letters: dict[str, str]) -> None:
-    """One benchmark: the baseline, then each other against it."""
+    """Print one benchmark: the baseline, then each other one compared with it."""
     out.print(f"[bold]{escape(name_benchmark(table['label'], table['dataset']))}[/bold] {table['metric']}")
     head = ("", "score", "− A", "p", "test", "problems", "better", "worse")
     rows = [("A", describe_score(table["baseline"]), "", "", "", "", "", "")]
@@ -179,7 +179,7 @@ def register(app: typer.Typer) -> None:
 
 
 def name_benchmark(label: str, dataset: dict[str, Any] | None) -> str:
-    """A benchmark on a dataset of the platform bears the dataset's name, with the version."""
+    """Return a benchmark's name; one on a dataset of the platform has the dataset's name and version."""
     if dataset is None:
         return label
     name = dataset["name"] or "deleted dataset"
@@ -189,14 +189,14 @@ def name_benchmark(label: str, dataset: dict[str, Any] | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A part of 1 as percent; other scores, such as perplexities, as they are."""
+    """Format a fraction between 0 and 1 as percent and other scores, such as perplexities, as they are."""
     if value is None:
         return "–"
     return f"{value:.1%}" if 0 <= value <= 1 else f"{value:.4g}"
 
 
 def describe_score(score: dict[str, Any]) -> str:
-    """A score with its interval, safe for the terminal's markup."""
+    """Format a score with its interval, escaped for terminal markup."""
     if score["low"] is None or score["high"] is None:
         return percent(score["value"])
     scale = 100 if score["low"] >= 0 and score["high"] <= 1 else 1

@@ -198,7 +198,7 @@ def _await_scores(client: ApiClient, made: list[dict[str, Any]], *, as_json: boo
 
 
 def print_scores(evaluation: dict[str, Any]) -> None:
-    """An evaluation for people."""
+    """Print an evaluation in readable form."""
     target = evaluation["target"]
     out.print(
         f"[bold]{escape(evaluation['name'])}[/bold]  {evaluation['id']}  {styled(evaluation['state'])}",

@@ -48,7 +48,7 @@ class EventFiles:
         self._file: Any = EventFileWriter(str(folder / FOLDER), flush_secs=10)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """One event with all finite numbers of a step."""
+        """Write one event with all finite numbers of a step."""
         scalars = [
             self._summary.Value(tag=name, simple_value=float(value))
             for name, value in values.items()
@@ -63,5 +63,5 @@ class EventFiles:
 
 
 def open_writer(monitor: Monitor, folder: Path) -> MetricWriter | None:
-    """The writer of a run in ``folder``; None for none."""
+    """Return the metric writer for a run in ``folder``, or None if no monitor is chosen."""
     return EventFiles(folder) if monitor is Monitor.TENSORBOARD else None

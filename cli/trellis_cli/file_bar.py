@@ -25,7 +25,7 @@ class FileBar:
         self._bar.stop()
 
     def show(self, there: int) -> None:
-        """So many bytes are there."""
+        """Show that so many bytes have been uploaded."""
         if not self._has_begun and there:
             err.print(f"{self._file.name}: {size(there)} already uploaded", markup=False, highlight=False)
         self._has_begun = True

@@ -6,7 +6,7 @@ from trellis_cli.output import duration, size
 
 
 def describe_forecast(forecast: dict[str, Any] | None) -> list[str]:
-    """Nothing where the request cannot run."""
+    """Describe the forecast in lines; nothing if the request cannot run."""
     if forecast is None:
         return []
     return [_describe_time(forecast), _describe_start(forecast["start"]), _describe_disk(forecast["disk"])]

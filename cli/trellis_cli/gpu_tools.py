@@ -39,7 +39,7 @@ def examine_tools() -> list[Tool]:
 
 
 def query(field: str) -> list[str]:
-    """A property of each GPU, as nvidia-smi tells it; empty where that does not answer."""
+    """Query a property of each GPU with nvidia-smi; empty if that fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -54,7 +54,7 @@ def query(field: str) -> list[str]:
 
 
 def find_driver() -> Tool:
-    """NVIDIA's driver, new enough for the CUDA that PyTorch brings."""
+    """Find NVIDIA's driver and check that it is new enough for PyTorch's CUDA."""
     name = "nvidia driver"
     package = f"nvidia-driver-{MIN_DRIVER}-server"
     get = f"install NVIDIA driver {MIN_DRIVER} or newer (Ubuntu: apt-get install -y {package})"
@@ -70,7 +70,7 @@ def find_driver() -> Tool:
 
 
 def find_compiler() -> Tool:
-    """A C compiler, which Triton starts for its launchers."""
+    """Find a C compiler, which Triton needs to compile its launchers."""
     found = next(filter(None, map(shutil.which, ("gcc", "cc", "clang"))), None)
     if found is None:
         return Tool("compiler", False, f"not found; {_JIT}: apt-get install -y build-essential")
@@ -78,7 +78,7 @@ def find_compiler() -> Tool:
 
 
 def find_headers() -> Tool:
-    """The headers of this Python."""
+    """Find the C headers of this Python."""
     header = Path(sysconfig.get_path("include"), "Python.h")
     if header.is_file():
         return Tool("Python.h", True, str(header))
@@ -87,7 +87,7 @@ def find_headers() -> Tool:
 
 
 def find_flash_attention() -> Iterator[Tool]:
-    """flash-attn, or what its build lacks."""
+    """Find flash-attn, or what is missing to build it."""
     name = "flash-attn"
     if importlib.util.find_spec("flash_attn") is not None:
         yield Tool(name, True, "installed")

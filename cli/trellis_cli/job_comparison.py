@@ -52,7 +52,7 @@ def compare(
 
 
 def print_jobs(found: dict[str, Any], base: str) -> None:
-    """Which column stands for which job, and which differ only in the seed."""
+    """Print which column stands for which job, and which jobs differ only in the seed."""
     letters = _letters(found)
     print_table(
         ("", "id", "name", "state", "seed"),
@@ -70,7 +70,7 @@ def print_jobs(found: dict[str, Any], base: str) -> None:
 
 
 def print_parameters(found: dict[str, Any]) -> None:
-    """A row for every setting that is not the same in all."""
+    """Print a row for every setting that differs between the jobs."""
     letters = _letters(found)
     if not found["parameters"]:
         out.print("\nThe jobs have the same settings.")
@@ -84,7 +84,7 @@ def print_parameters(found: dict[str, Any]) -> None:
 
 
 def print_metrics(found: dict[str, Any], base: str) -> None:
-    """Last and best of every metric, with the difference to the baseline."""
+    """Print last and best of every metric, with the difference from the baseline."""
     letters = _letters(found)
     for name in ("last", "best"):
         rows = []
@@ -99,7 +99,7 @@ def print_metrics(found: dict[str, Any], base: str) -> None:
 
 
 def print_seeds(seeds: dict[str, Any]) -> None:
-    """A sentence for every group of seeds beside the baseline's."""
+    """Print a sentence for every group of seeds compared with the baseline's."""
     if seeds["differences"]:
         out.print()
     for row in seeds["differences"]:
@@ -112,7 +112,7 @@ def print_seeds(seeds: dict[str, Any]) -> None:
 
 
 def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
-    """Which of two settings is better, by how much, and from how many seeds."""
+    """Describe which of two settings is better, by how much, and from how many seeds."""
     base, group = seeds["groups"][seeds["baseline"]], seeds["groups"][row["group"]]
     counts = (group["seed_count"], base["seed_count"])
     each = f"{counts[0]} {'seed' if counts[0] == 1 else 'seeds'} each"
@@ -140,7 +140,7 @@ def describe_difference(seeds: dict[str, Any], row: dict[str, Any]) -> str:
 
 
 def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> None:
-    """A sentence for every benchmark that a job shares with the baseline."""
+    """Print a sentence for every benchmark that a job has in common with the baseline."""
     names = {job["id"]: job["name"] for job in found["jobs"]}
     base = names[evaluations["baseline"]]
     pairs = [(names[run["job_id"]], pair) for run in evaluations["runs"] for pair in run["benchmarks"]]
@@ -151,7 +151,7 @@ def print_evaluations(found: dict[str, Any], evaluations: dict[str, Any]) -> Non
 
 
 def describe_pair(name: str, base: str, pair: dict[str, Any]) -> str:
-    """What a paired comparison comes to, in words, and what was not measured alike."""
+    """Describe the result of a paired comparison, and what was not measured under the same conditions."""
     compared, p_value = pair["comparison"], pair["p_adjusted"]
     difference = compared["difference"]
     label = compared["label"]
@@ -172,7 +172,7 @@ def _letters(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _mean_cells(found: dict[str, Any], values: dict[str, float | None]) -> list[str]:
-    """Mean and sample standard deviation over jobs that differ only in the seed."""
+    """Format mean and sample standard deviation over jobs that differ only in the seed."""
     cells = []
     for group in found["seed_groups"]:
         present = [value for each in group if (value := values.get(each)) is not None]
@@ -191,7 +191,7 @@ def _mean_and_deviation(values: Sequence[float]) -> str:
 
 
 def _difference(value: float | None, base: float | None, *, is_base: bool) -> str:
-    """The value; beside the baseline's the difference, absolute and relative."""
+    """Format a value with its absolute and relative difference from the baseline's."""
     if value is None:
         return ""
     if is_base or base is None:

@@ -56,7 +56,7 @@ def _collect(
     star: bool | None,
     priority: int | None,
 ) -> dict[str, Any]:
-    """The body of the request: only what was given."""
+    """Build the request body from the options that were given."""
     if notes is not None and notes_file is not None:
         raise Problem("use either --notes or --notes-file", exit_code=ExitCode.USAGE)
     if notes_file is not None:

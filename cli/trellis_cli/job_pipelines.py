@@ -64,7 +64,7 @@ def templates(
 
 
 def _skeleton(stage: dict[str, Any]) -> dict[str, Any]:
-    """A stage as it is submitted; what a person has to choose is in capitals."""
+    """Return a stage as it is submitted, with placeholders in capitals for what a person must choose."""
     source = stage["model_stage"]
     made: dict[str, Any] = {
         "id": stage["id"],
@@ -117,7 +117,7 @@ def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
 
 
 def _with_ids(client: ApiClient, stage: dict[str, Any]) -> dict[str, Any]:
-    """Names of models and datasets become their ids."""
+    """Replace the names of models and datasets in a stage with their ids."""
     made = dict(stage)
     for field in ("dataset", "validation_dataset"):
         if isinstance(called := made.get(field), str):
@@ -131,7 +131,7 @@ def _with_ids(client: ApiClient, stage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _order_with_id(client: ApiClient, order: Any) -> Any:
-    """A benchmark of one's own has rows of a dataset."""
+    """Replace the dataset name in a custom benchmark's order with the dataset's id."""
     if not isinstance(order, dict) or not isinstance(called := order.get("dataset"), str):
         return order
     return {**order, "dataset": find_dataset(client, called)}

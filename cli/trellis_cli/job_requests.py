@@ -50,7 +50,7 @@ class Choice:
 
 
 def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
-    """The request; ``Problem`` where it lacks what a job cannot be without."""
+    """Build the job request; raise ``Problem`` if a required field is missing."""
     request = {} if file is None else read_request(file)
     plain = ("recipe", "model", "dataset", "validation_dataset", "name", "preset", "data_format")
     request |= {field: value for field in plain if (value := getattr(choice, field)) is not None}
@@ -75,7 +75,7 @@ def make_request(file: Path | None, choice: Choice) -> dict[str, Any]:
 
 
 def read_request(file: Path) -> dict[str, Any]:
-    """A job request from YAML or JSON; `-` reads stdin."""
+    """Read a job request from YAML or JSON; `-` reads stdin."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
         request = yaml.safe_load(text)
@@ -89,7 +89,7 @@ def read_request(file: Path) -> dict[str, Any]:
 
 
 def read_report_to(text: str, of_file: object = None) -> dict[str, Any]:
-    """The service and project of the option; name and tags stay as the file has them."""
+    """Parse the option into service and project; keep the name and tags that the file sets."""
     service, _, place = text.partition(":")
     entity, slash, project = place.rpartition("/")
     if service != "wandb" or not project or (slash and not entity):

@@ -111,7 +111,7 @@ def list_jobs(
 
 
 def metric_text(job: dict[str, Any]) -> str:
-    """The metric of a listed job with its newest and its best value."""
+    """Format a listed job's metric with its newest and its best value."""
     metric = job["metric"]
     if metric is None:
         return ""
@@ -122,7 +122,7 @@ def metric_text(job: dict[str, Any]) -> str:
 
 
 def progress_text(job: dict[str, Any]) -> str:
-    """Steps done of all, e.g. 12/40."""
+    """Format the completed and the total steps, as in 12/40."""
     progress = job["progress"]
     total = progress["total_steps"]
     return f"{progress['step']}/{total}" if total else str(progress["step"])
@@ -164,7 +164,7 @@ def show(job: Job, as_json: Json = False) -> None:
 
 
 def describe_data(job: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a training learns from, or what an export writes and has registered."""
+    """Describe what a training learns from, or what an export writes and registers."""
     if job["dataset"]:
         return [("dataset", f"{job['dataset']['id']}  {job['dataset']['name'] or ''}")]
     export, model = job["export"], job["exported_model"]
@@ -173,7 +173,7 @@ def describe_data(job: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def describe_report(job: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where the metrics are sent as well, and why they can't be."""
+    """Describe where the metrics are also sent, or why they cannot be."""
     report = job["report_to"]
     if report is None:
         return []
@@ -182,7 +182,7 @@ def describe_report(job: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def print_failure(job: dict[str, Any]) -> None:
-    """The cause first, then what to try, then the last lines."""
+    """Print the cause of a failure, then what to try, then the last log lines."""
     failure = job.get("failure")
     if not failure:
         return
@@ -194,7 +194,7 @@ def print_failure(job: dict[str, Any]) -> None:
 
 
 def print_data_fit(found: dict[str, Any] | None) -> None:
-    """How the dataset would be read, or what it lacks and how else it could be."""
+    """Print how the dataset would be read, or what it lacks and how else it could be read."""
     if found is None:
         return
     columns = ", ".join(f"{role}: {column}" for role, column in found["columns"].items())
@@ -393,5 +393,5 @@ def logs(
 
 
 def is_finished(client: ApiClient, job: str) -> bool:
-    """Whether the job's attempt is over."""
+    """Return whether the job's attempt is over."""
     return client.get(f"/jobs/{job}")["state"] in FINISHED

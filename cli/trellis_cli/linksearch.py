@@ -208,7 +208,7 @@ def generate(
 
 
 def make_job(settings: LinkSearchSettings) -> LocalJob:
-    """The job that the settings describe; its environment is laid in the folder of the run."""
+    """Build the job that the settings describe; write its environment to the run's folder."""
     gpus = require_gpus(settings.gpus)
     environment = settings.output_dir / "environment"
     _ask("setup", "lay", *_sources(settings), "--folder", str(environment), token=settings.hf_token)
@@ -238,7 +238,7 @@ def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
 
 
 def _locate(model: str, *, has_weights: bool = True) -> str:
-    """The model's folder, or its name on the Hugging Face Hub, from where the engine brings it."""
+    """Return the model's folder, or its name on the Hugging Face Hub, from which the engine downloads it."""
     if Path(model).is_dir():
         return str(Path(model).resolve())
     if model.startswith(MODELSCOPE):
@@ -265,7 +265,7 @@ def _look(settings: LinkSearchSettings) -> list[dict[str, Any]]:
 
 
 def _ask(module: str, *arguments: str, token: Any = None) -> Any:
-    """What a module of the agent prints; its complaint as a problem."""
+    """Run a module of the agent and return its JSON output; raise ``Problem`` with its error if it fails."""
     env = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
     if token is not None:
         env["HF_TOKEN"] = token.get_secret_value()

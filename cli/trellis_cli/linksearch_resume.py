@@ -19,7 +19,7 @@ _ADAPTERS = ("adapter_config.json", "actor/lora_adapter/adapter_config.json")
 def choose_checkpoint(
     output: Path, *, resume: bool, resume_from: Path | None, resume_best: bool
 ) -> Path | None:
-    """The checkpoint of the flags; None for a new run, which a folder with checkpoints does not allow."""
+    """Choose the checkpoint to resume from; None for a new run, whose folder must have no checkpoints."""
     if sum([resume, resume_from is not None, resume_best]) > 1:
         message = "--resume, --resume_from_checkpoint and --resume_best are mutually exclusive"
         raise Problem(message, exit_code=ExitCode.USAGE)
@@ -34,7 +34,7 @@ def choose_checkpoint(
 
 
 def locate_state(path: Path) -> Path:
-    """What training goes on from: the folder itself, or the one that a ``checkpoint-N`` names."""
+    """Return the folder to resume from: ``path`` itself, or the one that a ``checkpoint-N`` folder names."""
     state = path / STATE_FILE
     if not state.is_file():
         return path
@@ -45,7 +45,7 @@ def locate_state(path: Path) -> Path:
 
 
 def locate_model(path: str, *, scratch: Path) -> str:
-    """A whole model's folder for ``path``: ``checkpoint-N`` and ``final`` are such themselves.
+    """Return a folder with the whole model for ``path``; ``checkpoint-N`` and ``final`` already are such.
 
     An adapter is folded into its base model, in ``scratch``.
     """

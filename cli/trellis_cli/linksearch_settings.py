@@ -84,7 +84,7 @@ class LinkSearchSettings(RewardWeights):
     @field_validator("model_name")
     @classmethod
     def _check_weights(cls, value: str) -> str:
-        """A folder is judged by its own config.json, when it is read."""
+        """Check the name of the weights; a folder's config.json is checked when it is read."""
         if not Path(value).is_dir():
             check_weights_name(value)
         return value
@@ -92,13 +92,13 @@ class LinkSearchSettings(RewardWeights):
     @field_validator("params", mode="before")
     @classmethod
     def _read_params(cls, value: object) -> object:
-        """An environment variable holds them as JSON."""
+        """Parse parameters from JSON, the form that an environment variable has."""
         return json.loads(value) if isinstance(value, str) else value
 
     @field_validator("target_accuracy", mode="before")
     @classmethod
     def _read_none(cls, value: object) -> object:
-        """An environment variable and an option hold no value as ``none``."""
+        """Convert ``none`` to None, since an environment variable or option cannot hold a missing value."""
         return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
     @property
@@ -107,7 +107,7 @@ class LinkSearchSettings(RewardWeights):
         return self.queries or str(self.profile_db_path.parent)
 
     def parameters(self) -> dict[str, Any]:
-        """Of the recipe ``linksearch``; ``params`` come last."""
+        """Return the parameters of the recipe ``linksearch``; ``params`` override the others."""
         queries = self.per_device_train_batch_size * self.gradient_accumulation_steps
         return {
             "total_steps": self.max_steps,
@@ -132,14 +132,14 @@ class LinkSearchSettings(RewardWeights):
         }
 
     def shown(self) -> dict[str, Any]:
-        """All of them, the token masked."""
+        """Return all settings, with the token masked."""
         return self.model_dump(mode="json")
 
 
 def read_settings(
     given: Mapping[str, Any], *, config: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> LinkSearchSettings:
-    """What is not None in ``given``, else of the environment, else of the YAML, else the default.
+    """Read each setting from ``given``, else the environment, else the YAML file, else its default.
 
     Raises ``Problem`` that names what is wrong and where it came from.
     """
@@ -166,7 +166,7 @@ def _explain(error: ValidationError, places: Mapping[str, str]) -> str:
 
 
 def _read_yaml(path: Path | None) -> dict[str, Any]:
-    """The file's settings; names in upper case are those of the environment's variables."""
+    """Read the file's settings; upper-case names are those of the environment variables."""
     if path is None:
         return {}
     try:

@@ -68,7 +68,7 @@ class LocalJob:
 
 
 def locate_checkpoints(folder: Path) -> Path:
-    """The folder with the checkpoints of a local job, shared by its attempts."""
+    """Return the folder with a local job's checkpoints, which its attempts share."""
     return folder / _CHECKPOINTS
 
 
@@ -144,12 +144,12 @@ def write_spec(job: LocalJob) -> JobSpec:
 
 
 def _spread(job: LocalJob) -> list[int] | None:
-    """The GPUs of each node; None for one, whose own number the run finds out."""
+    """Return the GPU count of each node; None for a single node, where the run detects its own."""
     return None if job.nodes == 1 else [job.gpus // job.nodes] * job.nodes
 
 
 def _take_first(source: DataSource, count: int | None, folder: Path) -> DataSource:
-    """The first rows of a source, where it has more of them; all where ``count`` is None or 0."""
+    """Limit a source to its first ``count`` rows; return all of them for None or 0."""
     import pyarrow.parquet as pq
 
     if not count or count >= source.row_count:
@@ -173,13 +173,13 @@ def _agent_task(job: LocalJob, params: dict[str, Any]) -> AgentTask | None:
 
 
 def list_attempts(folder: Path) -> list[Path]:
-    """The folders of a local job's attempts in their order."""
+    """List the folders of a local job's attempts, in order."""
     found = [each for each in folder.glob(f"{_ATTEMPT}*") if each.name.removeprefix(_ATTEMPT).isdigit()]
     return sorted(found, key=_number)
 
 
 def _next_attempt(folder: Path) -> int:
-    """One more than the attempts that are there."""
+    """Return the number of the next attempt."""
     attempts = list_attempts(folder)
     return _number(attempts[-1]) + 1 if attempts else 1
 
@@ -189,14 +189,14 @@ def _number(attempt: Path) -> int:
 
 
 def platform_of_machine() -> str:
-    """``cuda`` or ``cpu``: what ``TRELLIS_PLATFORM`` says, else what there is."""
+    """Return ``cuda`` or ``cpu``: what ``TRELLIS_PLATFORM`` says, else what this machine has."""
     from trellis_api.core.settings import Settings
 
     return Settings().resolved_platform
 
 
 def require_gpus(count: int) -> int:
-    """The number itself; ``Problem`` where this machine has fewer GPUs, or cores for processes on a CPU."""
+    """Return ``count``; raise ``Problem`` if this machine has fewer GPUs (without GPUs: CPU cores)."""
     from trellis_api.monitoring.machine import count_cpus
 
     if platform_of_machine() == "cuda":
@@ -214,7 +214,7 @@ def require_gpus(count: int) -> int:
 
 
 def _as_source(rows: LocalRows, folder: Path) -> DataSource:
-    """The rows as Parquet, in ``folder`` where they are not yet."""
+    """Return the rows as a Parquet source; convert them into ``folder`` if needed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

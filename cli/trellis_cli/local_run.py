@@ -98,7 +98,7 @@ def run_local(
 
 
 def require_success(outcome: LocalOutcome) -> LocalOutcome:
-    """The outcome of a run that succeeded or was stopped; else ``Problem`` with advice and the log's end."""
+    """Return the outcome of a run that succeeded or was stopped; else raise ``Problem`` with hint and log."""
     from trellis_api.jobs.failures.hints import find_hint
 
     if outcome.outcome in ("succeeded", "stopped"):
@@ -113,7 +113,7 @@ def require_success(outcome: LocalOutcome) -> LocalOutcome:
 
 
 def describe_failed_sessions(outcome: LocalOutcome) -> str | None:
-    """How many of an agent's sessions failed, of which kinds, and the first; None where none did."""
+    """Describe how many of an agent's sessions failed, of which kinds, and the first; None if none did."""
     if not outcome.failed_sessions:
         return None
     failed = sum(outcome.failed_sessions.values())
@@ -192,7 +192,7 @@ class _Follower:
             self.has_ended = True
 
     def describe(self) -> tuple[dict[str, Any], str]:
-        """What ``JobDisplay`` shows."""
+        """Return the progress and state that ``JobDisplay`` shows."""
         progress = {
             "phase": self._phase,
             "step": self._outcome.step,
@@ -205,7 +205,7 @@ class _Follower:
 
 
 def _start(spec_file: Path, log: TextIO, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
-    """The run's parent process, in a session of its own: Ctrl-C reaches only us."""
+    """Start the run's parent process in its own session, so that Ctrl-C reaches only this process."""
     return subprocess.Popen(  # noqa: S603 - the command is ours
         command_alone(spec_file),
         stdin=subprocess.DEVNULL,
@@ -218,12 +218,12 @@ def _start(spec_file: Path, log: TextIO, environment: Mapping[str, str]) -> "sub
 
 
 def command_alone(spec_file: Path) -> list[str]:
-    """What runs an attempt without the platform."""
+    """Return the command that runs an attempt without the platform."""
     return python_command("-m", "trellis_train.entrypoint", "--alone", str(spec_file))
 
 
 def environment_alone() -> dict[str, str]:
-    """For a run that starts a cluster of its own: nothing that this terminal knows of Ray is to be used."""
+    """Return the environment of a run with its own Ray cluster, without this terminal's Ray settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     # A token of its own too; Ray would leave one in the home folder.
     return {**inherited, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -231,7 +231,7 @@ def environment_alone() -> dict[str, str]:
 
 @contextmanager
 def _leaving_on_signals(process: "subprocess.Popen[str]", stop_file: Path) -> Iterator[None]:
-    """The first signal asks the run to leave at a checkpoint, the next ones end it."""
+    """Ask the run to stop at a checkpoint on the first signal and terminate it on later ones."""
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         if not stop_file.exists():

@@ -25,7 +25,6 @@ from trellis_cli import (
     models,
     pipelines,
     platform_commands,
-    quality,
     recipes,
     registry,
     replay,
@@ -88,7 +87,7 @@ def root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """The options before a command; the commands themselves do the work."""
+    """Handle the options before a command; the commands themselves do the work."""
 
 
 app.add_typer(jobs.app, name="jobs", help="Launch, follow, stop, resume and delete jobs.")
@@ -131,7 +130,6 @@ chat.register(app)
 replay.register(app)
 platform_commands.register(app)
 login.register(app)
-quality.register(app)
 
 
 def main() -> None:

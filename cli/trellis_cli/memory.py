@@ -8,7 +8,7 @@ from trellis_cli.output import err, size
 
 
 def print_memory(estimate: dict[str, Any] | None) -> None:
-    """Every phase with its parts; nothing where there is no estimate. All on stderr, as notes are."""
+    """Print every phase with its parts on stderr; nothing if there is no estimate."""
     if estimate is None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -27,7 +27,7 @@ def print_memory(estimate: dict[str, Any] | None) -> None:
 
 
 def print_memory_warnings(estimate: dict[str, Any] | None) -> None:
-    """What is needed and why that may not fit, on stderr; nothing where it fits or nobody knows."""
+    """Print the memory needed and why it may not fit, on stderr; nothing if it fits or is unknown."""
     if estimate is not None and estimate["warnings"]:
         _print_sum(estimate)
         _print_warnings(estimate)

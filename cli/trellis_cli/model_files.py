@@ -66,7 +66,7 @@ def card(
 
 
 def find_address(client: ApiClient, name: str) -> str:
-    """Of a model, or of a checkpoint where the name is JOB:STEP and no model is called so."""
+    """Return the address of a model, or of a checkpoint if the name is JOB:STEP and no model has it."""
     match = _CHECKPOINT.fullmatch(name)
     if match is not None and not any(each["name"] == name for each in client.pages("/models", text=name)):
         return f"/jobs/{find_job(client, match.group(1))}/checkpoints/{match.group(2)}"
@@ -74,7 +74,7 @@ def find_address(client: ApiClient, name: str) -> str:
 
 
 def read_card_file(path: Path) -> str:
-    """The text of a card of one's own; - is the standard input."""
+    """Read a model card from a file; `-` reads stdin."""
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -82,6 +82,6 @@ def read_card_file(path: Path) -> str:
 
 
 def read_card(client: ApiClient, address: str) -> str:
-    """The card as it is now."""
+    """Read the model's current card."""
     with client.stream(f"{address}/card") as pieces:
         return b"".join(pieces).decode()

@@ -65,7 +65,7 @@ def catalogue(as_json: Json = False) -> None:
 
 
 def origin_of(origin: dict[str, Any]) -> str:
-    """Where an entry of the catalogue comes from, in a word or two."""
+    """Describe briefly where an entry of the catalogue comes from."""
     if origin["kind"] == "hub":
         return f"hub {origin['repo_id']}"
     if origin["kind"] == "generated":
@@ -145,7 +145,7 @@ def register(
 
 
 def newest_step(checkpoints: list[dict[str, Any]], wanted: int | None) -> int:
-    """The step asked for, or that of the newest checkpoint."""
+    """Return the step asked for, or that of the newest checkpoint."""
     if wanted is not None:
         return wanted
     if not checkpoints:
@@ -181,7 +181,7 @@ def lineage(model: Model, as_json: Json = False) -> None:
 
 
 def describe_node(node: dict[str, Any]) -> str:
-    """A model, job or dataset in a line; what was deleted keeps its name."""
+    """Describe a model, job or dataset in one line; deleted ones keep their name."""
     ending = "" if node["exists"] else "  (deleted)"
     kind = node["recipe"] if node["kind"] == "job" and node["recipe"] else node["kind"]
     return f"{kind} {node['name'] or ''}  {node['id']}{ending}"

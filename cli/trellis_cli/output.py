@@ -18,7 +18,7 @@ class Results(Console):
     """Standard output: for people it is wrapped to their terminal, for a pipe every line stays one line."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As rich prints, but without a width where nobody looks."""
+        """Print as rich does, but without wrapping lines if the output is not a terminal."""
         if not self.is_terminal:
             options.setdefault("soft_wrap", True)
         super().print(*objects, **options)
@@ -51,20 +51,20 @@ STATE_STYLE = {
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     json.dump(value, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
     sys.stdout.flush()
 
 
 def styled(state: str) -> str:
-    """A state in its colour."""
+    """Format a state in its color."""
     style = STATE_STYLE.get(state)
     return f"[{style}]{state}[/{style}]" if style else state
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A plain table; empty cells for None. Ids are never folded, and in a pipe nothing is."""
+    """Print a plain table; None becomes an empty cell. Ids are never wrapped, and in a pipe nothing is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column == "id")
@@ -77,7 +77,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def age(moment: str | None) -> str:
-    """Time since an ISO moment: 12s, 5m, 3h, 2d."""
+    """Format the time since an ISO time: 12s, 5m, 3h, 2d."""
     if not moment:
         return ""
     seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
@@ -85,7 +85,7 @@ def age(moment: str | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its largest whole unit."""
+    """Format a time span in its largest whole unit."""
     if seconds is None:
         return ""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
@@ -95,7 +95,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes in binary units."""
+    """Format bytes in binary units."""
     if count is None:
         return ""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -137,7 +137,7 @@ def save(
 
 
 def read_pipeline(client: ApiClient, file: Path, **against: Any) -> Any:
-    """The pipeline of a file; everything that is wrong with it is told, each with its place."""
+    """Read and validate a pipeline file; report every problem with its position."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -213,7 +213,7 @@ def submit(
 
 
 def parse_output(into: str, branch: str, message: str) -> dict[str, Any]:
-    """The body's ``output`` for what was written."""
+    """Parse where the rows go into the request's ``output``."""
     kind, _, name = into.partition(":")
     if branch != "main" and kind != "version":
         raise Problem("--branch requires --into version", exit_code=ExitCode.USAGE)
@@ -339,7 +339,7 @@ def _print_run(found: dict[str, Any], *, as_json: bool) -> None:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """The funnel: rows before and after every step, and why rows went."""
+    """Print the funnel: rows before and after every step, and why rows were dropped."""
     rows = [
         (
             escape(step["name"]),

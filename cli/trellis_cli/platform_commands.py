@@ -1,4 +1,4 @@
-"""`trellis up | down | supervise | status | logs | doctor | demo`: the platform on this machine."""
+"""`trellis up`, `down`, `status`, `logs`, `doctor`, `demo`, `gpu-check`: the platform on this machine."""
 
 import json
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ Port = Annotated[
 
 
 def say(line: str) -> None:
-    """Progress, on stderr."""
+    """Print progress on stderr."""
     err.print(line, style="dim", markup=False, highlight=False)
 
 
@@ -62,7 +62,7 @@ def report(platform: Platform, as_json: bool) -> bool:
 
 
 def login_link(platform: Platform) -> str:
-    """A fresh one-time link that opens the dashboard logged in."""
+    """Create a one-time link that opens the dashboard logged in."""
     from trellis_api.auth.login_link import create_login_link
 
     settings = platform.settings.model_copy()
@@ -96,7 +96,7 @@ def supervise(port: Port = None) -> None:
 
 
 def stamp(line: str) -> None:
-    """A line of the supervisor's log."""
+    """Print a line of the supervisor's log, with the time."""
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {line}", flush=True)
 
 
@@ -190,7 +190,21 @@ def print_answers(answers: list[dict[str, Any]]) -> None:
         print_table(("right", "before GRPO", "after GRPO"), [(each["right"], each["before"], each["after"])])
 
 
+def gpu_check(
+    is_quick: Annotated[
+        bool, typer.Option("--quick", help=("Check libraries only; don't train anything."))
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check NVIDIA driver and libraries, then run short vLLM, SFT, DPO and GRPO jobs."""
+    from trellis_cli.gpu_check.check import run_gpu_check
+
+    is_passed = run_gpu_check(is_quick=is_quick, as_json=as_json)
+    raise typer.Exit(ExitCode.OK if is_passed else ExitCode.FAILED)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application."""
     for command in (up, down, supervise, install_service, status, logs, doctor, demo):
         app.command()(command)
+    app.command("gpu-check")(gpu_check)

@@ -60,7 +60,7 @@ def show(recipe: str, as_json: Json = False) -> None:
 
 
 def _read(found: dict[str, Any]) -> Recipe:
-    """A recipe among what the API says of it."""
+    """Parse a recipe from the API's response."""
     return Recipe.model_validate(
         {name: found[name] for name in (*Recipe.model_fields, *Recipe.old_names) if name in found}
     )

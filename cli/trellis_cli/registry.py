@@ -122,12 +122,12 @@ def delete(name: Name) -> None:
 
 
 def describe_aliases(named: dict[str, Any]) -> str:
-    """Where aliases stand, in a line."""
+    """Describe in one line which version each alias points to."""
     return ", ".join(f"{alias} → {version}" for alias, version in named["aliases"].items())
 
 
 def describe_gate(gate: dict[str, Any] | None) -> str:
-    """What a condition found, in a line."""
+    """Describe in one line what a condition measured."""
     if gate is None:
         return ""
     return f"{gate['benchmark']} {gate['value']:.4g} against {gate['against']:.4g}"

@@ -81,7 +81,7 @@ def _read(client: ApiClient, called: str, attempt: int | None) -> dict[str, Any]
 
 
 def _print_plan(plan: dict[str, Any]) -> None:
-    """What would run, and what differs."""
+    """Print what would run, and what differs."""
     request = plan["request"]
     if request is not None:
         data = f"{request['dataset']} version {request['dataset_version'][:12]}"

@@ -117,7 +117,7 @@ def _wait(client: ApiClient, report_id: str) -> dict[str, Any]:
 
 
 def _download(client: ApiClient, report_id: str, kind: str, path: Path) -> None:
-    """Written beside and renamed: a file that is there is whole."""
+    """Download to a temporary file and rename it, so that a file that exists is complete."""
     content = client.send("GET", f"/reports/{report_id}/file", params={"format": kind}).content
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -27,7 +27,7 @@ _NO_BASELINE = {"validate_before": False}
 
 
 def choose_checkpoint(output: Path, recipe: str, *, resume: bool, resume_from: Path | None) -> Path | None:
-    """The checkpoint of the flags; None for a new run, which a folder with checkpoints does not allow."""
+    """Choose the checkpoint to resume from; None for a new run, whose folder must have no checkpoints."""
     if resume and resume_from is not None:
         raise Problem(
             "--resume and --resume-from-checkpoint are mutually exclusive", exit_code=ExitCode.USAGE
@@ -41,7 +41,7 @@ def choose_checkpoint(output: Path, recipe: str, *, resume: bool, resume_from: P
 
 
 def resume_job(job: LocalJob, checkpoint: Path | None) -> LocalJob:
-    """The job from a checkpoint on; its baseline is that of the first run."""
+    """Return the job resumed from a checkpoint, without a new baseline: that of the first run is kept."""
     if checkpoint is None:
         return job
     known = {parameter.name for parameter in get_recipe(job.recipe).parameters}
@@ -50,7 +50,7 @@ def resume_job(job: LocalJob, checkpoint: Path | None) -> LocalJob:
 
 
 def require_newest(output: Path) -> Path:
-    """The newest checkpoint of a run's folder; ``Problem`` where there is none."""
+    """Return the newest checkpoint in a run's folder; raise ``Problem`` if there is none."""
     newest = find_newest(output)
     if newest is None:
         raise Problem(f"{output} contains no checkpoint to resume from", exit_code=ExitCode.USAGE)
@@ -58,7 +58,7 @@ def require_newest(output: Path) -> Path:
 
 
 def refuse_second_run(output: Path, hint: str) -> None:
-    """``Problem`` where a new run would begin beside the checkpoints of another."""
+    """Raise ``Problem`` if a new run would start beside the checkpoints of another."""
     newest = find_newest(output)
     if newest is not None:
         raise Problem(
@@ -69,7 +69,7 @@ def refuse_second_run(output: Path, hint: str) -> None:
 
 
 def check_checkpoint(folder: Path, recipe: str) -> Path:
-    """The folder itself; ``Problem`` where a run of the recipe cannot go on from it."""
+    """Return the folder; raise ``Problem`` if a run of the recipe cannot resume from it."""
     engine: Engine = get_recipe(recipe).engine
     ask("trellis_train.hooks.resuming", str(folder), engine.value)
     return folder
@@ -85,7 +85,7 @@ def ask(module: str, *arguments: str) -> None:
 
 
 def find_newest(output: Path) -> Path | None:
-    """The checkpoint that the last attempt left or began with; None where there is none.
+    """Find the checkpoint that the last attempt saved or started from; None if there is none.
 
     Not always that of the highest step: an attempt may have resumed from an earlier one.
     """
@@ -98,13 +98,13 @@ def find_newest(output: Path) -> Path | None:
 
 
 def step_of(folder: Path) -> int:
-    """The step of a checkpoint; 0 for other folders."""
+    """Return the step of a checkpoint folder; 0 for other folders."""
     number = folder.name.removeprefix(_PREFIX)
     return int(number) if number.isdigit() else 0
 
 
 def _names_of(attempt: Path) -> Iterator[str]:
-    """Checkpoints that an attempt saved, the last first, then the one of its folder that it began with."""
+    """Yield the checkpoints that an attempt saved, the last first, then the one it started from."""
     saved: list[Path] = []
     for file in (attempt / EVENTS_FOLDER).glob("*.jsonl"):
         with file.open("rb") as lines:
@@ -120,7 +120,7 @@ def _names_of(attempt: Path) -> Iterator[str]:
 
 
 def _as_checkpoint(line: bytes) -> dict[str, Any] | None:
-    """The event of a line that was written whole, where it is one of a checkpoint."""
+    """Parse a line that was written completely; return its event if it is a checkpoint event."""
     if b'"checkpoint"' not in line or not line.endswith(b"\n"):
         return None
     event: dict[str, Any] = json.loads(line)

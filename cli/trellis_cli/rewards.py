@@ -49,7 +49,7 @@ def list_rewards(as_json: Json = False) -> None:
 
 
 def describe_range(kind: dict[str, Any]) -> str:
-    """Lowest and highest value."""
+    """Format the lowest and the highest value."""
     if kind["lowest"] is None or kind["highest"] is None:
         return "any number"
     return f"{kind['lowest']:g} to {kind['highest']:g}"
@@ -119,7 +119,7 @@ def dry_run(
 
 
 def read_rewards(given: list[str], file: Path | None) -> list[Any]:
-    """The mixture of the options and the file."""
+    """Read the rewards from the options and the file."""
     terms = [parse_term(text) if text.lstrip().startswith("{") else {"name": text} for text in given]
     if file is not None:
         try:
@@ -138,7 +138,7 @@ def read_rewards(given: list[str], file: Path | None) -> list[Any]:
 
 
 def parse_term(text: str) -> Any:
-    """A reward that was given as JSON."""
+    """Parse a reward given as JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -169,7 +169,7 @@ def follow(client: ApiClient, dry_run_id: str) -> dict[str, Any]:
 
 
 def print_report(found: dict[str, Any]) -> None:
-    """The probes as a table, then the warnings."""
+    """Print the probes as a table, then the warnings."""
     result = found["result"]
     if result is None:
         return
@@ -197,7 +197,7 @@ def print_report(found: dict[str, Any]) -> None:
 
 
 def sparkline(counts: list[int]) -> str:
-    """A histogram in one line of text."""
+    """Draw a histogram in one line of text."""
     highest = max(counts, default=0) or 1
     marks = " ▁▂▃▄▅▆▇█"
     return "".join(marks[-(-count * (len(marks) - 1) // highest)] for count in counts)

@@ -63,7 +63,7 @@ class Rows:
 
 @contextlib.contextmanager
 def mapped_errors() -> Iterator[None]:
-    """Problems of the data factory become those of the command line."""
+    """Convert problems of the data factory to those of the command line."""
     from trellis_data.operator import OperatorProblem
     from trellis_data.pipeline.problem import PipelineProblem
     from trellis_data.reading.problems import UnreadableFile
@@ -78,7 +78,7 @@ def mapped_errors() -> Iterator[None]:
 
 
 def find_rows(paths: Sequence[Path], imported: Path | None = None, *, anew: bool = False) -> Rows:
-    """The rows of files and folders; what is no Parquet is read into ``imported`` first, once.
+    """Find the rows in files and folders; what is not Parquet is first converted into ``imported``, once.
 
     Rows of another source that lie there already are replaced where ``anew``, and refused otherwise.
     """
@@ -150,7 +150,7 @@ def show_warnings(report: Any) -> None:
 
 
 def _state_of(source: Path) -> str:
-    """What tells a file, or a folder of files, from others and from itself before a change."""
+    """Return the paths, sizes and times of a file or a folder's files, to detect whether they change."""
     files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
     looks = [(path, path.stat()) for path in files]
     return json.dumps([[str(path.resolve()), look.st_size, look.st_mtime_ns] for path, look in looks])
@@ -188,7 +188,7 @@ def find_layout(
     name: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> "Layout":
-    """What the columns mean: stated on the command line or in the pipeline, else known, else detected."""
+    """Find what the columns mean: stated by the command or the pipeline, else known, else detected."""
     from trellis_contracts.pipeline import Pipeline, Step
     from trellis_contracts.recipe import DataFormat
     from trellis_data.layout import Layout
@@ -208,7 +208,7 @@ def find_layout(
 
 
 def detect_formats(files: Sequence[Path]) -> "list[Candidate]":
-    """What the first rows may be, the likeliest first."""
+    """Detect which formats the first rows may have, the most likely first."""
     from trellis_data.formats.detection import detect
     from trellis_data.pipeline.preview import take_rows
     from trellis_data.pipeline.touched_rows import draw
@@ -226,7 +226,7 @@ def _role(text: str) -> tuple[str, str]:
 
 
 def _version_rows(text: str) -> Rows | None:
-    """The rows of ``STORE[@REVISION]``, or None where that is no store of versions."""
+    """Find the rows of ``STORE[@REVISION]``, or None if that is not a store of versions."""
     from trellis_data.versions.store import MAIN, Store
     from trellis_data.versions.version_rows import files_of
 
@@ -240,7 +240,7 @@ def _version_rows(text: str) -> Rows | None:
 
 
 def _split_folders(path: Path) -> dict[str, list[Path]]:
-    """Parquet files of the folders in a folder, where it holds nothing but such folders."""
+    """Find the Parquet files of the folders in a folder that contains nothing else."""
     if not path.is_dir() or any(path.glob("*.parquet")):
         return {}
     folders = {each.name: sorted(each.glob("*.parquet")) for each in sorted(path.iterdir()) if each.is_dir()}

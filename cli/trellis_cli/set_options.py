@@ -11,7 +11,7 @@ from trellis_cli.errors import ExitCode, Problem
 
 
 def read_parameters(settings: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` by name. Values are JSON or YAML: numbers (also ``1e-4``), true, null, lists, texts."""
+    """Parse ``NAME=VALUE`` with JSON or YAML values: numbers (also ``1e-4``), true, null, lists, texts."""
     parameters = {}
     for each in settings:
         name, sign, value = each.partition("=")
@@ -22,7 +22,7 @@ def read_parameters(settings: Sequence[str]) -> dict[str, Any]:
 
 
 def read_value(text: str, what: str) -> Any:
-    """A value as people write it; ``Problem`` names ``what`` where it cannot be read."""
+    """Parse a value as people write it; raise ``Problem`` that names ``what`` if it cannot be read."""
     with suppress(ValueError):
         return json.loads(text)
     # YAML reads lists without quotes, and takes what is left for a text; of 1e-4 it would make one, too.

@@ -49,7 +49,7 @@ def submit(
 
 
 def _read_document(client: ApiClient, file: Path) -> dict[str, Any]:
-    """What the API makes of the file, which names problems by their lines."""
+    """Send the file to the API and return the parsed document; report problems with their line numbers."""
     found = client.post("/sweeps/check", {"yaml": file.read_text(encoding="utf-8")})
     if found["document"] is None:
         told = [
@@ -209,7 +209,7 @@ def _follow(client: ApiClient, sweep_id: str) -> dict[str, Any]:
 
 
 def values_text(values: dict[str, Any]) -> str:
-    """Values in one line."""
+    """Format values in one line."""
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 

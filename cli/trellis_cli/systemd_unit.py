@@ -21,7 +21,7 @@ _NAME = "trellis.service"
 
 
 def build_unit(platform: Platform, environment_file: Path, *, is_system: bool) -> str:
-    """The text of the unit. Its main process is the supervisor, which outlives none of the services' ends."""
+    """Build the text of the systemd unit: its process is the supervisor, whose death the services survive."""
     run = f"{_quote(sys.executable)} -m trellis_cli"
     user = f"User={os.environ.get('USER') or os.getuid()}\n" if is_system else ""
     target = "multi-user.target" if is_system else "default.target"
@@ -51,7 +51,7 @@ WantedBy={target}
 
 
 def build_environment(platform: Platform) -> str:
-    """The settings of this call, as an EnvironmentFile: what was set for it holds for the unit."""
+    """Build an EnvironmentFile from the settings of this call, so that they also apply to the unit."""
     values = {
         name: value
         for name, value in sorted(os.environ.items())
@@ -123,7 +123,7 @@ def enable(*, is_system: bool) -> None:
 
 
 def locate_unit(*, is_system: bool) -> Path:
-    """Where systemd looks for it."""
+    """Return where systemd looks for the unit."""
     if is_system:
         return Path("/etc/systemd/system") / _NAME
     configuration = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -131,12 +131,12 @@ def locate_unit(*, is_system: bool) -> Path:
 
 
 def _escape(text: str) -> str:
-    """As systemd wants a path: % begins a specifier."""
+    """Escape a path for systemd, where % begins a specifier."""
     return text.replace("%", "%%")
 
 
 def _quote(text: str, *, is_unit: bool = True) -> str:
-    """In double quotes; in a unit $ begins a variable too."""
+    """Quote a text; in a unit, $ also begins a variable."""
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     if is_unit:
         quoted = quoted.replace("%", "%%").replace("$", "$$")

@@ -90,7 +90,7 @@ class TransferBar(_Bar):
 
 
 def describe(task: dict[str, Any]) -> str:
-    """What a task does at this moment, e.g. 2/3 working on rows: html, length."""
+    """Describe what a task is doing now, as in "2/3 working on rows: html, length"."""
     progress = task["progress"]
     if task["state"] != "running" or not progress["phase"]:
         return f"{task['kind']}: {task['state']}"
@@ -100,7 +100,7 @@ def describe(task: dict[str, Any]) -> str:
 
 
 def describe_rows(progress: dict[str, Any]) -> str:
-    """Rows done of all, and how fast."""
+    """Describe how many rows are done of all, and how fast."""
     if not progress["rows_done"]:
         return ""
     total = f" of {progress['rows']:,}" if progress["rows"] else ""

@@ -140,7 +140,7 @@ def delete(transfer: Transfer) -> None:
 
 
 def describe(transfer: dict[str, Any]) -> str:
-    """Where it goes, or what it has left, in a line."""
+    """Describe in one line where a transfer goes, or what it has left."""
     if transfer["state"] == "failed":
         return str(transfer["reason"])
     request, result = transfer["request"], transfer["result"] or {}

@@ -126,7 +126,7 @@ def search(
         "search"
     ),
 ) -> None:
-    """Hyperparameter search with Ray Tune and ASHA; failed trials don't affect others."""
+    """Search hyperparameters with Ray Tune and ASHA; failed trials don't affect others."""
     command = [
         # The package itself imports the module, of which Python warns.
         *python_command("-W", "ignore::RuntimeWarning:runpy", "-m", "trellis.searching"),
@@ -141,7 +141,7 @@ def search(
 
 
 def read_plan(config: Path) -> dict[str, Any]:
-    """The job that a configuration asks for; ``Problem`` where it is wrong."""
+    """Read the job that a configuration asks for; raise ``Problem`` if the configuration is wrong."""
     done = ask("plan", str(config), "--platform", Settings().resolved_platform)
     if done.returncode:
         raise Problem(complaint(done), exit_code=ExitCode.USAGE)
@@ -154,7 +154,7 @@ def read_plan(config: Path) -> dict[str, Any]:
 
 
 def join_cluster(nodes: int, platform: str) -> dict[str, str]:
-    """What a run on several nodes is told of their Ray cluster; ``Problem`` where none is named.
+    """Return the Ray cluster settings of a run on several nodes; raise ``Problem`` if no cluster is named.
 
     A run on one node starts a cluster of its own.
     """
@@ -174,7 +174,7 @@ def join_cluster(nodes: int, platform: str) -> dict[str, str]:
 def make_job(
     plan: dict[str, Any], workflow: str, *, output: Path | None = None, changes: dict[str, Any] | None = None
 ) -> LocalJob:
-    """A job of this machine, with the workflow where it lies."""
+    """Build a local job that uses the workflow from its own file."""
     path, separator, function = workflow.partition(":")
     place = f"{Path(path).resolve()}{separator}{function}"
     params = {**plan["params"], **(changes or {})}
@@ -205,7 +205,7 @@ def make_job(
 
 
 def _write_keys(spec: JobSpec) -> None:
-    """Keys of other models from this process's environment, beside the spec (mode 600)."""
+    """Write the keys of other models from this process's environment beside the spec (mode 600)."""
     models = spec.agent.auxiliary_models if spec.agent is not None else {}
     named = {name: each.key_variable for name, each in models.items() if each.key_variable}
     missing = [variable for variable in named.values() if variable not in os.environ]

@@ -9,19 +9,19 @@ _MODULE = "trellis_train.agents.tune"
 
 
 def ask(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """The answer of ``python -m trellis_train.agents.tune``."""
+    """Run ``python -m trellis_train.agents.tune`` and return the completed process."""
     command = [*python_command("-m", _MODULE), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def complaint(done: "subprocess.CompletedProcess[str]") -> str:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     lines = done.stderr.strip().splitlines()
     return lines[-1] if lines else f"it ended with exit code {done.returncode}"
 
 
 def tell(fault: dict[str, Any]) -> str:
-    """A fault as a line, with its details behind it."""
+    """Format a fault as a line, with its details after it."""
     place = f" ({fault['param']})" if fault["param"] else ""
     line = f"{fault['code']}{place}: expected {fault['expected']}, got {fault['got']}"
     return f"{line}\n{fault['detail']}" if fault["detail"] else line

@@ -114,7 +114,7 @@ def submit(
 
 
 def _locate(workflow: str) -> tuple[Path | None, str | None]:
-    """File or folder and function; no path for what lies on the platform."""
+    """Split a workflow into path and function; no path if it is on the platform."""
     text, _, function = workflow.partition(":")
     path = Path(text)
     if path.suffix == _PICKLE:
@@ -130,7 +130,7 @@ def _locate(workflow: str) -> tuple[Path | None, str | None]:
 
 
 def _map(config: Path, workflow: str | None, platform: str) -> dict[str, Any]:
-    """The job that a configuration asks for; ``Problem`` with everything that is wrong."""
+    """Convert a configuration to a job request; raise ``Problem`` with everything that is wrong."""
     given = [str(config), *([] if workflow is None else [workflow])]
     done = ask("map", *given, "--platform", platform)
     if done.returncode:
@@ -147,7 +147,7 @@ def _map(config: Path, workflow: str | None, platform: str) -> dict[str, Any]:
 
 
 def _refuse_unnamed(plan: dict[str, Any], params: dict[str, Any]) -> None:
-    """What the configuration has on this machine, and the platform has under names of its own."""
+    """Raise ``Problem`` if the configuration uses local resources that have no name on the platform yet."""
     if plan["environments"] and not params.get("environment"):
         raise Problem(
             f"the configuration uses environments of this machine: {', '.join(plan['environments'])}",
@@ -164,7 +164,7 @@ def _refuse_unnamed(plan: dict[str, Any], params: dict[str, Any]) -> None:
 
 
 def _refuse_apart(plan: dict[str, Any]) -> None:
-    """Several evaluations of which some are no files here: a job measures on one dataset."""
+    """Raise ``Problem`` if one of several evaluations is not a local file: a job evaluates on one dataset."""
     away = [rows["path"] for rows in plan["evaluations"].values() if not Path(rows["path"]).is_file()]
     if away:
         raise Problem(
@@ -189,7 +189,7 @@ def _find_model(client: ApiClient, called: str | None, path: str) -> str:
 
 
 def _send_code(client: ApiClient, path: Path, function: str | None) -> str:
-    """Id of the code on the platform: the same code is not sent again."""
+    """Return the id of the code on the platform; upload it unless the same code is there."""
     try:
         if path.is_dir():
             package = read_package(path, function)
@@ -208,7 +208,7 @@ def _send_code(client: ApiClient, path: Path, function: str | None) -> str:
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, or the name with the first free number."""
+    """Return the name, with the first free number added if it is taken."""
     known, number = set(taken), 1
     while (found := name if number == 1 else f"{name}-{number}") in known:
         number += 1
@@ -216,14 +216,14 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _is_numbered(found: str, name: str) -> bool:
-    """Whether it is the name, or one that ``_free_name`` makes of it."""
+    """Return whether it is the name, or one that ``_free_name`` derives from it."""
     return found == name or found.removeprefix(f"{name}-").isdigit()
 
 
 def _name_rows(
     client: ApiClient, plan: dict[str, Any], dataset: str | None, validation: str | None
 ) -> dict[str, Any]:
-    """The part of the request about rows; files of this machine are uploaded."""
+    """Build the part of the request about rows; files of this machine are uploaded."""
     train, measured = plan["train"], plan["validation"]
     rows: dict[str, Any] = {
         "dataset": dataset or _send_rows(client, train["path"], "--dataset"),
@@ -243,7 +243,7 @@ def _name_rows(
 
 
 def _send_rows(client: ApiClient, place: str, option: str) -> str:
-    """Id of a dataset with the rows of a file; its name tells what the file held."""
+    """Return the id of a dataset with the rows of a file, whose name tells what the file contained."""
     path = Path(place)
     if not path.is_file():
         raise Problem(

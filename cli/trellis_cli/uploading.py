@@ -35,7 +35,7 @@ class Note:
         self._path = cache / "trellis" / "uploads" / hashlib.sha256(identity.encode()).hexdigest()[:32]
 
     def read(self) -> str | None:
-        """Id of the upload, if one was begun."""
+        """Read the id of the upload, if one was started."""
         try:
             return self._path.read_text().strip() or None
         except OSError:
@@ -50,7 +50,7 @@ class Note:
             return
 
     def forget(self) -> None:
-        """The upload is no longer needed."""
+        """Delete the note of an upload that is no longer needed."""
         self._path.unlink(missing_ok=True)
 
 
@@ -144,7 +144,7 @@ def _passes(problem: Problem) -> bool:
 
 
 def _locate_or(client: ApiClient, upload: str, offset: int) -> int:
-    """Where the upload is; while nobody answers, where it was."""
+    """Return the upload's offset; while the API does not answer, the last known one."""
     try:
         return _locate(client, upload)[0]
     except Problem as problem:

@@ -28,7 +28,7 @@ def wait_for_dataset(
     timeout_s: float | None = None,
     look: Look = lambda task: None,  # noqa: ARG005 - nobody looks on
 ) -> dict[str, Any]:
-    """The dataset once it has rows; ``look`` is shown the task meanwhile. Says why where it gets none."""
+    """Wait until the dataset has rows; ``look`` is shown its task. Raise with the reason if it fails."""
     ends = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         dataset = read_patiently(client, f"/datasets/{dataset_id}")
@@ -49,7 +49,7 @@ def wait_for_task(
     timeout_s: float | None = None,
     look: Look = lambda task: None,  # noqa: ARG005 - nobody looks on
 ) -> dict[str, Any]:
-    """A task on data once it has succeeded; says why where it does not."""
+    """Wait until a data task has succeeded; raise with the reason if it does not."""
     ends = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         task = read_patiently(client, f"/data-tasks/{task_id}")
@@ -68,7 +68,7 @@ def wait_for_model(
     timeout_s: float | None = None,
     look: Look = lambda model: None,  # noqa: ARG005 - nobody looks on
 ) -> dict[str, Any]:
-    """The model once its files are here; says why where they do not come."""
+    """Wait until the model's files have been fetched; raise with the reason if that fails."""
     ends = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         model = read_patiently(client, f"/models/{model_id}")
@@ -81,14 +81,14 @@ def wait_for_model(
 
 
 def wait_for_end(client: ApiClient, path: str, over: Container[str] = OVER) -> dict[str, Any]:
-    """The object at ``path`` once its state is one of ``over``."""
+    """Wait until the object at ``path`` has one of the states ``over``, and return it."""
     while (found := read_patiently(client, path))["state"] not in over:
         time.sleep(_PAUSE_S)
     return found
 
 
 def read_patiently(client: ApiClient, path: str) -> dict[str, Any]:
-    """GET an object; an API that is away gets time to come back, as it does when it is restarted."""
+    """Get an object; while the API is away, as during a restart, retry for some time."""
     gives_up = time.monotonic() + _PATIENCE_S
     while True:
         try:

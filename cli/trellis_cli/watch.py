@@ -86,7 +86,7 @@ class JobDisplay:
 
 
 def metrics_line(client: ApiClient, job: dict[str, Any]) -> str:
-    """The newest values of the first headline metrics."""
+    """Format the newest values of the first headline metrics."""
     if job["state"] not in ("running", "stopping", "succeeded", "stopped"):
         return ""
     newest = {each["key"]: each["last_value"] for each in client.get(f"/jobs/{job['id']}/metric-keys")}

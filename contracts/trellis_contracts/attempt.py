@@ -58,7 +58,7 @@ MIX_FILE = "mix.json"
 
 
 def read_address(file: Path) -> str | None:
-    """Where an ``ADDRESS_FILE`` says that the API is; None where it isn't there or names no http address.
+    """Read the API's address from an ``ADDRESS_FILE``; None if it is missing or has no http address.
 
     Raises ``OSError`` and ``ValueError`` where it cannot be read.
     """
@@ -71,25 +71,25 @@ def read_address(file: Path) -> str | None:
 
 
 def locate_job(data_root: Path, job_id: str) -> Path:
-    """The folder with everything that a job writes."""
+    """Return the folder with everything that a job writes."""
     return data_root / "jobs" / job_id
 
 
 def locate_attempt(data_root: Path, job_id: str, attempt: int) -> Path:
-    """The folder of one attempt of a job."""
+    """Return the folder of one attempt of a job."""
     return locate_job(data_root, job_id) / f"attempt-{attempt}"
 
 
 def locate_checkpoints(data_root: Path, job_id: str) -> Path:
-    """The folder with a job's checkpoints, shared by its attempts."""
+    """Return the folder with a job's checkpoints, which its attempts share."""
     return locate_job(data_root, job_id) / "checkpoints"
 
 
 def locate_replay(data_root: Path) -> Path:
-    """The folder with rows that jobs keep for later jobs, which all of those write to."""
+    """Return the folder with rows that jobs keep for later jobs; all such jobs write to it."""
     return data_root / "jobs" / "replay"
 
 
 def locate_staging(output: Path) -> Path:
-    """Where an export writes what shall appear at ``output`` by one rename."""
+    """Return where an export writes what will be renamed to ``output`` when complete."""
     return output.with_name(f".{output.name}.partial")

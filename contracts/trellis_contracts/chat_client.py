@@ -177,12 +177,12 @@ class Dumpable(SimpleNamespace):
         raise AttributeError(f"the reply has no field '{name}' here; there are {', '.join(vars(self))}")
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
-        """As dictionaries, like OpenAI's own."""
+        """Convert to dictionaries, like OpenAI's own types."""
         return {name: _dump(value) for name, value in vars(self).items() if value is not None}
 
 
 def describe_completion(reply: ChatReply, model: str) -> Message:
-    """The reply as OpenAI's ``ChatCompletion`` in plain data."""
+    """Convert the reply to OpenAI's ``ChatCompletion`` as plain data."""
     said = reply.message
     message = {"role": "assistant", "content": said["content"], "refusal": None}
     message["tool_calls"] = said.get("tool_calls")
@@ -223,7 +223,7 @@ def _is_given(value: object) -> bool:
 
 
 def _as_type(found: Message, name: str) -> Any:
-    """Of ``openai``'s own type where that is loaded: frameworks ask for it by ``isinstance``."""
+    """Convert to ``openai``'s own type if that is loaded: frameworks check it with ``isinstance``."""
     if "openai" in sys.modules:
         types = importlib.import_module("openai.types.chat")
         return getattr(types, name).model_validate(found)

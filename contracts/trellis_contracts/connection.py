@@ -30,13 +30,13 @@ class BadConnectionFile(ValueError):
 
 
 def locate_connection(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of this user, by the convention of XDG."""
+    """Return this user's connection file, following the XDG convention."""
     base = environment.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "trellis" / "connection.json"
 
 
 def read_connection(environment: Mapping[str, str] = os.environ) -> Connection | None:
-    """What `trellis login` stored; None where nothing is. Raises ``BadConnectionFile``."""
+    """Read what `trellis login` stored; None if nothing. Raise ``BadConnectionFile`` if it is invalid."""
     path = locate_connection(environment)
     try:
         return Connection.model_validate_json(path.read_bytes())
@@ -65,7 +65,7 @@ def remove_connection(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def find_connection(environment: Mapping[str, str] = os.environ) -> Connection | None:
-    """From the two variables, else from the file; a variable alone replaces its part of the file.
+    """Find the connection in the two variables, else in the file; a variable overrides its part of it.
 
     None where neither says both parts. A token is never sent to another platform than the one that it was
     stored for: with ``TRELLIS_URL`` of another platform, ``TRELLIS_TOKEN`` has to be given, too.

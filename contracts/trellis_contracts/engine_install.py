@@ -8,7 +8,7 @@ ENGINE_MODULES = ("trellis_train", "verl", "vllm", "torch")
 
 
 def require_engine() -> None:
-    """``ImportError`` with the command that installs the engine, where it is missing."""
+    """Raise ``ImportError`` with the install command if the engine is missing."""
     missing = [name for name in ENGINE_MODULES if find_spec(name) is None]
     if missing:
         raise ImportError(

@@ -60,7 +60,7 @@ class EnvironmentKind(Strict):
     one_of: list[list[str]] = Field(default_factory=list)
 
     def wanted_sources(self, parameters: Mapping[str, Any]) -> dict[str, SourceKind]:
-        """The sources that have to be there: optional ones only where a parameter names them."""
+        """Return the sources that must exist: optional ones only if a parameter names them."""
         return {
             name: kind
             for name, kind in self.sources.items()

@@ -18,7 +18,7 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def list_visible_gpus() -> list[str]:
-    """The NVIDIA GPUs that processes started from here may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    """List the NVIDIA GPUs that processes started from here may use, as in ``CUDA_VISIBLE_DEVICES``."""
     told = os.environ.get(VISIBLE_DEVICES)
     if told is None:
         return [str(number) for number in range(count_gpus())]
@@ -27,18 +27,18 @@ def list_visible_gpus() -> list[str]:
 
 
 def count_gpus() -> int:
-    """NVIDIA devices of this machine, counted without loading a CUDA library."""
+    """Count this machine's NVIDIA devices without loading a CUDA library."""
     return sum(1 for path in _FOLDER.glob("nvidia*") if path.name.removeprefix("nvidia").isdigit())
 
 
 def list_devices() -> list[str]:
-    """Those that this process can open."""
+    """List the devices that this process can open."""
     found = (path for pattern in _PATTERNS for path in sorted(_FOLDER.glob(pattern)))
     return [str(path) for path in found if path.is_char_device() and _can_open(str(path))]
 
 
 def find_obstacle(devices: Sequence[str]) -> str | None:
-    """Why this process cannot use GPUs whose ``devices`` could be opened outside, or None."""
+    """Return why this process cannot use GPUs whose ``devices`` could be opened outside, or None."""
     for device in devices:
         if not _can_open(device):
             return f"{device} cannot be opened inside"

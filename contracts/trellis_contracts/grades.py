@@ -11,7 +11,7 @@ class BadReply(ValueError):
 
 
 def ask_for_grade(question: str, *, lowest: float, highest: float) -> str:
-    """A question with the form that its reply must have (``parse_grade``)."""
+    """Append the required form of the reply (``parse_grade``) to a question."""
     return (
         f"{question}\n\nReply with a JSON object and nothing else: "
         f'{{"score": <a number from {lowest:g} to {highest:g}>}}'
@@ -19,7 +19,7 @@ def ask_for_grade(question: str, *, lowest: float, highest: float) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """The text without the fence of a code block around it; no pattern, which many spaces would keep long.
+    """Remove the code fence around a text, without a regex, which would be slow on many spaces.
 
     >>> strip_fence('```json {"score": 7} ```')
     '{"score": 7}'
@@ -31,7 +31,7 @@ def strip_fence(text: str) -> str:
 
 
 def parse_grade(text: str, *, lowest: float, highest: float) -> float:
-    """The grade in a reply: one JSON object with a ``score`` within the range; ``BadReply`` otherwise.
+    """Parse the grade in a reply, a JSON object with a ``score`` in range; raise ``BadReply`` otherwise.
 
     >>> parse_grade('{"score": 7}', lowest=0, highest=10)
     7.0

@@ -5,6 +5,6 @@ from pathlib import Path
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's content, in hex."""
+    """Compute the SHA-256 of a file's content, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

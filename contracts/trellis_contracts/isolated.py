@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _isolate(rules: Rules, beside: int | None, folder: str) -> str:
-    """What became of it: on, off, or the reason why not."""
+    """Isolate this process if possible; return "on", "off", or the reason why it was not possible."""
     if rules.mode == "off":
         return OFF
     # Half isolated is neither: a child finds out whether it can be done, with these rules.
@@ -56,7 +56,7 @@ def _isolate(rules: Rules, beside: int | None, folder: str) -> str:
 
 
 def _is_joined(pid: int, folder: str) -> bool:
-    """Whether this process now sees what another one sees, which was started for what lies in ``folder``.
+    """Join another process's view of the files, if it was started for ``folder``; return whether it worked.
 
     On another machine the number is somebody else's, and a container may forbid setns.
     """

@@ -56,7 +56,7 @@ class Rules:
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a file."""
+    """Read the rules from a file."""
     with open(path) as file:
         return Rules(**json.load(file))
 
@@ -64,7 +64,7 @@ def read_rules(path: str) -> Rules:
 def isolated_command(
     python: str, rules: Path, command: Sequence[str], *, beside: int | None = None
 ) -> list[str]:
-    """The command that starts another one under rules.
+    """Return the command that starts another command under isolation rules.
 
     ``beside``: a process under the same rules on this machine, whose view of the files is shared.
     """
@@ -74,7 +74,7 @@ def isolated_command(
 
 
 def is_showable(path: str, root: str) -> bool:
-    """Whether a real path below the data root may be shown to a process at all, whatever names it.
+    """Return whether a real path below the data root may be shown to a process at all, whatever names it.
 
     Never: the data root's own files (the admin token, the database), folders of everything of a kind, and
     the keys of attempts.
@@ -86,13 +86,13 @@ def is_showable(path: str, root: str) -> bool:
 
 
 def is_run_written(path: str, root: str) -> bool:
-    """Whether a path below the data root lies where runs write: what links there lead to is their choice."""
+    """Return whether a path below the data root is where runs write, so that runs control its links."""
     parts = _split(path, root)
     return any(parts[: len(each)] == each and len(parts) > len(each) for each in _RUN_WRITTEN)
 
 
 def is_link_target(path: str, root: str) -> bool:
-    """Whether what the platform wrote may lead to a path by a link: outside the data root, or to content."""
+    """Return whether a link written by the platform may lead to a path: outside the data root, or content."""
     if path != root and not path.startswith(f"{root}{os.sep}"):
         return True
     parts = _split(path, root)

@@ -45,7 +45,7 @@ class Ledger:
             account["spent"] = account.get("spent", 0.0) + cost
 
     def take_turn(self) -> float:
-        """Seconds to wait before the next request; turns are spaced evenly."""
+        """Return the seconds to wait before the next request; turns are spaced evenly."""
         with self._open() as account:
             now = time.time()
             turn = max(now, account.get("next_turn", 0.0))
@@ -81,7 +81,7 @@ class Ledger:
 
 
 def read_spent(folder: Path) -> float:
-    """Dollars that all judges of a run have cost."""
+    """Return the total cost in dollars of all judges of a run."""
     return float(
         sum(json.loads(path.read_text() or "{}").get("spent", 0.0) for path in folder.glob(LEDGER_FILES))
     )

@@ -55,7 +55,7 @@ class NotIsolated(Exception):
 
 
 def find_problem(rules: Rules | None = None) -> str | None:
-    """Why processes cannot be isolated on this machine, or None; found out by doing it in a child.
+    """Return why processes cannot be isolated on this machine, or None; tested in a child process.
 
     Without ``rules``, whether it is possible at all; what these name may be in the way, too.
     """
@@ -138,7 +138,7 @@ def _map(pid: int, identities: Mapping[str, str]) -> None:
 
 
 def _identity(name: str) -> str:
-    """Lines for ``uid_map`` or ``gid_map`` that keep every number, as far as this process may."""
+    """Build lines for ``uid_map`` or ``gid_map`` that keep every number, as far as this process may."""
     if os.geteuid() != 0:
         own = os.geteuid() if name == "uid_map" else os.getegid()
         return f"{own} {own} 1"
@@ -186,7 +186,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _try_in_child(work: Callable[[], None]) -> str | None:
-    """What a child says went wrong with ``work``, or None."""
+    """Try ``work`` in a child process; return what went wrong, or None."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -265,7 +265,7 @@ def _lock(files: Iterable[str]) -> None:
 
 
 def _open_temporary(rules: Rules) -> dict[str, int]:
-    """The folder for temporary files and what stands in its place, unless it is the machine's own."""
+    """Open the folder for temporary files that replaces the current one, unless that is the machine's own."""
     folder = os.path.realpath(os.environ.get("TMPDIR") or _SHARED[0])
     if rules.temporary is None or folder in _SHARED:
         return {}
@@ -274,7 +274,7 @@ def _open_temporary(rules: Rules) -> dict[str, int]:
 
 
 def _find_visible(rules: Rules, root: str) -> tuple[dict[str, bool], dict[str, str]]:
-    """Real path → whether it may be written, of what is seen in the data root; and the links on the way."""
+    """Map each visible real path in the data root to whether it is writable; also return the links."""
     found: dict[str, bool] = {}
     links: dict[str, str] = {}
     writable = [*rules.writable, *(os.environ[name] for name in _CACHES if name in os.environ)]
@@ -285,7 +285,7 @@ def _find_visible(rules: Rules, root: str) -> tuple[dict[str, bool], dict[str, s
 
 
 def _without_nested(found: dict[str, bool]) -> dict[str, bool]:
-    """Only what is not seen as it should by a folder above: what may be written stays so."""
+    """Remove paths that a parent folder already shows in the same way; writable ones stay writable."""
     kept: dict[str, bool] = {}
     for path in sorted(found):
         above = [kept[folder] for folder in map(str, Path(path).parents) if folder in kept]
@@ -302,7 +302,7 @@ def _wanted(rules: Rules, writable: Iterable[str]) -> Iterator[tuple[str, bool]]
 
 
 def _reach(path: str, root: str, links: dict[str, str], *, is_writable: bool) -> Iterator[tuple[str, bool]]:
-    """Real paths in the data root behind one, by links in it as well, and whether they may be written.
+    """Yield the real paths in the data root behind a path, also through links, and whether each is writable.
 
     Links are followed as the kernel does, one at a time, so that each of them can be laid out again.
     """
@@ -327,7 +327,7 @@ def _reach(path: str, root: str, links: dict[str, str], *, is_writable: bool) ->
 
 
 def _leads_somewhere(path: str) -> bool:
-    """Whether something is there: a link may lead nowhere, or to itself."""
+    """Return whether something exists there: a link may lead nowhere, or to itself."""
     try:
         os.path.realpath(path, strict=True)
     except (FileNotFoundError, NotADirectoryError):
@@ -340,7 +340,7 @@ def _leads_somewhere(path: str) -> bool:
 
 
 def _find_link(path: str, root: str) -> str | None:
-    """The first link on the way from the data root to a path in it."""
+    """Return the first symbolic link on the way from the data root to a path in it, or None."""
     place = root
     for name in path[len(root) + 1 :].split(os.sep):
         place = f"{place}{os.sep}{name}"
@@ -350,7 +350,7 @@ def _find_link(path: str, root: str) -> str | None:
 
 
 def _list_links(path: str, root: str) -> Iterator[str]:
-    """Links in a folder, unless runs can write there: theirs could lead to anything."""
+    """Yield the links in a folder, unless runs can write there: theirs could lead to anything."""
     if is_run_written(path, root):
         return
     for folder, folders, files in os.walk(path):
@@ -384,7 +384,7 @@ def _list_hidden(rules: Rules) -> Iterator[str]:
 
 
 def _list_hub_secrets(home: str) -> Iterator[str]:
-    """Where the hub's client may have left a login."""
+    """List the files where the hub's client may have stored a login."""
     yield from (os.environ[name] for name in _HUB_SECRET_VARIABLES if os.environ.get(name))
     caches = (f"{home}/.cache", os.environ.get("XDG_CACHE_HOME"))
     folders = [f"{cache}/huggingface" for cache in caches if cache] + [os.environ.get("HF_HOME")]

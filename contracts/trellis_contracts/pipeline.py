@@ -33,7 +33,7 @@ class Pipeline(Strict):
     @field_validator("steps")
     @classmethod
     def _name_steps_apart(cls, steps: list[Step]) -> list[Step]:
-        """Reports and work folders go by a step's name, so every step gets one of its own."""
+        """Give every step a unique name, because reports and work folders are named by it."""
         taken: set[str] = set()
         for step in steps:
             wanted = step.name or step.operator

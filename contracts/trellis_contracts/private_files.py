@@ -51,7 +51,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _draft(path: Path, text: str, *, is_durable: bool = False) -> Iterator[Path]:
-    """The text in a new file beside the final one, which is gone afterwards."""
+    """Write the text to a new file beside the final one, and delete it afterwards."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(draft, _NEW, OWNER_ONLY)
     try:

@@ -20,7 +20,7 @@ _SECRET_PREFIXES = ("AWS_", "RAY_AUTH_")
 
 
 def without_secrets(environment: Mapping[str, str], kept: Collection[str] = ()) -> dict[str, str]:
-    """An environment without secrets but those that are named, and without the private settings."""
+    """Return an environment without the private settings and without secrets, except those named."""
     return {
         name: value
         for name, value in environment.items()

@@ -133,7 +133,7 @@ class Recipe(Strict, Renamed):
     fixed: dict[str, Any] = Field(default_factory=dict)
 
     def parameter(self, name: str) -> Parameter | None:
-        """The parameter of that name, or None."""
+        """Return the parameter of that name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     @deprecated_field("parameters")

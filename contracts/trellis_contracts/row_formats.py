@@ -89,5 +89,5 @@ CONVERSIONS: dict[DataFormat, tuple[DataFormat, ...]] = {
 
 
 def role_of(data_format: DataFormat, name: str) -> DataRole | None:
-    """The role of that name in a format, or None."""
+    """Return the role of that name in a format, or None."""
     return next((role for role in FORMAT_ROLES[data_format] if role.name == name), None)

@@ -45,7 +45,7 @@ class SpoolBatch:
     texts: list[bytes]
 
     def as_json(self, attempt: int) -> bytes:
-        """The body of an ``IngestBatch``, without serialising the events again."""
+        """Return the body of an ``IngestBatch`` without serializing the events again."""
         return b'{"attempt":%d,"sequence":%d,"events":[%s]}' % (attempt, self.sequence, b",".join(self.texts))
 
 
@@ -72,7 +72,7 @@ class SpoolReader:
             self._cursor = _Cursor.model_validate_json(self._cursor_path.read_bytes())
 
     def next_batch(self) -> SpoolBatch | None:
-        """The batch to send: the same one until it is acknowledged. None when all has been sent."""
+        """Return the batch to send, the same one until it is acknowledged; None when all has been sent."""
         if self._pending is None:
             self._pending = self._recut() if self._cursor.end is not None else self._cut()
         return self._pending
@@ -112,13 +112,13 @@ class SpoolReader:
         return count > 1
 
     def measure_unsent_bytes(self) -> int:
-        """How much waits in the spool."""
+        """Measure the bytes that wait in the spool."""
         return sum(
             max(0, _size(path) - self._cursor.start.get(path.name, 0)) for path in self._list_segments()
         )
 
     def _list_segments(self) -> list[Path]:
-        """The files in the order in which they are sent."""
+        """List the files in the order in which they are sent."""
         if not self._folder.is_dir():
             return []
         return sorted(self._folder.glob("*.jsonl"), key=self._order_of)
@@ -154,7 +154,7 @@ class SpoolReader:
         return SpoolBatch(self._cursor.sequence, events, texts)
 
     def _recut(self) -> SpoolBatch:
-        """The batch that the cursor describes: an earlier process cut it and perhaps sent it."""
+        """Rebuild the batch that the cursor describes: an earlier process cut it and perhaps sent it."""
         texts: list[bytes] = []
         events: list[Event] = []
         for path in self._list_segments():
@@ -175,7 +175,7 @@ class SpoolReader:
         is_first: bool,
         stop_at: int | None = None,
     ) -> _Slice:
-        """Whole lines from ``offset`` on; at least one when ``is_first``, however large it is."""
+        """Read complete lines from ``offset``; at least one if ``is_first``, however large it is."""
         piece = _Slice([], [], offset)
         with path.open("rb") as file:
             file.seek(offset)
@@ -220,7 +220,7 @@ class SpoolReader:
 
 
 def split_segment_name(name: str) -> tuple[str, int]:
-    """``metrics.3.jsonl`` → ("metrics", 3); a name without a number is segment 0."""
+    """Split ``metrics.3.jsonl`` into ("metrics", 3); a name without a number is segment 0."""
     stem = name.removesuffix(".jsonl")
     producer, _, number = stem.rpartition(".")
     return (producer, int(number)) if producer and number.isdigit() else (stem, 0)

@@ -42,7 +42,7 @@ def own_temporary_folder() -> Iterator[Path]:
 
 
 def keep_compiled(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which what PyTorch compiles stays where it is, wherever temporary files go."""
+    """Return an environment that keeps PyTorch's compile cache in place when TMPDIR changes."""
     return {_COMPILED_VARIABLE: f"{tempfile.gettempdir()}/torchinductor_{_user()}", **environment}
 
 
@@ -68,7 +68,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def _is_old(folder: Path) -> bool:
-    """Whether it is none that somebody is making at this moment."""
+    """Return whether the folder is old enough not to be one that is just being created."""
     return time.time() - folder.stat().st_mtime > _MAKING_S
 
 

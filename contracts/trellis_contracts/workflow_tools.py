@@ -58,7 +58,7 @@ class ToolSet:
         ]
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolAnswer:
-        """What the tool answers; what it refuses is an answer, too."""
+        """Call a tool and return its answer; a refusal is an answer, too."""
         if name not in self._tools:
             known = ", ".join(self._tools)
             return ToolAnswer(f"There is no tool {name}; there are {known}.", error="UNKNOWN_TOOL")
@@ -66,7 +66,7 @@ class ToolSet:
         return ToolAnswer(found["result"], found.get("error"), bool(found.get("ends_episode")))
 
     async def answer(self, reply: Any) -> list[Message]:
-        """The results of a reply's ``tool_calls`` as messages, in order."""
+        """Run a reply's ``tool_calls`` and return the results as messages, in order."""
         messages = []
         for call in reply.tool_calls:
             found = await self.call(call.name, call.arguments)
@@ -76,7 +76,7 @@ class ToolSet:
         return messages
 
     def __getitem__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        """The tool as an async function of its arguments; it returns the result."""
+        """Return the tool as an async function that takes its arguments and returns the result."""
         if name not in self._tools:
             raise KeyError(f"the environment {self.environment} has no tool {name}: {', '.join(self._tools)}")
         tool = self._tools[name]
@@ -112,14 +112,14 @@ class Fetched:
     text: str
 
     def json(self) -> Any:
-        """The text as JSON; ``ValueError``."""
+        """Parse the text as JSON; raise ``ValueError`` if it is not."""
         return json.loads(self.text)
 
 
 def choose_tools(
     environments: Mapping[str, Sequence[Mapping[str, Any]]], name: str | None, call_tool: CallTool
 ) -> ToolSet:
-    """The tools of the environment of this name, or of the only one; ``ValueError``."""
+    """Return the tools of the named environment, or of the only one; raise ``ValueError`` otherwise."""
     known = ", ".join(environments) or "none"
     if name is None and len(environments) != 1:
         raise ValueError(f"model.tools() needs the name of an environment; the job has {known}")

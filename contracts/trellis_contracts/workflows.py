@@ -120,7 +120,7 @@ class TunableChatModel(ABC):
         return read_reply(reply)
 
     def tools(self, environment: str | None = None) -> Any:
-        """The tools of an environment that the job names, as ``ToolSet``; the only one without a name."""
+        """Return an environment's tools as ``ToolSet``; the only environment's if no name is given."""
         from trellis_contracts.workflow_tools import choose_tools
 
         return choose_tools(self._environments(), environment, self._call_tool)
@@ -147,10 +147,10 @@ class TunableChatModel(ABC):
 
     @abstractmethod
     async def _ask(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
-        """The reply as plain data, for ``read_reply``."""
+        """Send the messages to the model and return the reply as plain data, for ``read_reply``."""
 
     def _environments(self) -> Mapping[str, Sequence[Message]]:
-        """Tools by environment; none outside a session."""
+        """Return the tools by environment; none outside a session."""
         return {}
 
     async def _call_tool(self, environment: str, tool: str, arguments: Message) -> Message:
@@ -170,7 +170,7 @@ class AuxiliaryModel(TunableChatModel):
 
 
 def check_options(options: Mapping[str, Any], known: Sequence[str] = CALL_OPTIONS) -> None:
-    """``ValueError`` for what a call cannot ask for."""
+    """Raise ``ValueError`` for options that a call does not support."""
     if options.get("stream"):
         raise ValueError("stream=True is of model.client: a reply is recorded as a whole")
     if options.get("n", 1) not in (1, None):
@@ -183,7 +183,7 @@ def check_options(options: Mapping[str, Any], known: Sequence[str] = CALL_OPTION
 
 
 def _check_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> None:
-    """``ValueError`` for a choice that is none, or a tool that is not offered."""
+    """Raise ``ValueError`` for an invalid choice, or a tool that is not offered."""
     name = named_tool(choice)
     if name is None:
         if choice is not None and choice not in _TOOL_CHOICES:
@@ -195,7 +195,7 @@ def _check_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> No
 
 
 def named_tool(choice: object) -> str | None:
-    """The function that ``tool_choice`` names; None where it names none."""
+    """Return the function that ``tool_choice`` names, or None."""
     if not isinstance(choice, Mapping):
         return None
     function = choice.get("function")
@@ -204,7 +204,7 @@ def named_tool(choice: object) -> str | None:
 
 
 def plain_messages(messages: Sequence[Any]) -> list[Message]:
-    """Messages as dictionaries; those of OpenAI's client (``model_dump``) are taken apart."""
+    """Convert messages to dictionaries, including those of OpenAI's client (``model_dump``)."""
     if not messages:
         raise ValueError("messages must not be empty")
     plain = []
@@ -217,6 +217,6 @@ def plain_messages(messages: Sequence[Any]) -> list[Message]:
 
 
 def read_reply(reply: Mapping[str, Any]) -> ChatReply:
-    """A reply of plain data."""
+    """Convert a reply from plain data to a ``ChatReply``."""
     calls = [ToolRequest(**call) for call in reply["tool_calls"]]
     return ChatReply(**{**reply, "tool_calls": calls})

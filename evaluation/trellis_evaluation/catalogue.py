@@ -73,12 +73,12 @@ class CatalogueBenchmark(Strict):
 
 
 def list_benchmarks() -> list[CatalogueBenchmark]:
-    """All of them, by name."""
+    """List all benchmarks, by name."""
     return list(_read().values())
 
 
 def get_benchmark(name: str) -> CatalogueBenchmark:
-    """The benchmark of that name; ``UnknownBenchmark`` without one."""
+    """Return the benchmark of that name; raise ``UnknownBenchmark`` if there is none."""
     found = _read().get(name)
     if found is None:
         raise UnknownBenchmark(f"There is no benchmark '{name}' in the catalogue.")

@@ -36,7 +36,7 @@ class Side:
 
     @classmethod
     def of(cls, result: BenchmarkResult, samples: Path, manifest: Mapping[str, Any]) -> "Side":
-        """From the evaluation's whole manifest, as ``EvaluationResult`` holds it."""
+        """Build a side from the evaluation's whole manifest, as in ``EvaluationResult``."""
         part = dict(manifest.get("benchmarks", {}).get(result.label, {}))
         order = {name: value for name, value in part.get("order", {}).items() if name != "label"}
         # Whether the prompt went through a template is known only afterwards: orders say "auto".
@@ -110,12 +110,12 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def headline(result: BenchmarkResult) -> Score:
-    """The score that stands for the benchmark."""
+    """Return the benchmark's headline score."""
     return next(score for score in result.scores if score.metric == result.headline)
 
 
 def data_of(benchmark_manifest: Mapping[str, Any]) -> str | None:
-    """What tells the data of one benchmark apart, from its part of an evaluation's manifest."""
+    """Return what identifies the data of a benchmark, from its part of an evaluation's manifest."""
     found = ((key, benchmark_manifest.get(key)) for key in _DATA_KEYS)
     return next((f"{key}:{value}" for key, value in found if value), None)
 
@@ -131,7 +131,7 @@ def engine_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Names of settings that are not the same; those of nested ones joined by points."""
+    """List the settings that differ; nested names are joined by points."""
     left, right = _flat(a), _flat(b)
     return sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
 
@@ -147,7 +147,7 @@ def _obstacle(a: Side, b: Side) -> Obstacle | None:
 
 
 def _test(a: Path, b: Path) -> PairedTest | None:
-    """On the problems' mean scores, so that several generations of a problem count as one."""
+    """Test on the problems' mean scores, so that several generations of a problem count as one."""
     with open_store(a) as first, open_store(b) as second:
         (here, one), (there, other) = first.problem_scores(), second.problem_scores()
     common, places, others = np.intersect1d(here, there, assume_unique=True, return_indices=True)

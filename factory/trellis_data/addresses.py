@@ -30,7 +30,7 @@ _LONGEST_S = {"connect": 15.0, "read": 120.0, "write": 120.0, "pool": 60.0}
 
 
 def open_client(*, allows_local: bool, timeout_s: float, headers: dict[str, str]) -> httpx.Client:
-    """A client for such addresses; ``allows_local``: also those of this machine and of private networks."""
+    """Open a client that checks addresses; ``allows_local`` permits this machine and private networks."""
     transport = _CheckedTransport(allows_local=allows_local, uses_proxies=False)
     return httpx.Client(transport=transport, timeout=timeout_s, headers=headers, follow_redirects=False)
 
@@ -42,7 +42,7 @@ def open_endpoint_client(
     follow_redirects: bool,
     event_hooks: Mapping[str, list[Callable[..., Any]]] | None = None,
 ) -> httpx.Client:
-    """A client for an address that the owner has set, and for those that its answers name.
+    """Open a client for an address that the owner has set and for addresses that its responses name.
 
     Proxies of the environment resolve names and connect themselves: only addresses without a name are looked
     at then.
@@ -54,7 +54,7 @@ def open_endpoint_client(
 
 
 def allows_local_beside(endpoint: str) -> bool:
-    """Whether what an endpoint of the owner's leads to may be on this machine or in a private network.
+    """Return whether addresses that an endpoint of the owner leads to may be local or in a private network.
 
     It may where the endpoint itself is, and where the owner says so.
     """
@@ -78,7 +78,7 @@ def check_address(host: str, address: str, *, allows_local: bool) -> None:
 
 
 def explain_refusal(address: Address, *, allows_local: bool) -> str | None:
-    """Why an address is not opened, or None.
+    """Return why an address must not be opened, or None if it may be.
 
     >>> explain_refusal(ipaddress.ip_address("169.254.169.254"), allows_local=True)
     'it is link-local'
@@ -162,7 +162,7 @@ class _CheckedTransport(httpx.BaseTransport):
 
 
 def _find_proxy(url: httpx.URL) -> str | None:
-    """The proxy of the environment that connects to an address."""
+    """Find the environment's proxy that is used for an address, or None."""
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     return None if proxy is None or proxy_bypass(url.host) else proxy

@@ -13,7 +13,7 @@ UNFINISHED = ".unfinished-"
 
 @contextlib.contextmanager
 def publishing(folder: Path) -> Iterator[Path]:
-    """A folder to write to, which takes its final name when it is whole and on disk; nothing of it before."""
+    """Yield a folder to write to, which gets its final name only once it is complete and on disk."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = folder.with_name(f"{folder.name}{UNFINISHED}{uuid.uuid4().hex}")
     unfinished.mkdir()
@@ -36,12 +36,12 @@ def publishing(folder: Path) -> Iterator[Path]:
 
 
 def whole_folders(parent: Path) -> list[Path]:
-    """The folders in ``parent`` that are whole, by name."""
+    """List the complete folders in ``parent``, by name."""
     return sorted(each for each in parent.iterdir() if UNFINISHED not in each.name)
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """A file that is there with all of its text or not at all."""
+    """Write a file so that it exists with all of its text or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}{UNFINISHED}{uuid.uuid4().hex}")
     unfinished.write_text(text, encoding="utf-8")
@@ -51,7 +51,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def sync(path: Path) -> None:
-    """What was written to a file or folder outlasts a loss of power."""
+    """Flush a file or folder to disk so that it survives a loss of power."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

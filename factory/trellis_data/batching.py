@@ -19,7 +19,7 @@ _STEP_ROWS = 256
 def read_tables(
     file: pq.ParquetFile, rows: int, groups: Sequence[int] | None = None, most_bytes: int = MOST_BYTES
 ) -> Iterator[pa.Table]:
-    """The rows of a file, or of some of its row groups, in tables of at most so many rows and bytes."""
+    """Read a file, or some of its row groups, in tables of at most so many rows and bytes."""
     chosen = list(range(file.metadata.num_row_groups) if groups is None else groups)
     step = _step(file.metadata, chosen, most_bytes)
     held = _Held()
@@ -60,14 +60,14 @@ class _Held:
 
 
 def _step(metadata: pq.FileMetaData, groups: Sequence[int], most_bytes: int) -> int:
-    """How many rows of these groups are decoded at once."""
+    """Choose how many rows of these groups to decode at once."""
     sizes = [metadata.row_group(group) for group in groups]
     longest = max((each.total_byte_size / max(1, each.num_rows) for each in sizes), default=0.0)
     return max(1, min(_STEP_ROWS, int(most_bytes / max(1.0, longest))))
 
 
 def _halved(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces that are small enough, or one row each."""
+    """Split a batch into pieces that are small enough, or of one row each."""
     if batch.num_rows < 2 or batch.nbytes <= most_bytes:
         yield batch
         return

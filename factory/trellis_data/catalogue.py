@@ -35,7 +35,7 @@ _MODULES: tuple[str, ...] = (
 
 @cache
 def operators() -> dict[str, type[Operator]]:
-    """All operators, in the order in which a person would use them."""
+    """List all operators, in the order in which a person would use them."""
     found: dict[str, type[Operator]] = {}
     for name in _MODULES:
         module = import_module(name)
@@ -46,7 +46,7 @@ def operators() -> dict[str, type[Operator]]:
 
 
 def find_operator(operator_id: str) -> type[Operator]:
-    """The operator of that id; raises ``OperatorProblem`` with the known ones."""
+    """Return the operator of that id; raise ``OperatorProblem`` with the known ones if there is none."""
     try:
         return operators()[operator_id]
     except KeyError:
@@ -57,7 +57,7 @@ def find_operator(operator_id: str) -> type[Operator]:
 
 
 def describe(operator: type[Operator]) -> dict[str, Any]:
-    """An operator as forms and documents show it."""
+    """Describe an operator for forms and documents."""
     return {
         "id": operator.id,
         "group": operator.group,

@@ -77,7 +77,7 @@ class ChatClient:
         self._client.close()
 
     def ask(self, messages: Sequence[Message], *, max_tokens: int, **sampling: Any) -> Reply:
-        """The reply to one call.
+        """Send one request and return the reply.
 
         Raises ``BudgetSpent`` where it could cost more than is left, ``NoReply``, and
         ``OperatorProblem`` where no call can succeed.
@@ -103,7 +103,7 @@ class ChatClient:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, body: dict[str, Any], most: float) -> Reply:
-        """One request, with its own share of the bound: each may be paid for, whatever becomes of it."""
+        """Send one request, reserving its own share of the budget: each may be charged, whatever happens."""
         import openai
 
         self._ledger.reserve(most)
@@ -143,7 +143,7 @@ class ChatClient:
         return NoReply("call_refused", f"{self._who} '{self._name}' refuses a call (HTTP {status})")
 
     def _read(self, completion: Any, most: float) -> Reply:
-        """By the endpoint's own count; one that does not count costs the most that it may."""
+        """Read the reply and its cost by the endpoint's own token count; without one, charge the maximum."""
         usage = getattr(completion, "usage", None)
         counts = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
         asked, answered = (count or 0 for count in counts)
@@ -188,18 +188,18 @@ class _Passing(Exception):
 
 
 def open_ledger(path: Path, endpoint: ChatEndpoint, max_cost: float) -> Ledger:
-    """The account of an endpoint in a file, whose folder is made."""
+    """Open the cost ledger of an endpoint in a file; its folder is created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return Ledger(path, bound=max_cost, requests_per_minute=endpoint.requests_per_minute)
 
 
 def as_file_name(name: str) -> str:
-    """The name, as part of a file's."""
+    """Convert a name to a form that is safe as part of a file name."""
     return re.sub(r"[^0-9A-Za-z]", "_", name)
 
 
 def _never_arrived(error: Exception) -> bool:
-    """Whether the connection was not even made."""
+    """Return whether the connection could not even be opened."""
     import httpx2
 
     return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)

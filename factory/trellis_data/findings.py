@@ -18,13 +18,13 @@ class Histogram(Strict):
 
     @classmethod
     def of(cls, values: np.ndarray, edges: Sequence[float]) -> Self:
-        """The histogram of these values; those beyond the edges count in the outer bins, NaN nowhere."""
+        """Compute the histogram of values; those beyond the edges count in the outer bins, NaN nowhere."""
         inside = np.clip(values[~np.isnan(values)], edges[0], edges[-1])
         counts, _ = np.histogram(inside, bins=np.asarray(edges, dtype=float))
         return cls(edges=list(map(float, edges)), counts=counts.tolist())
 
     def merged(self, other: Self) -> Self:
-        """Both together; they have the same edges."""
+        """Add two histograms, which must have the same edges."""
         if self.edges != other.edges:
             raise ValueError("histograms with different edges cannot be added")
         counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
@@ -47,7 +47,7 @@ class Ranking(Strict):
     highest: list[Standing] = Field(default_factory=list)
 
     def merged(self, other: Self) -> Self:
-        """The outermost of both; among equals those that came first."""
+        """Merge two rankings, keeping the extremes; among equal values those that came first."""
         lowest = sorted(self.lowest + other.lowest, key=lambda each: each.value)
         highest = sorted(self.highest + other.highest, key=lambda each: -each.value)
         return self.model_copy(update={"lowest": lowest[: self.limit], "highest": highest[: self.limit]})
@@ -64,11 +64,11 @@ class Tally(Strict):
 
     @classmethod
     def of(cls, names: Iterable[str], limit: int) -> Self:
-        """How often each name occurs."""
+        """Count how often each name occurs."""
         return cls(limit=limit, counts=dict(Counter(names)))._bounded()
 
     def merged(self, other: Self) -> Self:
-        """Both together. A name that was given up before and comes back counts from there on."""
+        """Add two tallies. A name that was dropped before and comes back counts from then on."""
         counts = Counter(self.counts)
         counts.update(other.counts)
         return self.model_copy(
@@ -87,7 +87,7 @@ FINDINGS: TypeAdapter[dict[str, Finding]] = TypeAdapter(dict[str, Finding])
 
 
 def merge_findings(one: Mapping[str, Finding], other: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Findings of two sets of rows as those of all of them; of the same name they are of the same kind."""
+    """Merge the findings of two sets of rows; findings of the same name are of the same kind."""
     merged = dict(one)
     for name, finding in other.items():
         known: Any = merged.get(name)

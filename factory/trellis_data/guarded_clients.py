@@ -46,12 +46,12 @@ class GuardedModelScope(ModelScopeFiles):
     def open_client(
         self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
     ) -> AbstractContextManager[httpx.Client]:
-        """A client that opens addresses of private networks only where ModelScope's own is one."""
+        """Open a client that connects to private networks only if ModelScope's own address is in one."""
         return open_endpoint_client(self.endpoint, timeout=timeout, follow_redirects=follow_redirects)
 
 
 def open_s3(options: dict[str, Any]) -> Any:
-    """s3fs with these options: its connections, those that redirects ask for included, are looked at."""
+    """Open s3fs with these options; every address it connects to is checked, also after redirects."""
     import s3fs
 
     if any(scheme in getproxies() for scheme in ("http", "https", "all")):  # which connect themselves

@@ -16,7 +16,7 @@ class BadLine(ValueError):
 
 
 def read_objects(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file, one at a time; blank lines are passed over, ``.gz`` is unpacked.
+    """Read the objects of a file one at a time; skip blank lines and decompress ``.gz``.
 
     Raises ``BadLine``, or what reading the file raises.
     """

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 
 def rows_as_json(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as JSON objects."""
+    """Convert the rows of a table to JSON objects."""
     return [to_json(row) for row in table.to_pylist()]
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON has it: times as ISO text, bytes as base64, NaN as text."""
+    """Convert a value to JSON: times as ISO text, bytes as base64, NaN as text."""
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -6,7 +6,7 @@ _SHIFT = np.uint64(33)
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """New hashes (uint64), any part of whose bits serves; different ones stay different."""
+    """Mix hashes (uint64) so that any part of their bits can be used; different ones stay different."""
     mixed = values ^ (values >> _SHIFT)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)
     mixed ^= mixed >> _SHIFT

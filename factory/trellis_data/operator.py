@@ -32,7 +32,7 @@ Group = Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
 
 
 def parameter(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
-    """A parameter with its texts in both languages; ``bounds`` are those of ``pydantic.Field``."""
+    """Declare a parameter with its texts in both languages; ``bounds`` are those of ``pydantic.Field``."""
     extra: dict[str, Any] = {"title_texts": title.model_dump(), "help_texts": help.model_dump(), "unit": unit}
     info: FieldInfo = Field(default, json_schema_extra=extra, **bounds)
     return info
@@ -98,13 +98,13 @@ class Operator(ABC):
     Params: ClassVar[type[Params]]
 
     def __init__(self, params: Any, context: Context) -> None:
-        """Called once in every process; reads models and lists that batches need."""
+        """Read the models and lists that batches need; called once in every process."""
         self.params = params
         self.context = context
 
     @classmethod
     def outline(cls, params: Any, context: Context) -> Self:
-        """The operator without what its constructor reads: enough to check a pipeline, and cheap.
+        """Create the operator without what its constructor reads: cheap, and enough to check a pipeline.
 
         ``check``, ``schema_after`` and ``layout_after`` are called on it, so they go by ``params`` and
         ``context`` alone.
@@ -117,11 +117,11 @@ class Operator(ABC):
         """Raise ``OperatorProblem`` where the rows lack what is needed; called before any row is read."""
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """The columns afterwards; a step that adds or removes some says so, for the checks of the next."""
+        """Return the columns afterwards; steps that add or remove some override it, for later checks."""
         return schema
 
     def layout_after(self, layout: Layout) -> Layout:
-        """What the columns mean afterwards."""
+        """Return what the columns mean afterwards."""
         return layout
 
 
@@ -130,7 +130,7 @@ class RowOperator(Operator):
 
     @abstractmethod
     def apply(self, batch: Batch) -> Outcome:
-        """What becomes of the batch."""
+        """Process the batch and return the outcome."""
 
 
 class GlobalOperator(Operator):
@@ -146,4 +146,4 @@ class GlobalOperator(Operator):
 
     @abstractmethod
     def apply(self, batch: Batch, reduced: Path) -> Outcome:
-        """What becomes of the batch (``batch.start`` says where it stands), by what was reduced."""
+        """Process the batch, which starts at row ``batch.start``, using the result of ``reduce``."""

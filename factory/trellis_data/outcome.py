@@ -63,7 +63,7 @@ class StepReport(Strict):
 
 
 def kept_all(table: pa.Table, changed: np.ndarray | None = None) -> Outcome:
-    """Every row goes on; ``changed`` says which are not as they were."""
+    """Return an outcome that keeps every row; ``changed`` marks those that differ."""
     size = table.num_rows
     return Outcome(
         table, np.ones(size, dtype=bool), np.zeros(size, dtype=bool) if changed is None else changed
@@ -71,7 +71,7 @@ def kept_all(table: pa.Table, changed: np.ndarray | None = None) -> Outcome:
 
 
 def dropping(table: pa.Table, why: dict[str, np.ndarray]) -> Outcome:
-    """Rows go on that no reason hits; ``why`` maps a reason's code to one boolean a row, the first counts."""
+    """Keep the rows that no reason hits; ``why`` maps a code to a mask of rows, and the first hit counts."""
     keep = np.ones(table.num_rows, dtype=bool)
     reasons: dict[int, str] = {}
     for code, hits in why.items():

@@ -16,7 +16,7 @@ class PaidReplies:
         self._path = path
 
     def find(self, digests: Iterable[bytes]) -> dict[bytes, str]:
-        """The replies that are known."""
+        """Return the replies that are already stored."""
         wanted = list(digests)
         found: dict[bytes, str] = {}
         with closing(self._open()) as database:

@@ -50,7 +50,7 @@ _MESSAGE, _SHAREGPT = _Turn("role", "content"), _Turn("from", "value")
 
 
 def texts_of(batch: Batch, where: Where = "all", columns: list[str] | None = None) -> pl.DataFrame:
-    """The texts of a batch as a frame of ``FRAME_SCHEMA``, ordered by column, row and turn.
+    """Return the texts of a batch as a frame of ``FRAME_SCHEMA``, ordered by column, row and turn.
 
     ``columns`` narrows to these columns; without it the columns of the layout's roles count, or, where the
     format is unknown, all that hold text. Raises KeyError for a column that is not there.
@@ -61,7 +61,7 @@ def texts_of(batch: Batch, where: Where = "all", columns: list[str] | None = Non
 
 
 def with_texts(batch: Batch, frame: pl.DataFrame, texts: pl.Series) -> pa.Table:
-    """The batch's table with ``texts`` in place of those of ``frame``, line by line (see ``texts_of``)."""
+    """Return the batch's table with ``texts`` in place of those of ``frame``, line by line (``texts_of``)."""
     table = batch.table
     changed = frame.with_columns(new=texts.cast(pl.String))
     for name in changed["field"].unique(maintain_order=True):
@@ -72,7 +72,7 @@ def with_texts(batch: Batch, frame: pl.DataFrame, texts: pl.Series) -> pa.Table:
 
 
 def row_texts(batch: Batch, where: Where = "all", columns: list[str] | None = None) -> pl.Series:
-    """One text a row: all that are looked at, joined by line breaks; empty where a row has none."""
+    """Join the selected texts of each row with line breaks; empty for a row without any."""
     joined = (
         texts_of(batch, where, columns)
         .sort("row", "turn", maintain_order=True)
@@ -84,7 +84,7 @@ def row_texts(batch: Batch, where: Where = "all", columns: list[str] | None = No
 
 
 def any_in_row(batch: Batch, frame: pl.DataFrame, hits: pl.Series) -> np.ndarray:
-    """For each row of the batch whether one of its texts hits (``hits``: one boolean a line of ``frame``)."""
+    """Mark the rows of the batch with a text that hits (``hits``: one boolean per line of ``frame``)."""
     found = np.zeros(len(batch), dtype=bool)
     found[frame["row"].filter(hits).to_numpy()] = True
     return found
@@ -107,22 +107,22 @@ def _places(batch: Batch, columns: list[str] | None) -> Iterator[_Place]:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds texts."""
+    """Return whether a column of this type contains texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_conversation(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds turns with a text each, be they messages or ShareGPT's."""
+    """Return whether a column of this type contains turns with a text each, as messages or ShareGPT turns."""
     return _turn_of(kind) is not None
 
 
 def is_messages(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds messages with a role and a text each."""
+    """Return whether a column of this type contains messages with a role and a text each."""
     return _has(kind, _MESSAGE)
 
 
 def is_turns(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds ShareGPT's turns."""
+    """Return whether a column of this type contains ShareGPT turns."""
     return _has(kind, _SHAREGPT)
 
 
@@ -131,7 +131,7 @@ def _turn_of(kind: pa.DataType) -> _Turn | None:
 
 
 def _has(kind: pa.DataType, turn: _Turn) -> bool:
-    """Whether the items of lists of this type have the members of such a turn."""
+    """Return whether the items of lists of this type have the fields of such a turn."""
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         return False
     if not pa.types.is_struct(kind.value_type):
@@ -176,7 +176,7 @@ def _frame_of_chunk(column: pa.Array, place: _Place) -> pl.DataFrame:
 
 
 def _speakers(names: pl.Series, turn: _Turn) -> pl.Series:
-    """Who speaks, in the words of messages, however turns are stored."""
+    """Return the speakers with the role names of messages, however turns are stored."""
     return names.replace(SPEAKERS) if turn == _SHAREGPT else names
 
 
@@ -188,7 +188,7 @@ def _strings(values: pa.Array | pa.ChunkedArray) -> pl.Series:
 
 
 def _narrow(frame: pl.DataFrame, layout: Layout, where: Where) -> pl.DataFrame:
-    """Only the lines that ``where`` names."""
+    """Keep only the lines that ``where`` selects."""
     if where == "all" or frame.is_empty():
         return frame
     roles = {column: role for role, column in layout.columns.items()}
@@ -207,7 +207,7 @@ def _narrow(frame: pl.DataFrame, layout: Layout, where: Where) -> pl.DataFrame:
 
 
 def _is_asked(role: str) -> pl.Expr:
-    """Whether a turn comes before what is to be learned: in a prompt all do, else what nobody answers."""
+    """Return whether a turn belongs to the prompt: always in a prompt column, else if it is not an answer."""
     return pl.lit(True) if role == "prompt" else pl.col("speaker") != "assistant"
 
 
@@ -241,7 +241,7 @@ def _replace_in(whole: pa.Array, lines: pl.DataFrame) -> pa.Array:
 
 
 def _scatter(values: pa.Array, at: np.ndarray, new: pl.Series) -> pa.Array:
-    """``values`` with ``new`` at the positions ``at``."""
+    """Return ``values`` with ``new`` at the positions ``at``."""
     mask = np.zeros(len(values), dtype=bool)
     mask[at] = True
     ordered = new.gather(np.argsort(at, kind="stable"))

@@ -15,7 +15,7 @@ _AT_A_TIME = 2048
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a model's folder, without truncation and padding."""
+    """Load the tokenizer from a model's folder, without truncation and padding."""
     from tokenizers import Tokenizer
 
     path = folder / TOKENIZER_FILE
@@ -33,7 +33,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def count_tokens(tokenizer: Any, texts: pl.Series) -> np.ndarray:
-    """Tokens of each text (int64), without those that begin and end a text and without a chat template's."""
+    """Count the tokens of each text (int64), without special tokens and without a chat template's."""
     # The library is silent about its threads after a fork only where this is set.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     counts = np.zeros(len(texts), dtype=np.int64)

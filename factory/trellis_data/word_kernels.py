@@ -23,7 +23,7 @@ MEASURES = 12
 
 @njit(cache=True, nogil=True)
 def scan(data, start, stop, kinds, folded, words, sizes, alone):
-    """A text's words: hashes, lengths in characters, whether each is a character alone; their number."""
+    """Find a text's words: hashes, lengths in characters, whether each is one character; return a count."""
     count = 0
     word = np.uint64(0)
     size = 0
@@ -53,7 +53,7 @@ def scan(data, start, stop, kinds, folded, words, sizes, alone):
 
 @njit(cache=True, nogil=True)
 def first_words(data, offsets, kinds, folded):
-    """The hash of each text's first word (uint64); 0 where it has none."""
+    """Hash each text's first word (uint64); 0 for a text without words."""
     found = np.zeros(len(offsets) - 1, dtype=np.uint64)
     most = longest(offsets)
     words = np.empty(most, dtype=np.uint64)
@@ -67,7 +67,7 @@ def first_words(data, offsets, kinds, folded):
 
 @njit(cache=True, nogil=True)
 def longest(offsets):
-    """The most bytes that a text has, and one."""
+    """Return the length in bytes of the longest text, plus one."""
     most = 0
     for row in range(len(offsets) - 1):
         most = max(most, offsets[row + 1] - offsets[row])
@@ -76,7 +76,7 @@ def longest(offsets):
 
 @njit(cache=True, nogil=True)
 def _slot(keys, stamps, stamp, key):
-    """Where ``key`` stands in a hash table of a power of two, or where it can be put."""
+    """Find the slot of ``key`` in a hash table of a power of two, or a free slot for it."""
     mask = len(keys) - 1
     at = np.int64(key & np.uint64(mask))
     while stamps[at] == stamp and keys[at] != key:
@@ -94,7 +94,7 @@ def _room(count):
 
 @njit(cache=True, nogil=True)
 def repetition(data, offsets, kinds, folded, least):
-    """For each text: words (int64), and shares of what is said again (texts × MEASURES, float32).
+    """Count the words of each text (int64) and the shares of repetition (texts × MEASURES, float32).
 
     The shares: lines that stood before, their characters; characters of the most frequent run of 2, 3 and 4
     words where it occurs at least ``least`` times; characters of the runs of 5 to 10 words that stood before.
@@ -144,7 +144,7 @@ def repetition(data, offsets, kinds, folded, least):
 
 @njit(cache=True, nogil=True)
 def _again_lines(data, start, stop, keys, stamps, stamp, shares):
-    """Shares of lines and of their bytes that stood before in the text, into ``shares``."""
+    """Write the shares of repeated lines and of their bytes to ``shares``."""
     lines, again, size, size_again = 0, 0, 0, 0
     at = start
     while at < stop:
@@ -186,8 +186,10 @@ def _run_hash(words, first, size):
 
 @njit(cache=True, nogil=True)
 def _top_run(words, sizes, count, size, keys, stamps, stamp, values, least):
-    """Characters of the run of ``size`` words that takes the most, of those that occur ``least`` times; and
-    how often any run occurs at most."""
+    """Find the characters of the most costly run of ``size`` words that occurs at least ``least`` times.
+
+    Also returns how often the most frequent run occurs.
+    """
     best, most = 0, 1
     for first in range(count - size + 1):
         key = _run_hash(words, first, size)
@@ -204,7 +206,7 @@ def _top_run(words, sizes, count, size, keys, stamps, stamp, values, least):
 
 @njit(cache=True, nogil=True)
 def _run_again(words, sizes, count, size, keys, stamps, stamp):
-    """Characters of words that belong to a run of ``size`` words which stood before; each word once."""
+    """Count the characters of words in a repeated run of ``size`` words, each word once."""
     covered = 0
     characters = 0
     for first in range(count - size + 1):
@@ -221,7 +223,7 @@ def _run_again(words, sizes, count, size, keys, stamps, stamp):
 
 @njit(cache=True, nogil=True)
 def diversity(data, offsets, kinds, folded, window):
-    """Mean share of different words in a window that moves over each text (float32); NaN without a word."""
+    """Compute the mean share of distinct words in a window over each text (float32); NaN without words."""
     texts = len(offsets) - 1
     found = np.full(texts, np.nan, dtype=np.float32)
     most = longest(offsets)
@@ -252,7 +254,7 @@ def diversity(data, offsets, kinds, folded, window):
 
 @njit(cache=True, nogil=True)
 def terms_of(words, alone, count, stops, out):
-    """What a text is about: words and characters that are not among ``stops`` (sorted), pairs of characters.
+    """Collect a text's terms: words and characters not in ``stops`` (sorted), and pairs of characters.
 
     At most two for each word: ``out`` has room for that.
     """
@@ -270,7 +272,7 @@ def terms_of(words, alone, count, stops, out):
 
 @njit(cache=True, nogil=True)
 def overlap(data, offsets, other, other_offsets, kinds, folded, stops):
-    """For each pair of texts the share of terms that they have in common, of the one with fewer (float32).
+    """Compute the share of terms that each pair of texts has in common, of the one with fewer (float32).
 
     NaN where one of the two has no term.
     """
@@ -305,7 +307,7 @@ def overlap(data, offsets, other, other_offsets, kinds, folded, stops):
 
 @njit(cache=True, nogil=True)
 def votes(data, offsets, kinds, folded, known, languages, number):
-    """For each text how many of its words are among those of each language (texts × number), and its words.
+    """Count how many words of each text belong to each language (texts × number), and its words.
 
     ``known`` are hashes of words in order, ``languages`` a bit for each language that has the word.
     """
@@ -330,7 +332,7 @@ def votes(data, offsets, kinds, folded, known, languages, number):
 
 @njit(cache=True, nogil=True)
 def runs(data, offsets, kinds, folded, size, least):
-    """Hashes of all runs of ``size`` words of all texts, one of all where there are fewer; and their texts.
+    """Hash all runs of ``size`` words of all texts (all words if there are fewer); return also their texts.
 
     Texts of fewer than ``least`` words have none.
     """
@@ -356,7 +358,7 @@ def runs(data, offsets, kinds, folded, size, least):
 
 @njit(cache=True, nogil=True)
 def find_known(data, offsets, kinds, folded, size, least, known, sieve):
-    """For each text where in ``known`` (sorted) the first of its runs is that is there, or -1; and how many.
+    """Find each text's first run that is in ``known`` (sorted): its index there or -1, and a count.
 
     Runs are those of ``runs``. ``sieve`` is a bit field over the lowest bits of all that is known: most runs
     go no further.

@@ -15,7 +15,7 @@ _MOST_CHARACTERS = 1_000_000
 
 @cache
 def tables() -> tuple[np.ndarray, np.ndarray]:
-    """Kinds and folded forms of code points as when duplicates are found, but every mark separates.
+    """Build the tables as for duplicates, but with every punctuation mark or symbol as a separator.
 
     Here words are counted and looked up; that ``3 + 4`` is not ``3 - 4`` is no matter.
     """
@@ -28,7 +28,7 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
 
 
 def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 bytes of all texts in a row (uint8) and where each begins and the last ends (int64)."""
+    """Return the concatenated UTF-8 bytes of all texts (uint8) and the offsets of the texts (int64)."""
     array = texts.fill_null("").to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -41,14 +41,14 @@ def buffers(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def head(texts: pl.Series) -> pl.Series:
-    """The texts, very long ones cut: what a share says of their beginning it says of them."""
+    """Cut very long texts: the statistics of their beginning stand for the whole."""
     if (texts.str.len_bytes().max() or 0) <= _MOST_CHARACTERS:  # type: ignore[operator]
         return texts
     return texts.str.slice(0, _MOST_CHARACTERS)
 
 
 def hashes_of(words: list[str]) -> np.ndarray:
-    """Hashes of single words as the loops compute them (uint64), in the words' order; 0 for what is none."""
+    """Hash single words as the kernels do (uint64), in order; 0 for what is not a word."""
     from trellis_data.word_kernels import first_words
 
     hashes: np.ndarray = first_words(*buffers(pl.Series(words, dtype=pl.String)), *tables())
@@ -56,7 +56,7 @@ def hashes_of(words: list[str]) -> np.ndarray:
 
 
 def repetition_shares(texts: pl.Series, least: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """For each text its words and the shares of what is said again (``word_kernels.repetition``).
+    """Count the words of each text and its shares of repetition (``word_kernels.repetition``).
 
     A most frequent run of words counts where it occurs ``least`` times.
     """

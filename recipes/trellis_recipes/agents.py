@@ -21,7 +21,7 @@ def make_agent_task(
     environment_path: str | None = None,
     workflow_path: str | None = None,
 ) -> AgentTask | None:
-    """What a job of ``recipe`` is told of its episodes, by the values of all parameters; None for no agent.
+    """Build the agent task for a job of ``recipe`` from all parameter values; None if it has no agent.
 
     The options are the parameters of group ``agent``.
     """

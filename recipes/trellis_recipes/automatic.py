@@ -92,7 +92,7 @@ def _passes(
     names: list[str],
     measure: Measure,
 ) -> dict[str, Value]:
-    """The largest passes that fit; of two parameters that mean the same, the one in use is searched."""
+    """Choose the largest micro-batches that fit; of two equivalent parameters, search the one in use."""
     longest = _longest(parameters)
     most = _most_tokens(request)
     rows = _rows_of_an_update(recipe, request, parameters)
@@ -131,7 +131,7 @@ def _passes(
 def _passes_of_critic(
     request: ComposeRequest, parameters: dict[str, Value], filled: dict[str, Value], names: list[str]
 ) -> dict[str, Value]:
-    """The critic's passes: as large as the policy's, on a CPU smaller unless the policy's were given."""
+    """Choose the critic's batch sizes: the policy's, or smaller on a CPU unless the policy's were given."""
     found: dict[str, Value] = {}
     longest, policy = _longest(parameters), {**parameters, **filled}
     is_small = request.platform == "cpu"
@@ -150,7 +150,7 @@ def _passes_of_critic(
 
 
 def _largest_that_fits(sizes: Sequence[int], fits: Callable[[int], bool]) -> int:
-    """The largest size that fits, else the smallest: the estimate then says that nothing does."""
+    """Return the largest size that fits, or the smallest if none does (the estimate then reports it)."""
     index = bisect_right(sizes, 0, key=lambda size: 0 if fits(size) else 1)
     return sizes[max(0, index - 1)]
 
@@ -192,7 +192,7 @@ def _texts(recipe: Recipe) -> int:
 
 
 def _name_in_use(recipe: Recipe, parameters: dict[str, Value]) -> str:
-    """The parameter that sizes the passes: by rows, or by tokens where they are packed."""
+    """Return the name of the parameter that sets the micro-batch size: in rows, or in tokens if packed."""
     if recipe.engine is Engine.TRL:
         return "micro_batch_size"
     is_packed = parameters.get("dynamic_batch", parameters.get("packing", True))

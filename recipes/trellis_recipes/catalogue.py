@@ -28,7 +28,7 @@ def list_recipes() -> list[Recipe]:
 
 
 def get_recipe(recipe_id: str) -> Recipe:
-    """The recipe of that id; raises ``UnknownRecipe``."""
+    """Return the recipe with this ID. Raises ``UnknownRecipe``."""
     try:
         return _recipes()[recipe_id]
     except KeyError:
@@ -54,7 +54,7 @@ def _load(path: Path) -> Recipe:
 
 
 def _layers(path: Path) -> Iterator[dict[str, Any]]:
-    """What the file shares, which may share in turn, and then the file itself: later ones win."""
+    """Yield the contents of a file's shared files (recursively), then its own; later ones win."""
     content = _read(path)
     shared = content.pop("shared", [])
     for name in [shared] if isinstance(shared, str) else shared:
@@ -81,7 +81,7 @@ def _merge(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without(preset: dict[str, Any], dropped: set[str]) -> dict[str, Any]:
-    """The preset without values for parameters that the recipe does not have."""
+    """Return the preset without the values of parameters that the recipe does not have."""
     params = {name: value for name, value in preset.get("params", {}).items() if name not in dropped}
     return {**preset, "params": params}
 

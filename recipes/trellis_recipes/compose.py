@@ -37,7 +37,7 @@ _LARGE_GPU_BYTES = 79 * 1024**3
 
 
 def compose(request: ComposeRequest) -> Composition:
-    """The configuration that the request leads to.
+    """Compose the engine configuration for a request.
 
     A person's mistakes never raise; they are in ``errors``. The first call for an
     engine reads verl's files (about 0.4 s), later ones take a few milliseconds.
@@ -90,7 +90,7 @@ def default_preset(
     device_memory_bytes: int | None = None,
     parameters: int | None = None,
 ) -> Preset | None:
-    """The recipe's preset for a machine: by the memory of its GPUs, on a CPU by the model's size.
+    """Choose the recipe's preset for a machine: by GPU memory, or by model size on a CPU.
 
     Where the GPUs' memory is not known, eight of them are taken for large ones and fewer for small ones.
     """
@@ -186,7 +186,7 @@ def _write(
 
 
 def _build_config(schema: EngineSchema, settings: dict[str, Any]) -> dict[str, Any]:
-    """The engine's defaults with these settings in their places, interpolations resolved."""
+    """Return the engine's default configuration with these settings applied and interpolations resolved."""
     tree = copy.deepcopy(schema.tree)
     for dotted, value in settings.items():
         _require_key(schema, dotted)

@@ -16,7 +16,7 @@ HEADER = """# Recipes
 
 All recipes and their parameters. `trellis recipes show ID` prints the same for one recipe. Use `overrides`
 for any other setting of the engine. For the required columns, see [data formats](#data-formats).
-Generated from `recipes/trellis_recipes/catalogue` by `python -m trellis_cli.documents recipes --write`.
+Generated from `recipes/trellis_recipes/catalogue` by `python -m trellis_tools.documents recipes --write`.
 """
 DATA_FORMATS = f"""## Data formats
 
@@ -37,7 +37,7 @@ Recipes accept all formats that can be converted to the one they train on:
 
 
 def render(recipes: Iterable[Recipe]) -> str:
-    """A Markdown page: an overview by family, then each recipe."""
+    """Render a Markdown page: an overview by family, then each recipe."""
     listed = list(recipes)
     parts = [HEADER]
     for family, title in FAMILIES.items():
@@ -54,7 +54,7 @@ def title_of(recipe: Recipe) -> str:
 
 
 def parts_of(data_format: DataFormat) -> list[tuple[str, str, str]]:
-    """The parts of a row: the name, the columns in which each is looked for, and what these may hold."""
+    """List the parts of a row: the name, the columns in which each is looked for, and the allowed types."""
     return [
         (
             role.name + (" (optional)" if role.is_optional else ""),
@@ -72,7 +72,7 @@ def paper_of(paper: Paper) -> str:
 
 
 def allowed_values(parameter: Parameter) -> str:
-    """What a parameter accepts: its type, choices or range, and unit."""
+    """Describe the values that a parameter accepts: its type, choices or range, and unit."""
     if parameter.choices:
         return " | ".join(parameter.choices)
     bounds = []
@@ -86,7 +86,7 @@ def allowed_values(parameter: Parameter) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as it is written in a request; empty where there is none."""
+    """Format a value as it is written in a request; empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):

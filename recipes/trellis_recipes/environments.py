@@ -9,6 +9,7 @@ import yaml
 from pydantic import TypeAdapter
 from trellis_contracts.environments import EnvironmentKind
 
+from trellis_recipes.environment_plugins import Plugins, find_plugins
 from trellis_recipes.issues import Issue, nearest
 from trellis_recipes.recipe_parameters import check_value
 
@@ -16,11 +17,22 @@ CATALOGUE_FILE = Path(__file__).parent / "environment_kinds.yaml"
 
 
 @lru_cache(maxsize=1)
-def environment_kinds() -> dict[str, EnvironmentKind]:
-    """All kinds by name, in the order of the form."""
+def built_in_kinds() -> dict[str, EnvironmentKind]:
+    """Return the platform's own kinds by name, in the order of the form."""
     entries = yaml.safe_load(CATALOGUE_FILE.read_text(encoding="utf-8"))
     kinds = TypeAdapter(list[EnvironmentKind]).validate_python(entries)
     return {kind.name: kind for kind in kinds}
+
+
+def installed_plugins() -> Plugins:
+    """Return the kinds that installed packages add, and what is wrong with others."""
+    return find_plugins(frozenset(built_in_kinds()))
+
+
+def environment_kinds() -> dict[str, EnvironmentKind]:
+    """Return all kinds by name: the platform's own, then those of installed packages."""
+    added = {name: plugin.kind for name, plugin in installed_plugins().kinds.items()}
+    return {**built_in_kinds(), **added}
 
 
 def check_parameters(

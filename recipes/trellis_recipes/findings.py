@@ -29,5 +29,5 @@ def warn_of_adapter(findings: Findings) -> None:
 
 
 def largest_divisor(number: int, at_most: int) -> int:
-    """The largest divisor of ``number`` that is not above ``at_most``."""
+    """Return the largest divisor of ``number`` that is at most ``at_most``."""
     return next(size for size in range(max(1, min(number, at_most)), 0, -1) if number % size == 0)

@@ -57,7 +57,7 @@ def is_needed(file: str) -> bool:
 
 
 def fetch_model(name: str, *, has_weights: bool = True, modelscope: "ModelScopeFiles | None" = None) -> str:
-    """The folder of a hub's model on this machine, downloaded where it is not there yet.
+    """Return the local folder of a hub model, downloading it if needed.
 
     Without ``has_weights`` only its configuration is looked up. ``modelscope`` is its client, where the
     addresses that it opens are restricted. Raises ``NoHubModel``, and ``ValueError`` for
@@ -90,6 +90,6 @@ def fetch_model(name: str, *, has_weights: bool = True, modelscope: "ModelScopeF
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first: the hub's have paragraphs of advice."""
+    """Return the first line of an error message; the hub's errors have paragraphs of advice."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:_MAX_REASON]

@@ -21,7 +21,7 @@ def override(key: str, value: Any, *, is_new: bool) -> str:
 
 
 def text(value: Any) -> str:
-    """The value in Hydra's grammar.
+    """Format a value in Hydra's grammar.
 
     Raises ``NotExpressible`` for strings with an interpolation (it would be
     resolved, and could read the environment) or with control characters, but for

@@ -29,13 +29,13 @@ class Issue(Strict):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like the given one, or None where nothing is alike."""
+    """Return the known name most similar to the given one, or None if none is similar."""
     matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return matches[0] if matches else None
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str | None:
-    """The known dotted key most like the given one; the last part counts as much as the whole.
+    """Return the known dotted key most similar to the given one; the last part counts as much as the whole.
 
     People mostly get the place wrong (``actor.lr``) or one word (``learning_rate``).
     """

@@ -38,7 +38,7 @@ Settings = dict[str, Any]
 
 
 def plain_settings(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
-    """The parameters that name their engine keys."""
+    """Return the settings of the parameters that name their engine keys directly."""
     return {
         key: parameters[parameter.name]
         for parameter in recipe.parameters
@@ -66,7 +66,7 @@ def algorithm_settings(parameters: dict[str, Value]) -> Settings:
 
 
 def spread_of(request: ComposeRequest) -> Spread:
-    """The job's GPUs over the nodes; on one where they do not fit, which ``check_nodes`` refuses."""
+    """Spread the job's GPUs over the nodes; if they do not fit, use one, which ``check_nodes`` refuses."""
     found = None if request.node_gpus is None else find_spread(request.gpus, request.node_gpus)
     return found or Spread(1, request.gpus)
 
@@ -99,7 +99,7 @@ def platform_settings(engine: Engine, request: ComposeRequest, validation_path: 
 
 
 def validation_file(request: ComposeRequest, parameters: dict[str, Value]) -> str | None:
-    """The file to validate on: the given one, else the rows held out of the training file."""
+    """Return the validation file: the given one, else the rows held out of the training file."""
     if request.validation_path is not None:
         return request.validation_path
     if not parameters.get("validation_rows"):
@@ -120,7 +120,7 @@ def run_settings(engine: Engine, parameters: dict[str, Value], has_validation: b
 
 
 def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
-    """What all recipes of an engine have in common."""
+    """Return the settings that all recipes of an engine have in common."""
     # A LoRA checkpoint's weights are base and adapter side by side, which no one can load as a model.
     contents = CHECKPOINT_CONTENTS if not parameters.get("lora_rank") else CHECKPOINT_CONTENTS[:-1]
     if engine is Engine.VERL_SFT:
@@ -159,7 +159,7 @@ def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str
 
 
 def reward_mixture(parameters: dict[str, Value]) -> list[dict[str, Any]]:
-    """The weighted rewards of the run; the first one decides whether a response is correct.
+    """Return the weighted rewards of the run; the first one decides whether a response is correct.
 
     None where the recipe has no parameters for them.
     """
@@ -188,7 +188,7 @@ def _number(parameters: dict[str, Value], name: str) -> float:
 
 
 def derived_settings(engine: Engine, config: Settings) -> Settings:
-    """Settings that follow from others; ``config`` holds what was set so far, by dotted key."""
+    """Return the settings that follow from others; ``config`` holds those set so far, by dotted key."""
     if engine is not Engine.VERL_PPO:
         return {}
     validation_temperature = config["actor_rollout_ref.rollout.val_kwargs.temperature"]

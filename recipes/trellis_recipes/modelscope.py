@@ -59,18 +59,18 @@ class ModelScopeFiles:
     def open_client(
         self, *, follow_redirects: bool, timeout: httpx.Timeout = TIMEOUT
     ) -> AbstractContextManager[httpx.Client]:
-        """A client for files, which may lie at another address; a platform restricts the addresses."""
+        """Open an HTTP client for files, possibly on another host; a platform can restrict addresses."""
         return httpx.Client(timeout=timeout, follow_redirects=follow_redirects)
 
     def list_files(self, repo_id: str, revision: str) -> list[RemoteFile]:
-        """The files of a revision."""
+        """List the files of a revision."""
         asked = {"Revision": revision, "Recursive": "True"}
         if self.kind == "datasets":
             return self._list_dataset(repo_id, asked)
         return _files_of(self.ask("GET", f"models/{repo_id}/repo/files", params=asked))
 
     def _list_dataset(self, repo_id: str, asked: dict[str, str]) -> list[RemoteFile]:
-        """A dataset's files are listed under its number, and page by page."""
+        """List the files of a dataset page by page; the listing needs the dataset's numeric ID."""
         number = as_object(self.ask("GET", f"datasets/{repo_id}"))["Id"]
         found: list[RemoteFile] = []
         for page in range(1, _MAX_PAGES + 1):
@@ -127,7 +127,7 @@ class ModelScopeFiles:
                     out.write(chunk)
 
     def ask(self, method: str, path: str, **more: Any) -> Any:
-        """The ``Data`` of an answer; errors come as a status, or as a code within a 200."""
+        """Send a request and return the response's ``Data``; error codes in a 200 response raise too."""
         url = f"{self.endpoint}/api/v1/{path}"
         answer = httpx.request(method, url, headers=self.headers, timeout=TIMEOUT, **more)
         answer.raise_for_status()
@@ -156,7 +156,7 @@ def _files_of(listing: Any) -> list[RemoteFile]:
 
 
 def check_hashes(files: list[RemoteFile], repo_id: str) -> list[RemoteFile]:
-    """The files; ``ModelScopeError`` where weights could not be checked."""
+    """Return the files unchanged; raises ``ModelScopeError`` if a weights file has no SHA-256."""
     for file in files:
         if file.sha256 is None and file.name.lower().endswith(_WEIGHTS):
             raise ModelScopeError(
@@ -166,7 +166,7 @@ def check_hashes(files: list[RemoteFile], repo_id: str) -> list[RemoteFile]:
 
 
 def _check_name(name: str) -> PurePosixPath:
-    """A path below the folder; names of a listing are others' words."""
+    """Return the name as a relative path inside the folder; names from a listing are not trusted."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise ModelScopeError("ModelScope names a file outside of the repository.")
@@ -180,7 +180,7 @@ def _name_part(target: Path, file: RemoteFile, revision: str) -> Path:
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """A JSON object of an answer; ``ValueError`` where it is something else."""
+    """Return the value if it is a JSON object. Raises ``ValueError`` otherwise."""
     if not isinstance(value, dict):
         raise ValueError(f"no object, but {type(value).__name__}")
     return value

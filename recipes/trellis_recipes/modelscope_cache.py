@@ -31,7 +31,7 @@ def fetch_from_modelscope(
     has_weights: bool = True,
     source: ModelScopeFiles | None = None,
 ) -> Path:
-    """The folder of the model ``owner/name``; only changed files are downloaded. Raises ``NoHubModel``.
+    """Return the folder of the model ``owner/name``, downloading only changed files. Raises ``NoHubModel``.
 
     Every revision has a folder of its own. Without ``has_weights`` the weights stay where they are. A model
     that is here is used also where ModelScope cannot be reached.

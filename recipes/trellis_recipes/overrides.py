@@ -105,7 +105,7 @@ _KEYS_OF_TEXTS: dict[str, tuple[str, ...]] = {"lora_targets": ("lora_target_modu
 
 
 def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
-    """The settings by dotted key, those with an error left out, and the errors."""
+    """Return the accepted settings by dotted key, and the errors of the others."""
     accepted: dict[str, Any] = {}
     issues: list[Issue] = []
     for key, value in _flatten(schema, overrides).items():

@@ -36,7 +36,7 @@ class ResourceDemand:
 
 
 def entrypoint_demand(engine: Engine, gpus: int) -> ResourceDemand:
-    """What the process that Ray starts for a job asks for; ``gpus`` is what the job was given.
+    """Return the resources of the process that Ray starts for a job; ``gpus`` is what the job was given.
 
     The GPUs of RL are in placement groups of verl's, which its driver only waits for. One CPU whatever the
     GPUs: Ray sets OMP_NUM_THREADS to the number of CPUs, and every rank would start that many threads.
@@ -45,7 +45,7 @@ def entrypoint_demand(engine: Engine, gpus: int) -> ResourceDemand:
 
 
 def process_demand(engine: Engine, gpus: int, config: Mapping[str, Any] | None = None) -> ResourceDemand:
-    """What the processes of a job ask for besides its entrypoint; ``config`` is the engine's, nested."""
+    """Return the resources of a job's processes besides its entrypoint; ``config`` is nested."""
     if engine is not Engine.VERL_PPO:
         return ResourceDemand(cpus=0, gpus=0)
     cpus = CPUS_PER_GPU * gpus + count_storage_units(config) + _CONTROLLER_CPUS + _SPARE_CPUS
@@ -86,7 +86,7 @@ class Spread:
 
 
 def find_spread(gpus: int, node_gpus: Sequence[int]) -> Spread | None:
-    """The fewest nodes that hold the job in equal shares; None where no number of them does."""
+    """Return the spread over the fewest nodes with an equal share on each; None if there is none."""
     for nodes in range(1, len(node_gpus) + 1):
         share = gpus // nodes
         if gpus % nodes == 0 and share and sum(each >= share for each in node_gpus) >= nodes:

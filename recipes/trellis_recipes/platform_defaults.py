@@ -141,7 +141,7 @@ def device(platform: str) -> str:
 
 
 def own_cluster_settings(engine: Engine, platform: str, gpus: int) -> dict[str, Any]:
-    """What bare verl needs besides where it starts a Ray cluster of its own, for the command to replay.
+    """Return the settings with which verl starts a Ray cluster of its own, for replaying the command.
 
     On a CPU the GPUs and CPUs that verl's processes ask for are both logical.
     """

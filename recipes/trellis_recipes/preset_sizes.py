@@ -17,7 +17,7 @@ from trellis_recipes.memory.reference_models import reference_models
 from trellis_recipes.preset_titles import MODELS
 
 HEADER = """# The largest model that each preset has memory for, by the estimate: sizes of Qwen2.5.
-# Made by `python -m trellis_cli.documents preset-sizes --write`; titles of presets are made from it.
+# Made by `python -m trellis_tools.documents preset-sizes --write`; titles of presets are made from it.
 """
 #: What drivers report for cards that are sold with so many GB.
 GPU_BYTES = {gb: int(gb * 1024**3 * 0.995) for gb in (16, 24, 48, 80)}
@@ -34,7 +34,7 @@ def compose_preset(
     model: Architecture | None = None,
     gpu_bytes: int | None = None,
 ) -> Composition:
-    """The configuration of a preset as a job on its machine has it, its passes sized for the model."""
+    """Compose the configuration of a preset as a job gets it, with batch sizes for the model."""
     resources = {
         parameter.name: f"{parameter.type}_1"
         for parameter in recipe.parameters
@@ -94,7 +94,7 @@ def _has_cache(
 
 
 def find_largest(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> str | None:
-    """The largest of the reference models that a preset has room for on its machine; None for none."""
+    """Return the largest reference model that fits a preset's machine, or None."""
     gpu_bytes = GPU_BYTES[PRESET_GB[preset.id]]
     able = [
         name for name, model in reference_models().items() if fits(recipe, preset, params, model, gpu_bytes)
@@ -109,7 +109,7 @@ def find_smallest_gpu(recipe: Recipe, preset: Preset, model: str) -> int | None:
 
 
 def measure(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What the title of each preset says; presets that are not for GPUs are left out."""
+    """Yield the sizes for the title of each preset; skip presets that are not for GPUs."""
     for preset in recipe.presets:
         if preset.id in MODELS:
             yield preset.id, {"gpu_gb": find_smallest_gpu(recipe, preset, MODELS[preset.id])}
@@ -121,5 +121,5 @@ def measure(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def render_sizes(recipes: list[Recipe]) -> str:
-    """The text of ``preset_sizes.yaml``."""
+    """Return the text of ``preset_sizes.yaml``."""
     return HEADER + yaml.safe_dump({recipe.id: dict(measure(recipe)) for recipe in recipes}, sort_keys=False)

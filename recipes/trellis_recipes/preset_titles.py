@@ -25,7 +25,7 @@ _COUNTS = {1: ("one", "单张"), 2: ("two", "两张"), 4: ("four", "四张"), 8:
 
 @lru_cache(maxsize=1)
 def read_sizes() -> dict[str, dict[str, dict[str, Any]]]:
-    """What was computed for each recipe and preset."""
+    """Read the computed sizes for each recipe and preset."""
     found: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(SIZES.read_text(encoding="utf-8")) or {}
     return found
 

@@ -18,7 +18,7 @@ Value = int | float | bool | str | list[dict[str, Any]] | None
 def resolve_parameters(
     recipe: Recipe, preset: Preset | None, params: Mapping[str, Any]
 ) -> tuple[dict[str, Value], list[Issue]]:
-    """The value of every parameter (given, else the preset's, else the default) and what is wrong.
+    """Resolve every parameter (given, else the preset's, else the default) and list the issues found.
 
     A value that does not pass leaves its parameter at preset or default, so that the
     rest of the request can still be checked.
@@ -41,7 +41,7 @@ def resolve_parameters(
 
 
 def check_value(parameter: Parameter, given: object) -> tuple[Value, str | None]:
-    """The value in the parameter's own type, and a sentence saying what is wrong (None where nothing is)."""
+    """Return the value in the parameter's own type, and a sentence about the problem (None if none)."""
     if given is None:
         if parameter.default is None or parameter.can_be_empty:
             return None, None
@@ -61,7 +61,7 @@ def check_value(parameter: Parameter, given: object) -> tuple[Value, str | None]
 
 
 def _coerce(parameter: Parameter, given: object) -> Value:
-    """The value in the parameter's type; None where it is of another type. Strings are never parsed."""
+    """Convert the value to the parameter's type; None for a wrong type. Strings are never parsed."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if parameter.type == "bool":
         return given if isinstance(given, bool) else None

@@ -19,7 +19,7 @@ class UnknownInterpolation(ValueError):
 
 
 def resolve(tree: dict[str, Any]) -> dict[str, Any]:
-    """A copy of the tree in which every interpolation is replaced by its value."""
+    """Return a copy of the tree in which every interpolation is replaced by its value."""
     resolver = _Resolver(tree)
     return {name: resolver.value_of((name,)) for name in tree}
 
@@ -30,7 +30,7 @@ class _Resolver:
         self._running: set[tuple[str, ...]] = set()
 
     def value_of(self, path: tuple[str, ...]) -> Any:
-        """The resolved value, built anew so that the keys that refer to it do not share it, or _MISSING."""
+        """Return the resolved value, or _MISSING; always a new object, so that keys do not share it."""
         return self._resolve(self._raw(path), path)
 
     def _raw(self, path: tuple[str, ...]) -> Any:

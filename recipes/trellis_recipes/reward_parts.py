@@ -18,13 +18,13 @@ class BadParts(ValueError):
 
 
 def find_parts(tree: ast.Module) -> tuple[str, ...]:
-    """The names that the file gives its figures, in its order; none where it names none."""
+    """Return the reward part names that the file defines, in order; empty if it defines none."""
     value = next(_assigned(tree), None)
     return () if value is None else _check(value)
 
 
 def _assigned(tree: ast.Module) -> Iterator[ast.expr]:
-    """What the file says they are, the last word first."""
+    """Yield the values that the file assigns to the name of its reward parts, last one first."""
     for statement in reversed(tree.body):
         if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
             continue

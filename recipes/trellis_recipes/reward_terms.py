@@ -9,7 +9,7 @@ _TERMS = TypeAdapter(list[RewardTerm])
 
 
 def parse_terms(given: object) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """The terms as plain data, or a sentence saying what is wrong with them.
+    """Return the terms as plain data, or a sentence that says what is wrong with them.
 
     Only their shape is checked here. Which rewards there are and what options each
     takes is the matter of the catalogue of rewards.

@@ -35,7 +35,7 @@ def reward_kinds() -> dict[str, RewardKind]:
 
 
 def check_mixture(rewards: object, *, field: str = FIELD) -> tuple[list[RewardTerm], list[Issue]]:
-    """The terms with their defaults filled in, and what is wrong; terms with errors are left out.
+    """Fill in the terms' default options and list the issues; terms with errors are left out.
 
     ``rewards`` is what a person gave: a list of ``{"name", "weight", "options"}``.
     """
@@ -65,7 +65,7 @@ def check_mixture(rewards: object, *, field: str = FIELD) -> tuple[list[RewardTe
 
 
 def check_pair_reward(rewards: object) -> list[Issue]:
-    """What is wrong with the reward that ranks sampled responses: it is ``tool_use``, alone."""
+    """Check the reward that ranks sampled responses: it must be ``tool_use`` alone."""
     terms, issues = check_mixture(rewards)
     if not issues and [term.name for term in terms] != ["tool_use"]:
         message = "Sampled pairs are ranked by the reward 'tool_use' alone; remove the others."
@@ -95,7 +95,7 @@ def _check_term(given: object, field: str) -> tuple[RewardTerm | None, list[Issu
 
 
 def _check_options(kind: RewardKind, term: RewardTerm, field: str) -> tuple[RewardTerm, list[Issue]]:
-    """The term with all options, defaults filled in, and what is wrong with those that were given."""
+    """Return the term with all options, defaults filled in, and the issues of the given options."""
     known = {option.name: option for option in kind.options}
     options: dict[str, Any] = {option.name: option.default for option in kind.options}
     issues: list[Issue] = []
@@ -138,7 +138,7 @@ def _find_missing(kind: RewardKind, options: dict[str, Any], field: str) -> Iter
 
 
 def _check_meaning(name: str, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What types and ranges do not say: (option, what is wrong)."""
+    """Yield (option, problem) for faults that types and ranges do not cover."""
     if name == "regex":
         problem = find_pattern_problem(options["pattern"])
         if problem:
@@ -156,7 +156,7 @@ def _check_meaning(name: str, options: dict[str, Any]) -> Iterator[tuple[str, st
 
 
 def find_pattern_problem(pattern: str) -> str | None:
-    """What is wrong with a regular expression; brackets may be too deep and numbers too large, too."""
+    """Return the error of a regular expression, including too deep nesting or too large numbers, or None."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -165,7 +165,7 @@ def find_pattern_problem(pattern: str) -> str | None:
 
 
 def find_schema_problem(text: str) -> str | None:
-    """What is wrong with the text of a JSON schema."""
+    """Return the problem with the text of a JSON schema, or None."""
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -182,7 +182,7 @@ def find_schema_problem(text: str) -> str | None:
 
 
 def find_template_problem(template: str) -> str | None:
-    """What is wrong with a judge's template."""
+    """Return the problem with a judge's prompt template, or None."""
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
     except ValueError as error:

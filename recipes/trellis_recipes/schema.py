@@ -78,7 +78,7 @@ class EngineSchema:
         self._collect("", tree)
 
     def find(self, dotted: str) -> Key | None:
-        """The key, or None where the engine has no such key. Groups are not keys."""
+        """Return the key, or None if the engine has no such key. Groups are not keys."""
         listed = self._unlisted.get(dotted)
         if dotted in self._leaves:
             return Key(listed or self._leaves[dotted])
@@ -134,7 +134,7 @@ class EngineSchema:
                 self._add(f"{prefix}{name}", field)
 
     def _add(self, dotted: str, field: FieldType) -> None:
-        """A dataclass field that the YAML leaves out, and the fields of the dataclass below it."""
+        """Add a dataclass field that the YAML omits, and the fields of the nested dataclass."""
         self._added[dotted] = field
         if field.nested is not None and dotted.count(".") < 6:
             for name, below in self._classes.fields(field.nested).items():
@@ -143,7 +143,7 @@ class EngineSchema:
 
 @cache
 def load_schema(engine: Engine) -> EngineSchema:
-    """The schema of the engine, composed at the first call (about 0.4 s)."""
+    """Load the engine's schema; it is composed at the first call (about 0.4 s)."""
     from hydra import compose, initialize_config_dir  # here: most processes never compose
     from omegaconf import OmegaConf
 
@@ -155,7 +155,7 @@ def load_schema(engine: Engine) -> EngineSchema:
 
 
 def verl_folder() -> Path:
-    """The folder of the installed verl package."""
+    """Return the folder of the installed verl package. Raises ``EngineNotInstalled``."""
     spec = importlib.util.find_spec("verl")
     for location in (spec.submodule_search_locations or []) if spec else []:
         if (Path(location) / "trainer" / "config").is_dir():
@@ -182,7 +182,7 @@ def _class_name(tree: Mapping[str, Any]) -> str:
 
 
 def _type_of(default: object) -> FieldType:
-    """What a key accepts, judged by its default alone."""
+    """Infer the accepted types of a key from its default value alone."""
     if default is None or (isinstance(default, str) and ("${" in default or default == "???")):
         return ANY
     if isinstance(default, float):

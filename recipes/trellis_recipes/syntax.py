@@ -11,6 +11,6 @@ _lock = Lock()
 
 
 def parse_python(code: str) -> ast.Module:
-    """The syntax tree; raises what ``ast.parse`` raises."""
+    """Parse Python code into a syntax tree; raises the same errors as ``ast.parse``."""
     with _lock:
         return ast.parse(code)

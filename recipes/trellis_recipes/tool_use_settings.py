@@ -232,7 +232,7 @@ class WarmUpSettings(Strict):
         return found
 
     def parameters(self) -> dict[str, Any]:
-        """What they change of the supervised training's parameters."""
+        """Return the parameter values that the warm-up overrides in the supervised training."""
         return {"max_samples": self.samples, "focus_tags": ",".join(self.focus_tags)}
 
 
@@ -255,13 +255,13 @@ class RewardSettings(Strict):
 
     @model_validator(mode="after")
     def _check_options(self) -> "RewardSettings":
-        """What the catalogue of rewards says of the options."""
+        """Check the options against the catalog of rewards."""
         if issues := check_mixture(self.terms())[1]:
             raise ValueError("; ".join(issue.message for issue in issues))
         return self
 
     def terms(self) -> list[dict[str, Any]]:
-        """The parameter ``rewards`` of the recipes."""
+        """Return the value of the recipes' parameter ``rewards``."""
         weights = {f"weight_{_PART_NAMES.get(name, name)}": value for name, value in self.weights.items()}
         penalties = {f"penalty_{name}": value for name, value in self.penalties.items()}
         switches = {"compare_arguments": self.compare_arguments, "run_calls": self.run_calls}
@@ -301,7 +301,7 @@ class ToolUseSettings(Strict):
         return parameters if self.reward is None else {**parameters, "rewards": self.reward.terms()}
 
     def base_model(self, preset: str | None = None) -> str:
-        """The weights to begin with: those that were set, else the preset's, else the default."""
+        """Return the initial model: the configured one, else the preset's, else the default."""
         chosen = preset or self.preset
         if "base_model" in self.sft.model_fields_set or chosen not in PRESET_MODELS:
             return self.sft.base_model
@@ -309,7 +309,7 @@ class ToolUseSettings(Strict):
 
 
 def load_settings(path: Path) -> ToolUseSettings:
-    """The settings of a YAML file; raises ``BadSettings`` naming every key that is wrong."""
+    """Load the settings in a YAML file; raises ``BadSettings`` naming every wrong key."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         return ToolUseSettings.model_validate(content or {})
@@ -368,7 +368,7 @@ def _explain_place(key: object) -> str | None:
 
 
 def _rename(given: dict[Any, Any], names: dict[str, str]) -> dict[Any, Any]:
-    """The same with our names. Raises ``ValueError`` where a setting is there under both."""
+    """Rename settings to the current names. Raises ``ValueError`` if one is set under both names."""
     found: dict[Any, Any] = {}
     for key, value in given.items():
         name = names.get(key, key) if isinstance(key, str) else key

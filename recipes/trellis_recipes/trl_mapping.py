@@ -52,7 +52,7 @@ def apply_loss_defaults(
 
 
 def count_accumulations(request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Passes of a step on each GPU; where they do not come out even, the checks say so."""
+    """Return the gradient accumulation steps per GPU; other checks report an uneven division."""
     if "gradient_accumulation" in parameters:
         return whole(parameters["gradient_accumulation"], 1)
     return max(1, whole(parameters["batch_size"], 1) // (request.gpus * rows_per_pass(parameters)))
@@ -158,5 +158,5 @@ def _platform(request: ComposeRequest, parameters: dict[str, Value], validation_
 
 
 def whole(value: Value, fallback: int) -> int:
-    """A parameter's integer, or the fallback where it is empty."""
+    """Return the parameter's value if it is an integer, else the fallback."""
     return value if isinstance(value, int) else fallback

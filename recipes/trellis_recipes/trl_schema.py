@@ -101,7 +101,7 @@ def _classes(module: str) -> ConfigClasses:
 
 
 def _locate(module: str) -> Path:
-    """The source file of a module, found without importing its package."""
+    """Return the path of a module's source file without importing its package."""
     package, *rest = module.split(".")
     spec = importlib.util.find_spec(package)
     for location in (spec.submodule_search_locations or []) if spec else []:

@@ -136,7 +136,7 @@ class AgentRLTrainer(_Trainer):
         base_model_path: Path | str | None = None,
         reward_model: AgentRewardModel | None = None,
     ) -> None:
-        """``sft_model`` (or ``sft_model_path``) is a folder of weights or of a run, else the base model.
+        """Take an SFT model (``sft_model`` or ``sft_model_path``), a weights or run folder, or a base model.
 
         A run knows its base, so ``base_model_path`` counts only where no SFT model is named.
         """
@@ -207,7 +207,7 @@ class AgentRLTrainer(_Trainer):
 
 
 def _place_rows(prompts: Path | str | Sequence[Mapping[str, Any]], target: Path) -> str:
-    """What ``--data`` names: what was given, or the file into which a list of rows was written."""
+    """Return the value for ``--data``: the path given, or a file to which a list of rows is written."""
     if isinstance(prompts, str | Path):
         return str(prompts)
     if not prompts or not all(isinstance(row, Mapping) and row.get("reward_model") for row in prompts):
@@ -221,7 +221,7 @@ def _place_rows(prompts: Path | str | Sequence[Mapping[str, Any]], target: Path)
 
 
 def _as_term(model: AgentRewardModel) -> dict[str, Any]:
-    """The reward as a recipe's ``rewards`` hold it."""
+    """Return the reward in the form of a recipe's ``rewards``."""
     return {"name": "tool_use", "options": model.options}
 
 
@@ -233,7 +233,7 @@ class AgentTrainingEvaluator:
     """
 
     def __init__(self, model_or_benchmark: Path | str) -> None:
-        """A model is a folder of weights, that of a run, or one of the hub; a benchmark is a place or a name.
+        """Take a model (a weights or run folder, or a name on the hub) or a benchmark (a path or a name).
 
         Which it is, ``evaluate`` tells. ``TypeError`` for an object that loads a benchmark.
         """
@@ -256,7 +256,7 @@ class AgentTrainingEvaluator:
         seed: int = 0,
         output: Path | str | None = None,
     ) -> dict[str, dict[str, float]]:
-        """``{metric: {mean, std, count}}``; ``AgentTrainingFailed`` for a model or rows of no use.
+        """Evaluate and return ``{metric: {mean, std, count}}``; ``AgentTrainingFailed`` for unusable input.
 
         With ``model``, the evaluator was made for a benchmark. ``split`` is of a folder or of
         ``agent_benchmark``; "test" unless the name has one.
@@ -285,7 +285,7 @@ class AgentTrainingEvaluator:
 
 
 def search_tools(model: Path | str, query: str, count: int = 10) -> list[tuple[str, float]]:
-    """The tools that a trained retriever finds for a request with their cosine, the nearest first.
+    """Find the tools that a trained retriever returns for a request, with their cosine, the nearest first.
 
     ``model`` is the folder of a run of the stage ``retrieval``, or an export of its model;
     ``AgentTrainingFailed`` for another one.
@@ -317,7 +317,7 @@ def _run_stage(
     sft: AgentSFTConfig | None = None,
     rl: RLTrainingConfig | None = None,
 ) -> dict[str, Any]:
-    """What `trellis agent train` prints of a stage."""
+    """Run a stage with `trellis agent train` and return its result."""
     chosen = [part for name, value in parameters.items() for part in ("--set", f"{name}={dumps(value)}")]
     with tempfile.TemporaryDirectory(prefix="trellis-") as folder:
         settings = write_settings(Path(folder) / "settings.yaml", sft=sft, rl=rl)
@@ -327,7 +327,7 @@ def _run_stage(
 
 
 def _run(arguments: list[str]) -> Any:
-    """What the command prints as JSON; its progress goes where this process's messages go."""
+    """Run the command and return its JSON output; raise ``AgentTrainingFailed`` if it fails."""
     from trellis_contracts.engine_install import require_engine
 
     from trellis.tuning import end_with_parent

@@ -227,7 +227,7 @@ class AgentSFTFormatter:
     """Brings dialogs of ``agent_sft`` into rows to train on."""
 
     def __init__(self, tools: Sequence[Row]) -> None:
-        """``tools`` are rows of ``agent_tools``: name, description, parameters."""
+        """Format rows for tools; ``tools`` are rows of ``agent_tools``: name, description, parameters."""
         self._tools = {str(tool["name"]): tool for tool in tools}
 
     def format_dialog(self, dialog: Row) -> dict[str, Any]:

@@ -98,20 +98,20 @@ class Client:
         self._api.close()
 
     def me(self) -> UserRead:
-        """Whose token this is."""
+        """Return the user whose token this is."""
         return cast(UserRead, self.request("GET", "/auth/me"))
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """The decoded answer of any endpoint below /api/v1; ``ApiError`` in the API's own words."""
+        """Call any endpoint below /api/v1 and return its decoded answer; raise ``ApiError`` on an error."""
         return self._api.request(method, path, **options)
 
     def pages(self, path: str, **params: Any) -> Iterator[Json]:
-        """Every item of any paged list."""
+        """Iterate over every item of any paged list."""
         return self._api.pages(path, **params)
 
 
 def _choose_connection(url: str | None, token: str | None) -> tuple[str, str]:
-    """What was given, and what the environment or the login says of the rest."""
+    """Choose the URL and token: those given, else those of the environment or of `trellis login`."""
     chosen = given(**{URL_VARIABLE: url, TOKEN_VARIABLE: token})
     found = find_connection({**os.environ, **chosen})
     if found is None:
@@ -128,7 +128,7 @@ class Models(Resource[ModelRead, ModelRead]):
     path = "/models"
 
     def register(self, source: str | Mapping[str, Any], *, name: str | None = None) -> ModelRead:
-        """Weights under the data root as a relative path, or a source as in ``POST /models``.
+        """Register weights: a relative path under the data root, or a source as in ``POST /models``.
 
         ``{"kind": "hub", "repo_id": ...}`` or ``{"kind": "catalogue", "name": ...}``; ``wait`` until its
         files are there.
@@ -139,11 +139,11 @@ class Models(Resource[ModelRead, ModelRead]):
         return cast(ModelRead, self._post("", given(name=name, source=dict(source))))
 
     def wait(self, model_id: str, *, timeout_s: float | None = None) -> ModelRead:
-        """The model when its files are here, or could not be fetched; ``TimeoutError``."""
+        """Wait until the model's files are fetched or fetching has failed; may raise ``TimeoutError``."""
         return self._wait(model_id, frozenset({"ready", "failed"}), timeout_s)
 
     def lineage(self, model_id: str) -> LineageRead:
-        """What it was made from, and what was made from it."""
+        """Return what the model was made from and what was made from it."""
         return cast(LineageRead, self._api.request("GET", f"{self.path}/{model_id}/lineage"))
 
 
@@ -154,15 +154,15 @@ class Registry:
         self._api = transport
 
     def list(self) -> list[NamedModelRead]:
-        """All names."""
+        """List all names."""
         return cast("list[NamedModelRead]", self._api.request("GET", "/registry")["items"])
 
     def get(self, name: str) -> NamedModelRead:
-        """One, with its versions, newest first."""
+        """Return a name with its versions, newest first."""
         return cast(NamedModelRead, self._api.request("GET", f"/registry/{name}"))
 
     def add(self, name: str, model: str, *, note: str = "") -> NamedModelRead:
-        """A model, by its id, as the next version of a name."""
+        """Add a model, by its id, as the next version of a name."""
         body = {"name": name, "model": model, "note": note}
         return cast(NamedModelRead, self._api.request("POST", "/registry", json=body))
 
@@ -181,7 +181,7 @@ class Registry:
         return cast(NamedModelRead, self._api.request("POST", path, json={"note": note}))
 
     def history(self, name: str) -> Sequence[PromotionRead]:
-        """Promotions and rollbacks, newest first."""
+        """List promotions and rollbacks, newest first."""
         found = self._api.request("GET", f"/registry/{name}/history")["items"]
         return cast("Sequence[PromotionRead]", found)
 
@@ -230,11 +230,11 @@ class Transfers(Resource[TransferRead, TransferRead]):
         return cast(TransferRead, self._post(f"/{transfer_id}/resume"))
 
     def wait(self, transfer_id: str, *, timeout_s: float | None = None) -> TransferRead:
-        """The transfer when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the transfer has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(transfer_id, frozenset({"succeeded", "failed", "cancelled"}), timeout_s)
 
     def download(self, transfer_id: str, target: Path | str) -> Path:
-        """The file of an export."""
+        """Download the file of an export."""
         return self._api.download(f"{self.path}/{transfer_id}/file", Path(target))
 
 
@@ -258,13 +258,13 @@ class Votes(Resource[VoteRead, VoteRead]):
         return cast(VoteRead, self._post("", {**body, **sides}))
 
     def win_rates(self, *models: str, blind_only: bool = False) -> Sequence[WinRate]:
-        """Of all pairs of models, or of those with one or both of these."""
+        """Return the win rates of all pairs of models, or of those with one or both of these models."""
         params = {**({"model": [*models]} if models else {}), "blind_only": blind_only}
         found = self._api.request("GET", f"{self.path}/win-rates", params=params)["items"]
         return cast("Sequence[WinRate]", found)
 
     def make_dataset(self, name: str, *models: str, blind_only: bool = False) -> DatasetRead:
-        """Preference pairs of votes that chose an answer; ``client.datasets.wait`` until they are read."""
+        """Make a dataset of preference pairs from votes; ``client.datasets.wait`` until it is imported."""
         body = {"name": name, "models": [*models], "blind_only": blind_only}
         return cast(DatasetRead, self._post("/dataset", body))
 
@@ -300,7 +300,7 @@ class Endpoints(Resource[EndpointRead, EndpointRead]):
         return cast(EndpointRead, self._api.request("DELETE", f"{self.path}/{endpoint_id}"))
 
     def wait(self, endpoint_id: str, *, timeout_s: float | None = None) -> EndpointRead:
-        """The endpoint when it is ready, has stopped or has failed; ``TimeoutError``."""
+        """Wait until the endpoint is ready, has stopped or has failed; may raise ``TimeoutError``."""
         return self._wait(endpoint_id, frozenset({"ready", "stopped", "failed"}), timeout_s)
 
 
@@ -311,11 +311,11 @@ class Recipes:
         self._api = transport
 
     def list(self) -> list[Recipe]:
-        """All of them."""
+        """List all recipes."""
         return cast("list[Recipe]", self._api.request("GET", "/recipes")["items"])
 
     def get(self, recipe: str) -> Recipe:
-        """One, with its parameters and presets."""
+        """Return one recipe, with its parameters and presets."""
         return cast(Recipe, self._api.request("GET", f"/recipes/{recipe}"))
 
 
@@ -326,11 +326,11 @@ class Benchmarks:
         self._api = transport
 
     def list(self) -> list[BenchmarkRead]:
-        """The catalogue, with what of it is here."""
+        """List the catalogue's benchmarks and whether each is installed."""
         return cast("list[BenchmarkRead]", self._api.request("GET", "/benchmarks")["items"])
 
     def get(self, name: str) -> BenchmarkRead:
-        """One of them."""
+        """Return one benchmark."""
         return cast(BenchmarkRead, self._api.request("GET", f"/benchmarks/{name}"))
 
     def install(self, name: str) -> BenchmarkRead:
@@ -347,7 +347,7 @@ class Rewards:
         self.dry_runs = DryRuns(transport)
 
     def list(self) -> list[RewardKind]:
-        """Every reward that a mixture may be made of."""
+        """List every reward that a mixture may contain."""
         return cast("list[RewardKind]", self._api.request("GET", "/rewards")["items"])
 
 
@@ -357,7 +357,7 @@ class RewardFiles(Resource[RewardFileRead, RewardFileRead]):
     path = "/rewards/files"
 
     def upload(self, file: Path | str, *, name: str | None = None) -> RewardFileRead:
-        """A Python file with ``score(prompt, response, answer, row)``."""
+        """Upload a Python file with ``score(prompt, response, answer, row)``."""
         path = Path(file)
         return cast(RewardFileRead, self._post("", {"name": name or path.stem, "code": path.read_text()}))
 
@@ -368,7 +368,7 @@ class DryRuns(Resource[DryRunRead, DryRunRead]):
     path = "/rewards/dry-runs"
 
     def submit(self, dataset: str, rewards: Sequence[Any], **order: Any) -> DryRunRead:
-        """As in ``POST /rewards/dry-runs`` (rows, seed, job, step ...)."""
+        """Submit a dry run, as in ``POST /rewards/dry-runs`` (rows, seed, job, step ...)."""
         return cast(DryRunRead, self._post("", {"dataset": dataset, "rewards": [*rewards], **order}))
 
     def stop(self, dry_run_id: str) -> DryRunRead:
@@ -376,7 +376,7 @@ class DryRuns(Resource[DryRunRead, DryRunRead]):
         return cast(DryRunRead, self._post(f"/{dry_run_id}/cancel"))
 
     def wait(self, dry_run_id: str, *, timeout_s: float | None = None) -> DryRunRead:
-        """The dry run when it has ended; ``TimeoutError``."""
+        """Wait until the dry run has ended; may raise ``TimeoutError``."""
         return self._wait(dry_run_id, frozenset({"succeeded", "failed", "cancelled"}), timeout_s)
 
 
@@ -386,7 +386,7 @@ class Evaluations(Resource[EvaluationRead, EvaluationRead]):
     path = "/evaluations"
 
     def submit(self, **order: Any) -> Sequence[EvaluationRead]:
-        """As in ``POST /evaluations`` (targets, benchmarks, seed ...)."""
+        """Submit evaluations, as in ``POST /evaluations`` (targets, benchmarks, seed ...)."""
         return cast("Sequence[EvaluationRead]", self._post("", order)["items"])
 
     def stop(self, evaluation_id: str) -> EvaluationRead:
@@ -398,15 +398,15 @@ class Evaluations(Resource[EvaluationRead, EvaluationRead]):
         return cast(EvaluationRead, self._post(f"/{evaluation_id}/retry"))
 
     def wait(self, evaluation_id: str, *, timeout_s: float | None = None) -> EvaluationRead:
-        """The evaluation when it has ended; ``TimeoutError``."""
+        """Wait until the evaluation has ended; may raise ``TimeoutError``."""
         return self._wait(evaluation_id, FINISHED, timeout_s)
 
     def samples(self, evaluation_id: str, label: str, **filters: Any) -> Iterator[SampleRead]:
-        """Answers on a benchmark; filters: verdict, group_kind, group, search, against, changed."""
+        """Iterate over samples; filters: verdict, group_kind, group, search, against, changed."""
         return self._api.pages(f"{self.path}/{evaluation_id}/samples", label=label, **filters)
 
     def compare(self, *evaluation_ids: str) -> ComparisonRead:
-        """Two to six evaluations, each against the first, problem by problem."""
+        """Compare two to six evaluations, each with the first, problem by problem."""
         params = {"ids": ",".join(evaluation_ids)}
         return cast(ComparisonRead, self._api.request("GET", f"{self.path}/compare", params=params))
 
@@ -417,17 +417,17 @@ class Reports(Resource[ReportRead, ReportRead]):
     path = "/reports"
 
     def create(self, name: str, evaluations: Sequence[str], **order: Any) -> ReportRead:
-        """As in ``POST /reports`` (language, formats, samples); ``wait`` until it is written."""
+        """Create a report, as in ``POST /reports`` (language, formats, samples); then ``wait`` for it."""
         return cast(ReportRead, self._post("", {"name": name, "evaluations": [*evaluations], **order}))
 
     def wait(self, report_id: str, *, timeout_s: float | None = None) -> ReportRead:
-        """The report when it is written, or could not be; ``TimeoutError``."""
+        """Wait until the report is ready or has failed; may raise ``TimeoutError``."""
         return self._wait(report_id, frozenset({"ready", "failed"}), timeout_s)
 
     def download(
         self, report_id: str, target: Path | str, *, form: Literal["md", "html", "pdf"] = "pdf"
     ) -> Path:
-        """One of its files."""
+        """Download one of the report's files."""
         return self._api.download(f"{self.path}/{report_id}/file", Path(target), format=form)
 
 
@@ -439,7 +439,7 @@ class JobPipelines(Resource[JobPipelineRead, JobPipelineRead]):
     def submit(
         self, name: str, stages: Sequence[Mapping[str, Any]], *, start: bool = True
     ) -> JobPipelineRead:
-        """As in ``POST /job-pipelines``; what is wrong with any stage is refused at once."""
+        """Submit a pipeline, as in ``POST /job-pipelines``; an invalid stage is rejected at once."""
         body = {"name": name, "stages": [dict(stage) for stage in stages], "start": start}
         return cast(JobPipelineRead, self._post("", body))
 
@@ -455,7 +455,7 @@ class JobPipelines(Resource[JobPipelineRead, JobPipelineRead]):
         return cast(JobPipelineRead, self._post(f"/{pipeline_id}/stop"))
 
     def wait(self, pipeline_id: str, *, timeout_s: float | None = None) -> JobPipelineRead:
-        """The pipeline when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the pipeline has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(pipeline_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
@@ -465,11 +465,11 @@ class Sweeps(Resource[SweepRead, SweepSummary]):
     path = "/sweeps"
 
     def submit(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepRead:
-        """As in ``POST /sweeps``; the values at the ends of every range are checked at once."""
+        """Submit a sweep, as in ``POST /sweeps``; the values at the ends of ranges are checked at once."""
         return cast(SweepRead, self._post("", {"name": name, "job": dict(job), **order}))
 
     def preview(self, name: str, job: Mapping[str, Any], **order: Any) -> SweepPreview:
-        """What it would do, and what is wrong with it; nothing is written."""
+        """Return what the sweep would run and what is wrong with it, without creating anything."""
         return cast(SweepPreview, self._post("/preview", {"name": name, "job": dict(job), **order}))
 
     def stop(self, sweep_id: str) -> SweepRead:
@@ -481,7 +481,7 @@ class Sweeps(Resource[SweepRead, SweepSummary]):
         return cast(SweepRead, self._post(f"/{sweep_id}/resume"))
 
     def wait(self, sweep_id: str, *, timeout_s: float | None = None) -> SweepRead:
-        """The sweep when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the sweep has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(sweep_id, frozenset({"succeeded", "failed", "stopped"}), timeout_s)
 
 
@@ -493,7 +493,9 @@ class Workflows(Resource[WorkflowDetail, WorkflowListed]):
     def upload(
         self, file: Path | str, *, name: str | None = None, function: str | None = None
     ) -> WorkflowRead:
-        """A Python file with ``async def workflow(task, model)``, a folder with ``workflow.py``, its archive.
+        """Upload a workflow: a Python file, a folder with ``workflow.py``, or an archive of such a folder.
+
+        The workflow is a function ``async def workflow(task, model)``.
 
         ``wait`` until the requirements of a package are installed.
         """
@@ -511,7 +513,7 @@ class Workflows(Resource[WorkflowDetail, WorkflowListed]):
         return cast(WorkflowRead, self._post(f"/{workflow_id}/retry", {}))
 
     def wait(self, workflow_id: str, *, timeout_s: float | None = None) -> WorkflowDetail:
-        """The workflow when its requirements are installed, or could not be; ``TimeoutError``."""
+        """Wait until the workflow's requirements are installed or failed; may raise ``TimeoutError``."""
         return self._wait(workflow_id, frozenset({"ready", "failed"}), timeout_s)
 
 
@@ -532,5 +534,5 @@ class Environments(Resource[EnvironmentRead, EnvironmentRead]):
         return cast(EnvironmentRead, self._post("", body))
 
     def wait(self, environment_id: str, *, timeout_s: float | None = None) -> EnvironmentRead:
-        """The environment when it is ready, or its making has failed; ``TimeoutError``."""
+        """Wait until the environment is ready or has failed; may raise ``TimeoutError``."""
         return self._wait(environment_id, frozenset({"ready", "failed"}), timeout_s)

@@ -28,7 +28,10 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
     path = "/datasets"
 
     def upload(self, file: Path | str, *, name: str | None = None) -> DatasetRead:
-        """A new dataset of a file: JSON lines, CSV, Parquet or Arrow. ``wait`` until its rows are there."""
+        """Create a dataset from a file: JSON lines, CSV, Parquet or Arrow.
+
+        Its rows are imported afterwards: call ``wait`` before using it.
+        """
         path = Path(file)
         with path.open("rb") as handle:
             answer = self._api.request(
@@ -46,22 +49,25 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         hub: Literal["huggingface", "modelscope"] = "huggingface",
         **more: Any,
     ) -> DatasetRead:
-        """A dataset of a hub (``owner/name``); ``more`` as in ``POST /datasets/imports``. ``wait`` for it."""
+        """Import a dataset from a hub (``owner/name``); ``more`` is as in ``POST /datasets/imports``.
+
+        Call ``wait`` before using it.
+        """
         source = given(kind="hub", hub=hub, repo_id=repo_id, revision=revision)
         return self.import_from(source, name=name, **more)
 
     def import_from(self, source: Mapping[str, Any], *, name: str | None = None, **more: Any) -> DatasetRead:
-        """Rows that lie elsewhere: ``{"kind": "path", "path": ...}``, ``{"kind": "s3", "url": ...}`` ..."""
+        """Import rows from elsewhere: ``{"kind": "path", "path": ...}``, ``{"kind": "s3", "url": ...}``."""
         return cast(DatasetRead, self._post("/imports", given(source=dict(source), name=name, **more)))
 
     def wait(self, dataset_id: str, *, timeout_s: float | None = None) -> DatasetRead:
-        """The dataset when it can be used, or its import has failed; ``TimeoutError``."""
+        """Wait until the dataset is ready or its import has failed; may raise ``TimeoutError``."""
         return self._wait(dataset_id, frozenset({"ready", "failed"}), timeout_s)
 
     def rows(
         self, dataset_id: str, *, version: str | None = None, split: str | None = None, offset: int = 0
     ) -> Iterator[dict[str, Any]]:
-        """Every row from ``offset`` on; very long values may be cut (``page`` says which)."""
+        """Iterate over the rows from ``offset`` on; very long values may be cut (``page`` tells which)."""
         while True:
             page = self.page(dataset_id, version=version, split=split, offset=offset, limit=_ROWS_PAGE)
             yield from page["rows"]
@@ -78,7 +84,7 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         offset: int = 0,
         limit: int = 50,
     ) -> DatasetRows:
-        """Some rows, with the columns and how many there are."""
+        """Return some rows, with the columns and the total number of rows."""
         params = given(version=version, split=split, offset=offset, limit=limit)
         return cast(DatasetRows, self._api.request("GET", f"{self.path}/{dataset_id}/rows", params=params))
 
@@ -91,16 +97,16 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         split: str | None = None,
         form: Literal["jsonl", "csv", "parquet"] = "jsonl",
     ) -> Path:
-        """A split as a file, whole."""
+        """Download a whole split as a file."""
         path = f"{self.path}/{dataset_id}/download"
         return self._api.download(path, Path(target), version=version, split=split, form=form)
 
     def versions(self, dataset_id: str, *, branch: str | None = None) -> Iterator[VersionRead]:
-        """Its history, newest first."""
+        """Iterate over the dataset's versions, newest first."""
         return self._api.pages(f"{self.path}/{dataset_id}/versions", branch=branch)
 
     def refs(self, dataset_id: str) -> RefsRead:
-        """Its branches and tags."""
+        """Return the dataset's branches and tags."""
         return cast(RefsRead, self._api.request("GET", f"{self.path}/{dataset_id}/refs"))
 
     def tag(self, dataset_id: str, name: str, *, version: str = "main") -> None:
@@ -112,7 +118,7 @@ class Datasets(Resource[DatasetRead, DatasetRead]):
         self._post(f"/{dataset_id}/branches", {"name": name, "version": version})
 
     def statistics(self, dataset_id: str, *, version: str | None = None) -> StatisticsRead:
-        """What is known of the rows of a version."""
+        """Return the statistics of a version's rows."""
         path = f"{self.path}/{dataset_id}/statistics"
         return cast(StatisticsRead, self._api.request("GET", path, params=given(version=version)))
 
@@ -131,7 +137,7 @@ class DataTasks(Resource[DataTaskRead, DataTaskRead]):
         return cast(DataTaskRead, self._post(f"/{task_id}/retry"))
 
     def wait(self, task_id: str, *, timeout_s: float | None = None) -> DataTaskRead:
-        """The task when it has ended; ``TimeoutError``."""
+        """Wait until the task has ended; may raise ``TimeoutError``."""
         return self._wait(task_id, _TASK_OVER, timeout_s)
 
 
@@ -141,7 +147,7 @@ class Pipelines(Resource[PipelineRead, PipelineRead]):
     path = "/pipelines"
 
     def check(self, pipeline: Mapping[str, Any] | str) -> PipelineChecked:
-        """What is wrong with a pipeline: a document, or YAML."""
+        """Check a pipeline, given as a document or as YAML, and return its problems."""
         body = {"yaml": pipeline} if isinstance(pipeline, str) else {"pipeline": dict(pipeline)}
         return cast(PipelineChecked, self._post("/validate", body))
 
@@ -154,9 +160,9 @@ class Pipelines(Resource[PipelineRead, PipelineRead]):
         return cast(RunRead, self._post("/runs", {"dataset": dataset, **order}))
 
     def run(self, task_id: str) -> RunRead:
-        """A run, with the report once it has succeeded; ``client.data_tasks`` waits for it and stops it."""
+        """Return a run, with its report once it succeeded; ``client.data_tasks`` can wait for or stop it."""
         return cast(RunRead, self._api.request("GET", f"{self.path}/runs/{task_id}"))
 
     def runs(self, **filters: Any) -> Iterator[RunRead]:
-        """Runs, newest first; filters: dataset, version, pipeline, purpose."""
+        """Iterate over runs, newest first; filters: dataset, version, pipeline, purpose."""
         return self._api.pages(f"{self.path}/runs", **filters)

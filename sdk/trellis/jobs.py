@@ -77,12 +77,12 @@ class Jobs(Resource[JobRead, JobRead]):
         overrides: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> JobPreview:
-        """What ``submit`` would run, and all that is wrong with it."""
+        """Return what ``submit`` would run, and every problem with it."""
         body = _request(recipe, model, dataset, name, preset, params, overrides, more)
         return cast(JobPreview, self._post("/preview", body))
 
     def clone(self, job_id: str) -> JobRead:
-        """A new job with the choices of this one."""
+        """Create a job with the same settings as this one."""
         return cast(JobRead, self._post(f"/{job_id}/clone"))
 
     def edit(self, job_id: str, **changes: Any) -> JobRead:
@@ -90,7 +90,7 @@ class Jobs(Resource[JobRead, JobRead]):
         return cast(JobRead, self._api.request("PATCH", f"{self.path}/{job_id}", json=changes))
 
     def wait(self, job_id: str, *, timeout_s: float | None = None) -> JobRead:
-        """The job when it has ended, however it did; ``TimeoutError``."""
+        """Wait until the job has ended, in whatever state; may raise ``TimeoutError``."""
         return self._wait(job_id, FINISHED, timeout_s)
 
     def resume(self, job_id: str, *, step: int | None = None) -> JobRead:
@@ -104,23 +104,23 @@ class Jobs(Resource[JobRead, JobRead]):
     # -- what it reports -------------------------------------------------------------------
 
     def metric_keys(self, job_id: str) -> list[MetricKey]:
-        """The metrics that it has reported, with the newest value of each."""
+        """List the metrics that the job has reported, with the newest value of each."""
         return cast("list[MetricKey]", self._api.request("GET", f"{self.path}/{job_id}/metric-keys"))
 
     def metrics(self, job_id: str, keys: Sequence[str] | None = None) -> dict[str, dict[int, float | None]]:
-        """Whole curves by key: step → value, None where it is not finite. All keys where none are named."""
+        """Return complete curves by key: step → value, None if not finite. Without keys, all of them."""
         names = [each["key"] for each in self.metric_keys(job_id)] if keys is None else list(keys)
         return {name: self._read_curve(job_id, name) for name in names}
 
     def thinned_metrics(
         self, job_id: str, keys: Sequence[str] | None = None, *, max_points: int = 1000
     ) -> MetricsRead:
-        """Curves of at most so many points; ``is_downsampled`` says of each whether it is whole."""
+        """Return curves of at most so many points; ``is_downsampled`` tells whether a curve is incomplete."""
         params = given(keys=list(keys) if keys is not None else None, max_points=max_points)
         return cast(MetricsRead, self._api.request("GET", f"{self.path}/{job_id}/metrics", params=params))
 
     def _read_curve(self, job_id: str, key: str) -> dict[int, float | None]:
-        """Window by window, none of which has more points than one answer takes: a point stands at a step."""
+        """Read a curve in windows that fit into one response each: every point belongs to a step."""
         curve: dict[int, float | None] = {}
         first: int | None = 0
         while first is not None:
@@ -138,7 +138,7 @@ class Jobs(Resource[JobRead, JobRead]):
         return answer["series"] or [{"steps": [], "values": [], "is_downsampled": False}]
 
     def logs(self, job_id: str, *, after: int = 0) -> Iterator[LogLineRead]:
-        """Every line that it has printed so far, the first first; ``after`` is the number of a line."""
+        """Yield every line printed so far, oldest first; ``after`` is a line's number."""
         while True:
             params = {"after": after, "limit": _LOG_PAGE}
             page = self._api.request("GET", f"{self.path}/{job_id}/logs", params=params)
@@ -148,7 +148,7 @@ class Jobs(Resource[JobRead, JobRead]):
             after = page["next_after"]
 
     def events(self, job_id: str, *, after: str | None = None) -> Iterator[JobEvent]:
-        """What it reports from now on, or behind ``after``, until it has ended: states, metrics, lines ..."""
+        """Yield the job's events from now on or after ``after`` until it ends: states, metrics, lines ..."""
         if after is None and self.get(job_id)["state"] in FINISHED:
             return
         for kind, identifier, data in self._api.events(f"{self.path}/{job_id}/events", after=after):
@@ -159,29 +159,29 @@ class Jobs(Resource[JobRead, JobRead]):
     def rollouts(
         self, job_id: str, *, step: int | None = None, split: Split | None = None, **filters: Any
     ) -> Iterator[RolloutRead]:
-        """Responses of a step, default the newest; filters: stop_reason, min_score, max_score ..."""
+        """Iterate over responses of a step (default newest); filters: stop_reason, min_score, max_score."""
         return self._api.pages(f"{self.path}/{job_id}/rollouts", step=step, split=split, **filters)
 
     def rollout(self, job_id: str, rollout_id: int) -> RolloutRead:
-        """One response, with its episode turn by turn."""
+        """Return one response, with its episode turn by turn."""
         return cast(RolloutRead, self._api.request("GET", f"{self.path}/{job_id}/rollouts/{rollout_id}"))
 
     def rollout_steps(self, job_id: str, *, split: Split | None = None) -> list[RolloutStep]:
-        """The steps of which responses are kept."""
+        """List the steps whose responses are kept."""
         path = f"{self.path}/{job_id}/rollout-steps"
         return cast("list[RolloutStep]", self._api.request("GET", path, params=given(split=split)))
 
     def rollout_summary(
         self, job_id: str, *, step: int | None = None, split: Split | None = None
     ) -> RolloutSummary:
-        """All scores of a step, and why its episodes ended."""
+        """Return all scores of a step, and why its episodes ended."""
         path = f"{self.path}/{job_id}/rollout-summary"
         return cast(RolloutSummary, self._api.request("GET", path, params=given(step=step, split=split)))
 
     def rollout_map(
         self, job_id: str, *, split: Split | None = None, max_prompts: int | None = None
     ) -> PromptMap:
-        """Mean scores by prompt and step, and the prompts of which all responses scored the same."""
+        """Return mean scores by prompt and step, and the prompts whose responses all scored the same."""
         path = f"{self.path}/{job_id}/rollout-map"
         asked = given(split=split, max_prompts=max_prompts)
         return cast(PromptMap, self._api.request("GET", path, params=asked))
@@ -189,24 +189,24 @@ class Jobs(Resource[JobRead, JobRead]):
     def prompt_rollouts(
         self, job_id: str, prompt_key: str, *, split: Split | None = None, to_step: int | None = None
     ) -> Iterator[RolloutRead]:
-        """Responses to one prompt over all steps, the newest step first; keys stand in ``rollout_map``."""
+        """Iterate over responses to one prompt, newest step first; find its key in ``rollout_map``."""
         path = f"{self.path}/{job_id}/prompts/{prompt_key}/rollouts"
         return self._api.pages(path, split=split, to_step=to_step)
 
     def rollout_tokens(
         self, job_id: str, *, step: int | None = None, split: Split | None = None
     ) -> TracedStep:
-        """A few responses token by token, of the step with such that is nearest to ``step``."""
+        """Return a few responses token by token, of the step nearest to ``step`` that has such traces."""
         path = f"{self.path}/{job_id}/rollout-tokens"
         return cast(TracedStep, self._api.request("GET", path, params=given(step=step, split=split)))
 
     def manifest(self, job_id: str, *, attempt: int | None = None) -> ManifestRead:
-        """What an attempt ran with: versions, machine, configuration, data."""
+        """Return what an attempt ran with: versions, machine, configuration, data."""
         path = f"{self.path}/{job_id}/manifest"
         return cast(ManifestRead, self._api.request("GET", path, params=given(attempt=attempt)))
 
     def plan_replay(self, manifest: Mapping[str, Any], *, name: str | None = None) -> ReplayPlan:
-        """What a run of this manifest would launch here, what differs, and what stands against it."""
+        """Return what a replay of this manifest would launch here, what differs, and what prevents it."""
         body = {"manifest": dict(manifest), "name": name}
         return cast(ReplayPlan, self._api.request("POST", f"{self.path}/replay/preview", json=body))
 
@@ -216,26 +216,26 @@ class Jobs(Resource[JobRead, JobRead]):
         return cast(JobRead, self._api.request("POST", f"{self.path}/replay", json=body))
 
     def compare(self, job_ids: Sequence[str], *, keys: Sequence[str] | None = None) -> JobComparison:
-        """Settings that differ, last and best of ``keys`` (default headline and validation), seed groups."""
+        """Compare settings, last and best of ``keys`` (default: headline and validation), and seed groups."""
         return cast(JobComparison, self._compare("", job_ids, keys=list(keys) if keys is not None else None))
 
     def compare_curves(
         self, job_ids: Sequence[str], keys: Sequence[str], *, max_points: int = 400
     ) -> ComparedCurves:
-        """Curves of several jobs, each of at most so many points."""
+        """Compare the curves of several jobs, each of at most so many points."""
         answer = self._compare("/metrics", job_ids, keys=list(keys), max_points=max_points)
         return cast(ComparedCurves, answer)
 
     def compare_evaluations(
         self, job_ids: Sequence[str], *, baseline: str | None = None
     ) -> ComparedEvaluations:
-        """Paired tests on the benchmarks that a job shares with the baseline (default the first)."""
+        """Run paired tests on the benchmarks that a job shares with the baseline (default: the first)."""
         return cast(ComparedEvaluations, self._compare("/evaluations", job_ids, baseline=baseline))
 
     def compare_seeds(
         self, job_ids: Sequence[str], *, baseline: str | None = None, metric: str | None = None
     ) -> ComparedSeeds:
-        """Groups that differ only in the seed against the baseline's, with 95 % intervals (Welch's t)."""
+        """Compare groups that differ only in the seed with the baseline's: 95 % intervals by Welch's t."""
         return cast(ComparedSeeds, self._compare("/seeds", job_ids, baseline=baseline, metric=metric))
 
     def _compare(self, path: str, job_ids: Sequence[str], **params: Any) -> Any:
@@ -247,7 +247,7 @@ class Jobs(Resource[JobRead, JobRead]):
     def checkpoints(
         self, job_id: str, *, best_by: str | None = None, mode: Literal["max", "min"] | None = None
     ) -> Iterator[CheckpointRead]:
-        """Its checkpoints, newest first, with the metrics of their steps."""
+        """Iterate over the job's checkpoints, newest first, with the metrics of their steps."""
         return self._api.pages(f"{self.path}/{job_id}/checkpoints", best_by=best_by, mode=mode)
 
     def keep_checkpoint(self, job_id: str, step: int, *, is_kept: bool = True) -> CheckpointRead:

@@ -21,15 +21,15 @@ class Resource(Generic[Whole, Listed]):
         self._api = transport
 
     def get(self, identifier: str) -> Whole:
-        """One of them."""
+        """Return the object with this identifier."""
         return cast(Whole, self._api.request("GET", f"{self.path}/{identifier}"))
 
     def list(self, **filters: Any) -> Iterator[Listed]:
-        """All of them, newest first; filters as the API has them, and an unknown one is refused."""
+        """Iterate over all, newest first; filters are those of the API, and unknown ones are rejected."""
         return self._api.pages(self.path, **filters)
 
     def find(self, name: str) -> Listed:
-        """The newest of this name; ``LookupError``."""
+        """Return the newest with this name; raise ``LookupError`` if there is none."""
         for each in self.list():
             if cast(dict[str, Any], each)["name"] == name:
                 return each

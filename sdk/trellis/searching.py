@@ -93,7 +93,7 @@ def tune_search(
 
 
 def read_base(config: Path | str | Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration that the trials change."""
+    """Load the configuration that the trials change."""
     from omegaconf import OmegaConf
 
     loaded = OmegaConf.create(dict(config)) if isinstance(config, Mapping) else OmegaConf.load(config)
@@ -104,7 +104,7 @@ def read_base(config: Path | str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_settings(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with values at dotted keys.
+    """Return the configuration with values set at dotted keys.
 
     >>> with_settings({"a": {"b": 1, "c": 2}}, {"a.b": 3})
     {'a': {'b': 3, 'c': 2}}
@@ -120,7 +120,7 @@ def with_settings(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[
 
 
 def share_gpus(base: Mapping[str, Any], space: Mapping[str, Any], at_a_time: int) -> int:
-    """How many GPUs each trial has to itself; 0 on a machine without, or with a platform of CPUs.
+    """Return how many GPUs each trial gets; 0 on a machine without GPUs, or with TRELLIS_PLATFORM=cpu.
 
     ``ValueError`` where so many trials at a time need more than the machine has.
     """
@@ -171,7 +171,7 @@ class TrainInProcess:
     started_in: str = field(default_factory=os.getcwd)
 
     def __call__(self, config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
-        """The metrics of its steps; ``TuneFailed`` with the end of its log."""
+        """Run a training and yield the metrics of its steps; raise ``TuneFailed`` with the end of its log."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "tune.yaml"
         file.write_text(json.dumps(config))  # JSON is YAML
@@ -190,7 +190,7 @@ class TrainInProcess:
 
 
 def _read_lines(path: Path, place: int) -> tuple[list[dict[str, float]], int]:
-    """The whole lines after ``place``, and where they end."""
+    """Read the complete lines after ``place``, and return where they end."""
     if not path.exists():
         return [], place
     with path.open("rb") as file:
@@ -253,7 +253,7 @@ def _run_trials(
 
 
 def _choose_token() -> None:
-    """A token of this search's own, where Ray has not read one yet; else it takes the one in ``~/.ray``."""
+    """Set a token for this search's own Ray cluster before Ray reads the one in ``~/.ray``."""
     if "ray" not in sys.modules:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -302,7 +302,7 @@ def _export(
 
 
 def main(arguments: list[str]) -> int:
-    """The command; its exit code: 1 where no trial ended well, 2 where none could begin."""
+    """Run the command and return its exit code: 1 if no trial succeeded, 2 if none could start."""
     parser = argparse.ArgumentParser(prog="python -m trellis.searching")
     parser.add_argument("config")
     parser.add_argument("workflow")

@@ -40,7 +40,7 @@ class Transport:
         self._http.close()
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """The decoded answer of an endpoint below /api/v1; ``ApiError`` in the API's own words."""
+        """Call an endpoint below /api/v1 and return its decoded answer; raise ``ApiError`` on an error."""
         try:
             answer = self._http.request(method, f"{API}{path}", **options)
         except httpx.HTTPError as error:
@@ -78,7 +78,7 @@ class Transport:
         return str(upload)
 
     def pages(self, path: str, **params: Any) -> Iterator[Any]:
-        """Every item of a paged list; more pages are asked for as they are needed."""
+        """Iterate over a paged list, requesting more pages as needed."""
         cursor: str | None = None
         while True:
             page = self.request("GET", path, params=given(cursor=cursor, **params))
@@ -102,7 +102,7 @@ class Transport:
         return target
 
     def events(self, path: str, **params: Any) -> Iterator[tuple[str, str, Any]]:
-        """Server-sent events as (name, id, data), until the platform ends the stream."""
+        """Yield server-sent events as (name, id, data), until the platform ends the stream."""
         name, identifier, data = "", "", []
         try:
             with self._stream(path, given(**params)) as answer:
@@ -149,7 +149,7 @@ class _Answer:
 
 
 def given(**values: Any) -> Json:
-    """The values that are not None."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -75,7 +75,7 @@ def check(workflow_func: object, judge: object, config_path: Path | str) -> None
 
 
 def check_sessions(workflow: Path, config_path: Path | str) -> None:
-    """``ValueError`` where what the configuration names is not there, or sessions of the workflow fail."""
+    """Raise ``ValueError`` if the configuration names something missing, or the workflow's sessions fail."""
     from trellis_train.agents.tune.mapping import map_config
     from trellis_train.agents.tune.places import bring
     from trellis_train.agents.tune.program import WorkflowSource
@@ -96,7 +96,7 @@ def check_sessions(workflow: Path, config_path: Path | str) -> None:
 
 
 def save(path: Path, workflow_func: Callable[..., Any], judge: Callable[..., Any] | None) -> None:
-    """The functions as a file that the sandbox can load."""
+    """Write the functions to a file that the sandbox can load."""
     from trellis_train.agents.tune.program import write_pickle
 
     write_pickle(path, workflow_func, judge)
@@ -120,7 +120,7 @@ def start(
     folder: str | None = None,
     resume: bool = False,
 ) -> "subprocess.Popen[str]":
-    """The process that trains; it leaves at a checkpoint when this one is gone.
+    """Start the training process; it stops at a checkpoint if this process ends.
 
     ``folder`` is what the configuration's relative paths start from; None for the current one.
     """
@@ -134,7 +134,7 @@ def start(
 
 
 def read_outcome(exit_code: int, printed: str, reason: str) -> TuneResult:
-    """What the process printed of its end."""
+    """Parse the outcome that the process printed; raise ``TuneFailed`` if it failed."""
     if exit_code != 0:
         raise TuneFailed(f"the training ended with exit code {exit_code}: {reason}")
     outcome = json.loads(printed)

@@ -1,6 +1,6 @@
 """What the API answers, as typed dictionaries.
 
-Made from `frontend/openapi.json` by `python -m trellis_cli.documents sdk-types --write`.
+Made from `frontend/openapi.json` by `python -m trellis_tools.documents sdk-types --write`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""The borders of the house, looked at in fresh processes and in the sources."""
+"""Borders between the packages, in fresh processes and in the sources."""
 
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+from trellis_tools.ci.packages import ROOTS
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ["torch", "ray", "verl", "vllm", "trl", "transformers", "trellis_workers", "trellis_train"]
@@ -60,10 +62,12 @@ def test_only_the_session_boundary_commits() -> None:
 
 def test_no_module_is_a_drawer_for_everything() -> None:
     forbidden = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)\.py$")
-    folders = ("contracts", "recipes", "factory", "evaluation", "backend", "workers", "verl", "cli", "sdk")
 
     drawers = [
-        path for folder in folders for path in (ROOT / folder).rglob("*.py") if forbidden.search(path.name)
+        path
+        for folder in ROOTS.values()
+        for path in (ROOT / folder).rglob("*.py")
+        if forbidden.search(path.name)
     ]
 
     assert drawers == []

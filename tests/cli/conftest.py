@@ -1,18 +1,15 @@
 """A data root of its own for every test, and services that stand in for the heavy ones."""
 
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trellis_cli.bench.light_platform import LightPlatform, light_platform
-from trellis_cli.services import supervisor as supervising
-from trellis_cli.services.platform import Platform, load_platform
-from trellis_cli.services.ports import pick_free
-from trellis_cli.services.redis import RedisService
 from trellis_cli.services.service import Service
-from trellis_cli.services.supervisor import Supervisor
+from trellis_testing.supervisors import make_supervisor, no_settings_from_outside
+from trellis_tools.bench.light_platform import LightPlatform, light_platform
+
+__all__ = ["make_supervisor", "no_settings_from_outside"]
 
 
 class StubbornService(Service):
@@ -54,12 +51,6 @@ class BrokenService(Service):
         return "does not answer"
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("TRELLIS_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture(scope="session")
 def platform() -> Iterator[LightPlatform]:
     """An API without workers: jobs stay queued, and data waits until a test carries out its tasks.
@@ -68,25 +59,6 @@ def platform() -> Iterator[LightPlatform]:
     """
     with light_platform() as running:
         yield running
-
-
-@pytest.fixture
-def make_supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Supervisor]]:
-    """Supervisors of light services, each in the data root that it is given; all are ended in the end."""
-    monkeypatch.setattr(supervising, "migrate", lambda platform: None)
-    made: list[Supervisor] = []
-
-    def make(data_root: Path, *services: type[Service], port: int | None = None) -> Supervisor:
-        monkeypatch.setenv("TRELLIS_DATA_ROOT", str(data_root))
-        platform: Platform = load_platform(port or pick_free(1)[0])
-        supervisor = Supervisor(platform, lambda line: None)
-        supervisor.services = [service(platform) for service in services or (RedisService,)]
-        made.append(supervisor)
-        return supervisor
-
-    yield make
-    for supervisor in made:
-        supervisor.down()
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from trellis_api.core.database import Database
 from trellis_api.environments.models import Environment
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_contracts.states import JobState
 from trellis_testing.commands import trellis, trellis_process
 from trellis_testing.data_tasks import finish_data_tasks
 from trellis_testing.job_pipelines import PipelineRig
 from trellis_testing.waiting import wait_until
+from trellis_tools.bench.light_platform import LightPlatform
 from trellis_workers.environments import calls, make
 
 SMALL = ("--set", "profiles=60", "--set", "train=8", "--set", "eval=3")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_cli.bench import api as api_benchmarks
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_cli.forecast import describe_forecast
 from trellis_cli.job_comparison import describe_difference, describe_pair
 from trellis_cli.job_requests import Choice, make_request
 from trellis_testing.commands import trellis
+from trellis_tools.bench import api as api_benchmarks
+from trellis_tools.bench.light_platform import LightPlatform
 
 
 @pytest.fixture

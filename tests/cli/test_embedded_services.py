@@ -13,12 +13,12 @@ import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from trellis_cli.chaos.processes import kill_all, list_tree
 from trellis_cli.services.platform import Platform
 from trellis_cli.services.process import ProcessIdentity
 from trellis_cli.services.ray import RayService
 from trellis_cli.services.redis import RedisService
 from trellis_testing.ray_cluster import driver_environment, local_platform, running_service
+from trellis_tools.chaos.processes import kill_all, list_tree
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 

@@ -10,11 +10,11 @@ import pytest
 from trellis_api.benchmarks import service as benchmarks
 from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_testing.commands import trellis, trellis_process
 from trellis_testing.measured_models import answer_problems, finish_evaluation
 from trellis_testing.waiting import wait_until
+from trellis_tools.bench.light_platform import LightPlatform
 
 
 @pytest.fixture(scope="module")

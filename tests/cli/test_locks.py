@@ -14,12 +14,12 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from trellis_cli.ci import gpu_lock, import_all
-from trellis_cli.ci.changed import list_imports
-from trellis_cli.ci.checks import choose_checks
-from trellis_cli.ci.gpu_lock import import_everything
-from trellis_cli.ci.packages import ROOTS
 from trellis_cli.services.platform import REPOSITORY_ROOT
+from trellis_tools.ci import gpu_lock, import_all
+from trellis_tools.ci.changed import list_imports
+from trellis_tools.ci.checks import choose_checks
+from trellis_tools.ci.gpu_lock import import_everything
+from trellis_tools.ci.packages import ROOTS
 
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements"
 

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 from trellis_cli import uploading
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import ExitCode, Problem
 from trellis_testing.commands import cache_of, carry_out_data_tasks, trellis, trellis_with_workers
+from trellis_tools.bench.light_platform import LightPlatform
 
 SUMS = [{"prompt": f"1+{n}=", "answer": str(n + 1)} for n in range(6)]
 CLEAN = """

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trellis_cli.compose_check import COMPOSE_FILE
 from trellis_contracts.namespaces import find_problem
+from trellis_tools.compose_check import COMPOSE_FILE
 
 PROFILE = COMPOSE_FILE.parent / "docker" / "seccomp-sandbox.json"
 #: The kernel's names of system calls and their numbers, from its header files.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_testing.commands import trellis
+from trellis_tools.bench.light_platform import LightPlatform
 
 SCRIPT = """#!/bin/bash
 n=${N:-4}

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from trellis_api.core.database import Database
 from trellis_api.models.models import Model
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_testing.commands import trellis
 from trellis_testing.datasets import add_dataset
 from trellis_testing.sweeps import METRIC, SweepRig
+from trellis_tools.bench.light_platform import LightPlatform
 
 MODEL = "mdl_sweepaaaaaaa"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_cli.uploading import send_file
 from trellis_testing.commands import trellis, trellis_with_workers
+from trellis_tools.bench.light_platform import LightPlatform
 
 WORKFLOW = """
 from typing import Any, Dict

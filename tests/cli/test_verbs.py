@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import typer
-from trellis_cli.bench.light_platform import LightPlatform
 from trellis_cli.errors import ExitCode
 from trellis_cli.main import app
 from trellis_testing.commands import trellis
+from trellis_tools.bench.light_platform import LightPlatform
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
@@ -94,10 +94,10 @@ TAKES_LONG = {
 }  # fmt: skip
 #: Those that are done with the answer, or that run here.
 DONE_AT_ONCE = {"agent export", "data import", "jobs import", "rewards files upload"}
-#: Commands without a group: the platform itself, its chat, and what its developers run.
+#: Commands without a group: the platform itself, its chat, and its check of GPU machines.
 TOP_LEVEL = {
-    "bench", "chaos", "chat", "check", "demo", "doctor", "down", "gpu-check", "install-service", "login",
-    "logout", "logs", "proof", "replay", "soak", "status", "supervise", "test", "up", "verify",
+    "chat", "demo", "doctor", "down", "gpu-check", "install-service", "login", "logout", "logs", "replay",
+    "status", "supervise", "up",
 }  # fmt: skip
 
 

@@ -16,9 +16,6 @@ from typing import Any
 
 import psutil
 import pytest
-from trellis_cli.chaos.accounts import read_kept, read_spool
-from trellis_cli.chaos.ground import list_left_of
-from trellis_cli.chaos.processes import kill_all, list_tree
 from trellis_cli.client import ApiClient
 from trellis_cli.demo import starter as demo
 from trellis_cli.demo import steps
@@ -29,6 +26,9 @@ from trellis_cli.services.supervisor import Supervisor
 from trellis_cli.waiting import wait_for_dataset
 from trellis_testing.benchmark_sets import GSM8K
 from trellis_testing.waiting import wait_until
+from trellis_tools.chaos.accounts import read_kept, read_spool
+from trellis_tools.chaos.ground import list_left_of
+from trellis_tools.chaos.processes import kill_all, list_tree
 
 #: Asked before ``trellis_environment`` takes the caller's settings away.
 BENCHMARKS = os.environ.get("TRELLIS_BENCHMARK_DIR", REPOSITORY_ROOT.parent / "shared" / "data")

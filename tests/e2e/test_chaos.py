@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(1200
 
 
 def test_a_campaign_finds_nothing_violated() -> None:
-    command = python_command("-m", "trellis_cli", "chaos", "--minutes", "3", "--seed", "5", "--json")
+    command = python_command("-m", "trellis_tools", "chaos", "--minutes", "3", "--seed", "5", "--json")
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = json.loads(done.stdout)

@@ -4,8 +4,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from trellis_cli.chaos.accounts import Account, read_own
 from trellis_testing.waiting import wait_until
+from trellis_tools.chaos.accounts import Account, read_own
 
 pytestmark = [pytest.mark.training, pytest.mark.faults, pytest.mark.timeout(900)]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from trellis_cli.bench.light_platform import light_platform
 from trellis_cli.services.platform import python_command
 from trellis_cli.services.ports import pick_free
+from trellis_tools.bench.light_platform import light_platform
 
 pytestmark = [pytest.mark.faults]
 

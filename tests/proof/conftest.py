@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from trellis_cli.proof import EVERYTHING, SCOPE_VARIABLE
 from trellis_testing.proven import proven_by
 from trellis_testing.ray_cluster import running_ray_head
 from trellis_testing.starter import Starter, make_taught_starter
+from trellis_tools.proof import EVERYTHING, SCOPE_VARIABLE
 
 from .linksearch import Searcher, make_searcher
 from .reinforcement import ReinforcementRuns

@@ -81,7 +81,7 @@ def load_spec(path: Path) -> JobSpec:
 
 
 def read_token(attempt_dir: Path) -> str:
-    """The ingest token of this attempt."""
+    """Read the ingest token of this attempt. Raises ``BadSpecError``."""
     try:
         return (attempt_dir / TOKEN_FILE).read_text().strip()
     except OSError as error:

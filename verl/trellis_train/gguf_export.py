@@ -110,7 +110,7 @@ def _tell(path: Path, done: int, total: int, file: str | None) -> None:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """The configuration; refuses what llama.cpp would read as something else."""
+    """Read the configuration; refuses models that llama.cpp would misinterpret."""
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, json.JSONDecodeError) as error:
@@ -129,7 +129,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _rope(config: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of positions, in the form of this transformers and of the ones before."""
+    """Return the RoPE parameters, from the format of this or older versions of transformers."""
     scaling = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
     scaling.setdefault("rope_type", scaling.get("type", "default"))
     scaling.setdefault("rope_theta", config.get("rope_theta", 10_000.0))

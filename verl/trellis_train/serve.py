@@ -134,7 +134,7 @@ def shows_tools(template: str) -> bool:
 
 
 def read_template(folder: Path) -> str:
-    """The chat template, from its own file or out of the tokenizer's settings."""
+    """Read the chat template from its own file or the tokenizer's settings."""
     try:
         return (folder / "chat_template.jinja").read_text()
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def read_template(folder: Path) -> str:
 
 
 def prepare_cpu() -> list[str]:
-    """What vLLM's CPU build needs to know; more options of its command line."""
+    """Prepare vLLM's CPU build and return its additional command-line options."""
     os.environ[_PLATFORM_VARIABLE] = "cpu"
     vllm_name.install()
     metadata.version("vllm")  # says at once where it is missing

@@ -44,7 +44,7 @@ def downgrade() -> None:
 
 
 def _create_credentials() -> None:
-    """Hashes of tokens, login codes and sessions."""
+    """Create the tables for hashes of tokens, login codes and sessions."""
     op.create_table(
         "access_tokens",
         sa.Column("token_hash", sa.String(), nullable=False),
@@ -70,7 +70,7 @@ def _create_credentials() -> None:
 
 
 def _create_jobs() -> None:
-    """Jobs, their tags, and the queue's order."""
+    """Create the tables for jobs, their tags and the order of the queue."""
     op.create_table(
         "jobs",
         sa.Column("id", sa.String(), nullable=False),
@@ -143,7 +143,7 @@ def _create_jobs() -> None:
 
 
 def _create_attempts() -> None:
-    """Launches of a job and the checkpoints they left."""
+    """Create the tables for the launches of a job and the checkpoints they left."""
     op.create_table(
         "job_attempts",
         sa.Column("job_id", sa.String(), nullable=False),
@@ -180,7 +180,7 @@ def _create_attempts() -> None:
 
 
 def _create_reports() -> None:
-    """What runs report, in order."""
+    """Create the tables for what runs report, in order."""
     op.create_table(
         "job_events",
         sa.Column("job_id", sa.String(), nullable=False),
@@ -225,7 +225,7 @@ def _create_reports() -> None:
 
 
 def _create_metrics() -> None:
-    """Points by series and step, and their sums."""
+    """Create the tables for metric points by series and step, and for their sums."""
     op.create_table(
         "metric_series",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),

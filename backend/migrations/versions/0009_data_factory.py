@@ -175,7 +175,7 @@ def _read_sources() -> list[sa.Row[tuple[str, dict[str, Any]]]]:
 
 
 def _restore_files(new: list[sa.Row[tuple[str, dict[str, Any]]]]) -> None:
-    """What the upgrade read: every dataset had its file at one place."""
+    """Write back the columns that the upgrade read: every dataset had its file at one place."""
     names = ("path", "source_filename", "source_size_bytes", "source_sha256")
     datasets = sa.table("datasets", sa.column("id"), *(sa.column(name) for name in names))
     for dataset_id, source in new:

@@ -51,7 +51,7 @@ def _fill(connection: sa.Connection) -> None:
 
 
 def _list_datasets(request: Any) -> dict[str, str]:
-    """Datasets by the labels of the benchmarks on them."""
+    """Map the labels of the benchmarks on custom datasets to these datasets."""
     read = json.loads(request) if isinstance(request, str) else request
     orders = [order for order in read["benchmarks"] if order["benchmark"] == "custom"]
     return {order["label"]: order["dataset"] for order in orders}

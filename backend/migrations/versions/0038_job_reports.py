@@ -69,7 +69,7 @@ def _clean_requests() -> None:
 
 
 def _clean(wandb: dict[str, Any]) -> dict[str, Any]:
-    """Settings without empty texts, tokens and what is too long."""
+    """Return the settings with secrets masked, long texts cut and empty ones left out."""
     texts = {name: _clean_text(wandb.get(name) or "") for name in ("project", "entity", "name")}
     cleaned: dict[str, Any] = {name: text for name, text in texts.items() if text}
     cleaned.setdefault("project", _NO_PROJECT)
@@ -82,7 +82,7 @@ def _clean_text(text: str) -> str:
 
 
 def _read_fine_tuning() -> list[dict[str, object]]:
-    """Reports of fine-tuning jobs; each goes on in the run of its newest attempt."""
+    """Read the reports of fine-tuning jobs; each goes on in the run of its newest attempt."""
     query = (
         sa.select(_FINE_TUNING, _JOBS.c.attempt)
         .join(_JOBS, _JOBS.c.id == _FINE_TUNING.c.job_id)

@@ -23,7 +23,7 @@ CookieDep = Annotated[str | None, Security(_cookie)]
 
 
 def require_user(request: Request, database: DatabaseDep, bearer: BearerDep, cookie: CookieDep) -> User:
-    """The logged-in user; 401 otherwise. A cookie alone is not enough to change something."""
+    """Return the logged-in user; 401 otherwise. A cookie alone is not enough to change something."""
     if bearer is not None:
         with database.read() as session:
             return service.authenticate_token(session, token=bearer.credentials)
@@ -44,7 +44,7 @@ def reject_cross_site(request: Request) -> None:
 
 
 async def require_bearer(bearer: BearerDep) -> str:
-    """The bearer token as sent; its meaning is checked by the caller."""
+    """Return the bearer token as sent, or raise 401 without one; the caller checks whether it is valid."""
     if bearer is None:
         raise NotLoggedIn
     return bearer.credentials

@@ -6,7 +6,7 @@ from trellis_api.core.settings import Settings
 
 
 def create_login_link(settings: Settings) -> str:
-    """A link that opens the dashboard logged in, once, while it is fresh. The database must be migrated."""
+    """Create a link that logs in to the dashboard, once, until it expires. The database must be migrated."""
     database = Database(settings)
     try:
         with database.write() as session:

@@ -12,7 +12,7 @@ _MAX_ADDRESS = 64
 
 
 def find_wait_s(session: Session, *, address: str, now: datetime) -> float:
-    """Seconds until that address may try again; 0 if it may now."""
+    """Return the seconds until that address may try again; 0 if it may now."""
     failures = repository.list_login_failures(
         session, address=address[:_MAX_ADDRESS], since=now - WINDOW, limit=MAX_FAILURES
     )

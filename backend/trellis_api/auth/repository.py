@@ -9,7 +9,7 @@ from trellis_api.auth.models import AccessToken, BrowserSession, LoginCode, Logi
 
 
 def find_access_token(session: Session, *, token_hash: str) -> AccessToken | None:
-    """The access token of that hash."""
+    """Return the access token with this hash, or None."""
     return session.get(AccessToken, token_hash)
 
 
@@ -24,7 +24,7 @@ def replace_access_token(session: Session, *, name: str, token_hash: str) -> Non
 
 
 def find_browser_session(session: Session, *, token_hash: str) -> BrowserSession | None:
-    """The browser session of that hash, expired or not."""
+    """Return the browser session with this hash, expired or not."""
     return session.get(BrowserSession, token_hash)
 
 
@@ -62,7 +62,7 @@ def use_login_code(session: Session, *, code_hash: str, now: datetime) -> bool:
 
 
 def list_login_failures(session: Session, *, address: str, since: datetime, limit: int) -> list[datetime]:
-    """When logins from that address have failed since then, newest first."""
+    """List the times of failed logins from that address since then, newest first."""
     failures = (
         select(LoginFailure.failed_at)
         .where(LoginFailure.address == address, col(LoginFailure.failed_at) > since)

@@ -25,7 +25,7 @@ router = APIRouter(
 def login(
     body: LoginRequest, request: Request, response: Response, database: DatabaseDep, settings: SettingsDep
 ) -> UserRead:
-    """Sets an HttpOnly, SameSite=Strict cookie."""
+    """Log in and set an HttpOnly, SameSite=Strict cookie."""
     address = request.client.host if request.client else "unknown"
     with database.read() as session:
         wait_s = rate_limit.find_wait_s(session, address=address, now=utc_now())
@@ -65,7 +65,7 @@ def _open_session(session: Session, body: LoginRequest, *, lifetime_s: int) -> O
 
 @router.post("/logout", status_code=204, summary="End the browser session")
 def logout(request: Request, response: Response, session: WriteSession, cookie: CookieDep) -> None:
-    """Deletes the session and its cookie; does nothing without one."""
+    """Delete the session and its cookie; do nothing if there is no session."""
     if cookie is not None:
         reject_cross_site(request)
         service.logout(session, token=cookie)
@@ -74,5 +74,5 @@ def logout(request: Request, response: Response, session: WriteSession, cookie: 
 
 @router.get("/me", summary="Who is logged in")
 def read_me(user: UserDep) -> UserRead:
-    """401 if nobody is logged in."""
+    """Return the logged-in user; 401 if nobody is logged in."""
     return UserRead(name=user.name, method=user.method, expires_at=user.expires_at)

@@ -14,10 +14,10 @@ LOGIN_CODE_PREFIX = "trellis_login_"
 
 
 def new_secret(prefix: str) -> str:
-    """A fresh secret that says what it is for."""
+    """Create a random secret whose prefix says what it is for."""
     return prefix + secrets.token_urlsafe(32)
 
 
 def hash_secret(secret: str) -> str:
-    """What the database keeps of a secret."""
+    """Return the hash of a secret, which is all that the database stores of it."""
     return hashlib.sha256(secret.encode()).hexdigest()

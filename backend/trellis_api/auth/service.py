@@ -32,7 +32,7 @@ class OpenedSession:
 
 
 def authenticate_token(session: Session, *, token: str) -> User:
-    """The user of a bearer token."""
+    """Return the user of a bearer token, or raise ``NotLoggedIn``."""
     row = repository.find_access_token(session, token_hash=hash_secret(token))
     if row is None:
         raise NotLoggedIn("Invalid token.")
@@ -40,7 +40,7 @@ def authenticate_token(session: Session, *, token: str) -> User:
 
 
 def authenticate_session(session: Session, *, token: str) -> User:
-    """The user of a session cookie."""
+    """Return the user of a session cookie, or raise ``NotLoggedIn``."""
     row = repository.find_browser_session(session, token_hash=hash_secret(token))
     if row is None or row.expires_at <= utc_now():
         raise NotLoggedIn("Your session has expired. Log in again.")
@@ -69,7 +69,7 @@ def logout(session: Session, *, token: str) -> None:
 
 
 def create_login_code(session: Session, *, lifetime_s: int) -> str:
-    """A code that opens one browser session, once, within its lifetime."""
+    """Create a code that opens one browser session, once, within its lifetime."""
     now = utc_now()
     code = new_secret(LOGIN_CODE_PREFIX)
     repository.add_login_code(

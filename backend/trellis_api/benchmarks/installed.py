@@ -37,17 +37,17 @@ class InstalledSource(BaseModel):
 
 
 def locate_benchmarks(settings: Settings) -> Path:
-    """Folder of all installed benchmarks."""
+    """Return the folder of all installed benchmarks."""
     return settings.data_root / FOLDER
 
 
 def locate_benchmark(settings: Settings, name: str) -> Path:
-    """Folder of one."""
+    """Return the folder of one installed benchmark."""
     return locate_benchmarks(settings) / name
 
 
 def read_source(settings: Settings, name: str) -> InstalledSource:
-    """What lies in a benchmark's folder; ``BenchmarkMissing`` where it is gone or damaged."""
+    """Read the record of a benchmark's installed files; ``BenchmarkMissing`` if they are gone or damaged."""
     folder = locate_benchmark(settings, name)
     try:
         source = InstalledSource.model_validate(json.loads((folder / SOURCE_FILE).read_text("utf-8")))
@@ -64,7 +64,7 @@ def read_source(settings: Settings, name: str) -> InstalledSource:
 
 
 def describe_files(settings: Settings, name: str) -> BenchmarkFiles:
-    """What a run is told of a benchmark's files."""
+    """Describe a benchmark's files for a run: paths, revision and hashes."""
     source, folder = read_source(settings, name), locate_benchmark(settings, name)
     return BenchmarkFiles(
         paths={part: [str(folder / file) for file in files] for part, files in source.files.items()},

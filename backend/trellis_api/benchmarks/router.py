@@ -16,13 +16,13 @@ BenchmarkName = Annotated[str, Path(description="Of the catalogue.", pattern=r"^
 
 @router.get("", summary="The catalogue of benchmarks")
 def list_benchmarks(session: ReadSession) -> BenchmarksRead:
-    """All benchmarks, with their installation state."""
+    """List all benchmarks, with their installation state."""
     return BenchmarksRead(items=service.read_all(session))
 
 
 @router.get("/{benchmark_name}", summary="Read a benchmark", responses={404: ERROR_RESPONSES[404]})
 def read_benchmark(benchmark_name: BenchmarkName, session: ReadSession) -> BenchmarkRead:
-    """One benchmark of the catalogue."""
+    """Return one benchmark of the catalogue."""
     return service.read_one(session, name=benchmark_name)
 
 
@@ -35,7 +35,7 @@ def read_benchmark(benchmark_name: BenchmarkName, session: ReadSession) -> Bench
 def install_benchmark(
     benchmark_name: BenchmarkName, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> BenchmarkRead:
-    """From the Hub or its local mirror; also to retry or to update to a newer revision."""
+    """Install from the Hub or its local mirror; also to retry or to update to a newer revision."""
     benchmark = service.request_install(session, name=benchmark_name)
     tasks.send_later(background, INSTALL_BENCHMARKS)
     return benchmark

@@ -27,7 +27,7 @@ _HARNESS_MODULE = "lm_eval"
 
 
 def find_entry(name: str) -> CatalogueBenchmark:
-    """The catalogue's entry; ``BenchmarkNotFound`` without one."""
+    """Return the catalogue's entry; ``BenchmarkNotFound`` without one."""
     try:
         return get_benchmark(name)
     except UnknownBenchmark as error:
@@ -35,13 +35,13 @@ def find_entry(name: str) -> CatalogueBenchmark:
 
 
 def read_all(session: Session) -> list[BenchmarkRead]:
-    """The catalogue, with what is here."""
+    """Return all benchmarks of the catalogue, each with its install state."""
     installs, obstacle = repository.map_installs(session), find_sandbox_obstacle(session)
     return [_present(entry, installs.get(entry.name), obstacle) for entry in list_benchmarks()]
 
 
 def read_one(session: Session, *, name: str) -> BenchmarkRead:
-    """One benchmark; 404 where the catalogue has none of the name."""
+    """Read one benchmark; 404 if the catalogue has none of that name."""
     entry = find_entry(name)
     return _present(entry, repository.find_install(session, name=name), find_sandbox_obstacle(session))
 
@@ -72,7 +72,7 @@ def install_if_absent(session: Session, *, name: str) -> bool:
 
 
 def find_sandbox_obstacle(session: Session) -> Text | None:
-    """Why code that a model writes cannot be run on the workers' machines, or None."""
+    """Return why code written by a model can't be run on the workers' machines, or None."""
     problem = read_sandbox_problem(session)
     if problem is None:
         return None
@@ -84,14 +84,14 @@ def find_sandbox_obstacle(session: Session) -> Text | None:
 
 
 def find_harness_obstacle(settings: Settings) -> str | None:
-    """Why tasks of lm-evaluation-harness cannot be run, or None. Another Python's jobs find out."""
+    """Return why tasks of lm-evaluation-harness can't be run, or None. Another Python's jobs find out."""
     if settings.job_python is not None or find_spec(_HARNESS_MODULE) is not None:
         return None
     return "The lm-eval package is not installed where jobs run. Install it or remove these tasks."
 
 
 def mark_installing(session: Session, *, name: str) -> bool:
-    """PENDING (or INSTALLING, of a worker that died) → INSTALLING; False where there is nothing to bring."""
+    """Set PENDING (or INSTALLING, if the worker died) to INSTALLING; False if there is nothing to install."""
     row = repository.lock_install(session, name=name)
     if row is None or row.state not in (InstallState.PENDING, InstallState.INSTALLING):
         return False
@@ -100,7 +100,7 @@ def mark_installing(session: Session, *, name: str) -> bool:
 
 
 def mark_ready(session: Session, *, source: InstalledSource) -> None:
-    """The files are in their place."""
+    """Mark a benchmark's files as installed and record their revision, hash and size."""
     row = repository.lock_install(session, name=source.name)
     if row is None:
         row = BenchmarkInstall(name=source.name, state=InstallState.INSTALLING.value)
@@ -111,7 +111,7 @@ def mark_ready(session: Session, *, source: InstalledSource) -> None:
 
 
 def mark_failed(session: Session, *, name: str, reason: str) -> None:
-    """The files cannot be had; the reason is shown."""
+    """Mark an install as failed, with the reason to show."""
     row = repository.lock_install(session, name=name)
     if row is not None:
         _set_state(session, row, InstallState.FAILED, reason=reason)
@@ -134,7 +134,7 @@ def _set_state(
 
 
 def _can_install(entry: CatalogueBenchmark, row: BenchmarkInstall | None) -> bool:
-    """Where nothing is here, bringing it failed, or the catalogue names another revision by now."""
+    """Tell whether it isn't installed, failed to install, or the catalogue has another revision by now."""
     if row is None or row.state == InstallState.FAILED:
         return True
     is_outdated = row.revision is not None and row.revision != entry.revision

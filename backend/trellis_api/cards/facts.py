@@ -31,7 +31,7 @@ _MAX_SCORES = 200
 
 
 def gather(session: Session, *, model: Model, data_root: Path) -> CardFacts:
-    """What is known of a model now. Things that were deleted keep the names that lineages have of them."""
+    """Collect the current facts about a model. Deleted things keep the names that lineages have of them."""
     lineage = Lineage.model_validate(model.lineage)
     trainings = [each for each in (lineage, *lineage.ancestors) if each.job_id is not None]
     return CardFacts(
@@ -53,14 +53,17 @@ def gather(session: Session, *, model: Model, data_root: Path) -> CardFacts:
 
 
 def _find_base(model: Model, trainings: list[Training]) -> str | None:
-    """What the model was trained from; None for weights that came from elsewhere."""
+    """Return the name of the model it was trained from; None for weights that came from elsewhere."""
     if trainings:
         return trainings[0].model_name
     return str(model.source["repo_id"]) if model.source.get("kind") == "hub" else None
 
 
 def _find_base_repository(session: Session, model: Model, trainings: list[Training]) -> str | None:
-    """That of the nearest model behind it; hubs refuse the names that models have on this platform."""
+    """Return the hub repository of the nearest base model.
+
+    Hubs refuse the names that models have on this platform.
+    """
     if not trainings:
         return find_repository(model)
     bases = (find_model(session, model_id=each.model_id or "") for each in trainings)
@@ -70,7 +73,7 @@ def _find_base_repository(session: Session, model: Model, trainings: list[Traini
 def _find_licence(
     session: Session, model: Model, trainings: list[Training], *, data_root: Path
 ) -> str | None:
-    """That of the weights at the beginning."""
+    """Return the license of the weights that training started from."""
     root_id = trainings[-1].model_id if trainings else model.id
     root = find_model(session, model_id=root_id or "")
     return find_licence(root, data_root=data_root) if root else None
@@ -102,7 +105,7 @@ def _describe(session: Session, training: Training) -> TrainingFacts:
 
 
 def _add_run(session: Session, facts: TrainingFacts, job: Job) -> None:
-    """What only the job itself tells, as long as it is there."""
+    """Add the facts that only the job itself has, as long as it exists."""
     facts.preset, facts.seed = job.preset, job.seed
     facts.parameters = redact_tree(dict(sorted(job.params.items())))
     found = headline.summarise(session, jobs=[job]).get(job.id)
@@ -127,7 +130,7 @@ def _add_run(session: Session, facts: TrainingFacts, job: Job) -> None:
 
 
 def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[ScoreFacts]:
-    """Of the model, and of the checkpoint that it was made of: the same weights."""
+    """Yield the scores of the model and of the checkpoint it was made from: these are the same weights."""
     of_model = col(EvaluationScore.target_model_id) == model.id
     of_checkpoint = (col(EvaluationScore.target_job_id) == lineage.job_id) & (
         col(EvaluationScore.target_step) == lineage.step
@@ -158,7 +161,7 @@ def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[S
 
 
 def _name_dataset(dataset: MeasuredDataset | None) -> str | None:
-    """The name with the version; the id where the name is lost."""
+    """Return the dataset's name with its version; the ID if the name is lost."""
     if dataset is None:
         return None
     name = dataset.name or dataset.id
@@ -166,13 +169,13 @@ def _name_dataset(dataset: MeasuredDataset | None) -> str | None:
 
 
 def _round(value: float | None) -> float | None:
-    """To the digits that a card shows; None for what is no finite number."""
+    """Round to the digits that a card shows; None for anything that isn't a finite number."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{_DIGITS}g}")
 
 
 def _hash(manifest: dict[str, Any]) -> str:
-    """Of the manifest as JSON with sorted keys: databases keep no order."""
+    """Hash the manifest as JSON with sorted keys, since databases don't keep their order."""
     text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -25,7 +25,7 @@ ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern
     responses=MARKDOWN,
 )
 def read_model_card(model_id: ModelId, session: ReadSession, settings: SettingsDep) -> Response:
-    """Markdown with front matter as hubs read it: base, data, parameters, metrics, scores."""
+    """Return Markdown with front matter as hubs read it: base, data, parameters, metrics, scores."""
     text = service.read_card(session, settings, model_id=model_id)
     return Response(text, media_type="text/markdown; charset=utf-8")
 
@@ -38,5 +38,5 @@ def read_model_card(model_id: ModelId, session: ReadSession, settings: SettingsD
 def check_model_card(
     model_id: ModelId, body: CardCheck, session: ReadSession, settings: SettingsDep
 ) -> CardChecked:
-    """409 with each difference if a number no longer matches its run."""
+    """Check a card; 409 with each difference if a number no longer matches its run."""
     return service.check_card(session, settings, model_id=model_id, text=body.card)

@@ -18,17 +18,17 @@ _MAX_TOLD = 50
 
 
 def read_card(session: Session, settings: Settings, *, model_id: str) -> str:
-    """The card of a model, as it is now."""
+    """Return the current card of a model."""
     return read_card_of_download(session, settings, model=get_model(session, model_id=model_id))
 
 
 def read_card_of_download(session: Session, settings: Settings, *, model: Model) -> str:
-    """The same for a model that was looked up."""
+    """Return the current card of a model that was already looked up."""
     return write(gather(session, model=model, data_root=settings.data_root), base_url=settings.base_url)
 
 
 def check_card(session: Session, settings: Settings, *, model_id: str, text: str) -> CardChecked:
-    """Whether all that a card states is still so. Raises ``CardOutdated`` with each difference.
+    """Check whether everything that a card states still holds. Raises ``CardOutdated`` with each difference.
 
     Compared are the statements of its front matter and the text between the marks; what people wrote
     around the marks is theirs.
@@ -55,7 +55,7 @@ def check_card(session: Session, settings: Settings, *, model_id: str, text: str
 
 
 def _read(text: str) -> tuple[CardFacts, str]:
-    """The statements of a card, and the text that was generated."""
+    """Split a card into the facts in its front matter and the generated text."""
     parts = text.replace("\r\n", "\n").split("---\n", 2)
     if len(parts) < 3 or parts[0].strip():
         raise CardUnreadable("The card doesn't start with front matter between two '---' lines.")
@@ -77,7 +77,7 @@ def _read(text: str) -> tuple[CardFacts, str]:
 
 
 def _flatten(value: Any, place: str = "") -> dict[str, Any]:
-    """Every single statement by its place."""
+    """Map the path of each single statement to its value."""
     if isinstance(value, dict) and value:
         items: Any = value.items()
     elif isinstance(value, list) and value:
@@ -91,7 +91,7 @@ def _flatten(value: Any, place: str = "") -> dict[str, Any]:
 
 
 def _find_line(card: str, wanted: str) -> dict[str, Any]:
-    """The first line of the text that says something else than its own statements."""
+    """Find the first line of the text that differs from what the card's own facts generate."""
     ours, theirs = wanted.splitlines(), card.splitlines()
     for number, line in enumerate(ours):
         if number >= len(theirs) or theirs[number] != line:

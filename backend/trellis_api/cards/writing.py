@@ -22,13 +22,13 @@ class _WithoutAliases(yaml.SafeDumper):
     """Writes a list that occurs twice out twice: the check takes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """All."""
+        """Disable aliases for all values."""
         del data
         return True
 
 
 def write(facts: CardFacts, *, base_url: str) -> str:
-    """The whole card."""
+    """Write the whole card."""
     matter = yaml.dump(
         _describe(facts, base_url), Dumper=_WithoutAliases, sort_keys=False, allow_unicode=True, width=1000
     )
@@ -36,7 +36,7 @@ def write(facts: CardFacts, *, base_url: str) -> str:
 
 
 def write_body(facts: CardFacts, *, base_url: str) -> str:
-    """What people read, with its marks. Every number links to the run that it is of."""
+    """Write the part that people read, between its marks. Every number links to the run that it is of."""
     parts = [
         BEGIN,
         f"# {_plain(facts.name)}",
@@ -221,7 +221,7 @@ def _say(value: float | None) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A text that cannot end a cell, a link or a code, or begin one of HTML."""
+    """Escape a text so that it cannot end a table cell, a link or a code span, or start HTML."""
     text = " ".join(str(value).split())
     for sign, other in (("|", "\\|"), ("`", "'"), ("<", "&lt;"), ("[", "\\["), ("]", "\\]")):
         text = text.replace(sign, other)

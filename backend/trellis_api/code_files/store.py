@@ -36,7 +36,7 @@ class FileStore(Generic[File, Read]):
     in_use: type[Conflict]
 
     def refuse(self, faults: Sequence[str]) -> InvalidRequest:
-        """Why a file is not taken: each fault is an issue of its own."""
+        """Build the error for a file that isn't accepted: each fault is an issue of its own."""
         message = faults[0] if len(faults) == 1 else f"The file has {len(faults)} errors. {' '.join(faults)}"
         details = [{"code": "invalid_code", "field": "code", "message": fault} for fault in faults]
         return self.invalid(message, details)
@@ -60,11 +60,11 @@ class FileStore(Generic[File, Read]):
         return file
 
     def find(self, session: Session, file_id: str) -> File | None:
-        """The file of this id; None for anything that is no id."""
+        """Return the file with this ID; None for anything that is not an ID."""
         return session.get(self.table, file_id) if is_id(file_id, prefix=self.prefix) else None
 
     def lock(self, session: Session, file_id: str, *, is_shared: bool = False) -> File | None:
-        """The file as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+        """Lock the file until the transaction ends and return its state; a shared lock prevents deletion.
 
         (On SQLite the writing transaction holds the lock of the whole database already.)
         """
@@ -73,14 +73,14 @@ class FileStore(Generic[File, Read]):
         return session.get(self.table, file_id, with_for_update={"read": is_shared}, populate_existing=True)
 
     def get(self, session: Session, file_id: str) -> File:
-        """The file; 404 where there is none."""
+        """Return the file; 404 if there is none."""
         file = self.find(session, file_id)
         if file is None:
             raise self.not_found(f"No {self.noun} '{file_id}' found.")
         return file
 
     def list(self, session: Session, *, cursor: str | None, limit: int) -> Page[Read]:
-        """One page, newest first."""
+        """List one page, newest first."""
         moment, identifier = col(self.table.created_at), col(self.table.id)
         query = select(self.table).order_by(moment.desc(), identifier.desc()).limit(limit + 1)
         if cursor:

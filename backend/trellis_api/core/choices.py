@@ -32,7 +32,7 @@ def _check_extent(choices: dict[str, Any]) -> None:
 
 
 def check_choices(choices: dict[str, Any]) -> dict[str, Any]:
-    """Only what can be kept, and may be: they are shown to everybody who sees the job."""
+    """Refuse what can't be stored and what must not be: everybody who sees the job sees its choices."""
     _check_extent(choices)
     if storable_tree(choices) != choices:
         raise ValueError("holds characters that cannot be kept")

@@ -9,7 +9,7 @@ from sqlalchemy.types import TypeDecorator
 
 
 def utc_now() -> datetime:
-    """The present, with its zone."""
+    """Return the current time in UTC, with its time zone."""
     return datetime.now(UTC)
 
 

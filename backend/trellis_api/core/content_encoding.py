@@ -24,7 +24,7 @@ def choose_encoding(accepted: str, offered: Sequence[str]) -> str | None:
 
 
 def _read_coding(part: str) -> tuple[str, float]:
-    """``gzip;q=0.5`` as a name and a weight; a weight that is no number refuses the coding."""
+    """Split ``gzip;q=0.5`` into a name and a weight; a weight that isn't a number rejects the coding."""
     name, *parameters = (each.strip() for each in part.split(";"))
     for parameter in parameters:
         key, _, value = parameter.partition("=")
@@ -69,7 +69,7 @@ class JsonCompression:
 
 
 def _is_json(headers: Headers) -> bool:
-    """Whether an answer is JSON of a route: a file to download keeps its length and its ETag."""
+    """Tell whether a response is a route's JSON: a downloaded file keeps its length and its ETag."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_file = "content-disposition" in headers or "etag" in headers
     return (kind == "application/json" or kind.endswith("+json")) and not is_file

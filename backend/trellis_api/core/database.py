@@ -41,7 +41,7 @@ class Database:
 
     @classmethod
     def bound_to(cls, settings: Settings, connection: Connection) -> "Database":
-        """A database whose transactions are savepoints of one connection, which its owner rolls back."""
+        """Create a database whose transactions are savepoints of a connection that its owner rolls back."""
         database = cls(settings)
         database._writer = database._reader = connection
         return database
@@ -53,7 +53,7 @@ class Database:
 
     @contextmanager
     def write(self, what: str = "") -> Iterator[Session]:
-        """A transaction that commits when the block ends and rolls back when it raises.
+        """Open a transaction that commits when the block ends and rolls back when it raises.
 
         ``what`` says in the log who held a transaction too long; without it the caller's stack does.
         """
@@ -71,7 +71,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A transaction that keeps nothing."""
+        """Open a transaction that is never committed."""
         with self._open(self._reader) as session:
             yield session
 

@@ -88,7 +88,7 @@ class DatabaseBusy(DomainError):
 
 
 def means_no_room(error: OSError) -> bool:
-    """Whether a disk error says that the disk, or the share of it that we may use, is full."""
+    """Tell whether a disk error says that the disk, or the share of it that we may use, is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -157,13 +157,13 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def _lacks_room(error: Any) -> bool:
-    """What SQLite and PostgreSQL say where the disk is full."""
+    """Check for the error codes of SQLite and PostgreSQL for a full disk."""
     said = (getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None))
     return said[0] == sqlite3.SQLITE_FULL or said[1] == "53100"
 
 
 def render_error(error: DomainError, *, path: str) -> JSONResponse:
-    """What a client of that address gets."""
+    """Render an error as the response for a request to this path."""
     return _render(error.status, error.code, error.message, error.details, error.headers, path=path)
 
 

@@ -22,7 +22,7 @@ class Dashboard(StaticFiles):
     """Files of the build; any other address is a view of the page, which routes by itself."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, or the page."""
+        """Return the file, or the dashboard's page for an address without one."""
         if path.endswith(tuple(_SUFFIXES.values())):
             raise HTTPException(status_code=404)  # they are forms of another file, not files to ask for
         try:
@@ -39,7 +39,7 @@ class Dashboard(StaticFiles):
     def file_response(
         self, full_path: PathLike, stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """The file in the smallest form that the client takes, each with its own ETag."""
+        """Return the file in the smallest encoding that the client accepts, each with its own ETag."""
         headers = Headers(scope=scope)
         forms = _find_forms(Path(full_path), stat_result)
         encoding = choose_encoding(headers.get("accept-encoding", ""), list(forms))
@@ -55,7 +55,7 @@ class Dashboard(StaticFiles):
 
 
 def _find_forms(path: Path, original: os.stat_result) -> dict[str, tuple[Path, os.stat_result]]:
-    """The compressed forms beside a file, by encoding; one that is older is of another build."""
+    """Find the compressed forms beside a file, by encoding; one that is older belongs to another build."""
     forms = {}
     for encoding, suffix in _SUFFIXES.items():
         form = path.with_name(path.name + suffix)

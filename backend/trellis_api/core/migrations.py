@@ -36,12 +36,12 @@ def check(connection: Connection) -> None:
 
 
 def is_current(connection: Connection) -> bool:
-    """Whether the database has the schema of this version."""
+    """Tell whether the database has the schema of this version."""
     return set(MigrationContext.configure(connection).get_current_heads()) == _heads()
 
 
 def make_config(connection: Connection) -> Config:
-    """Alembic's configuration for work on an open connection."""
+    """Make Alembic's configuration for work on an open connection."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -41,24 +41,24 @@ OPENAI_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def is_openai(path: str) -> bool:
-    """Whether an address is one of OpenAI's API."""
+    """Tell whether a path belongs to the OpenAI-compatible API."""
     return path.startswith(f"{OPENAI_PREFIX}/")
 
 
 def openai_status(status: int) -> int:
-    """OpenAI's API answers malformed input with 400."""
+    """Map 422 to 400, which OpenAI's API returns for malformed input."""
     return 400 if status == 422 else status
 
 
 def describe_openai(status: int, code: str, message: str, details: Any = None) -> dict[str, Any]:
-    """The body of an error."""
+    """Return the body of an error in OpenAI's format."""
     kind = "server_error" if status >= 500 else _TYPES.get(status, "invalid_request_error")
     error = OpenAiError(message=message, type=kind, param=_find_param(details), code=code)
     return OpenAiErrorBody(error=error).model_dump()
 
 
 def _find_param(details: Any) -> str | None:
-    """The part of the request that is to blame, where the details name one."""
+    """Return the part of the request that is to blame, if the details name one."""
     if isinstance(details, list) and details and isinstance(details[0], dict):
         return details[0].get("field") or None
     return details.get("param") if isinstance(details, dict) else None

@@ -70,7 +70,7 @@ def decode_time_position(cursor: str) -> tuple[datetime, str]:
 
 
 def cut_page(rows: Sequence[Row], *, limit: int) -> tuple[Sequence[Row], str | None]:
-    """The page's rows and the cursor of the next; ``rows`` has one more than ``limit`` if there is a next."""
+    """Return the page's rows and the next cursor; ``rows`` has one more than ``limit`` if more follow."""
     shown = rows[:limit]
     if len(rows) <= limit:
         return shown, None

@@ -27,13 +27,13 @@ class SlotPrice:
     currency: str
 
     def of(self, slot_seconds: float) -> Cost:
-        """What so many seconds times slots cost."""
+        """Return the cost of this many slot-seconds."""
         return Cost(amount=round(slot_seconds / 3600 * self.per_hour, 4), currency=self.currency)
 
     def hours_for(self, amount: float) -> float:
-        """Slot-hours that an amount buys."""
+        """Return the slot-hours that an amount buys."""
         return amount / self.per_hour
 
     def present(self) -> SlotPriceRead:
-        """As clients read it."""
+        """Present the price as clients see it."""
         return SlotPriceRead(per_hour=self.per_hour, currency=self.currency)

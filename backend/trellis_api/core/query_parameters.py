@@ -23,7 +23,7 @@ class UnknownQueryParameter(InvalidRequest):
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """A dependency of every route below the API's prefix; raises ``UnknownQueryParameter``."""
+    """Refuse unknown query parameters with ``UnknownQueryParameter``, as a dependency of every API route."""
     if not request.query_params:
         return
     known = _find_known(request.scope["route"])
@@ -38,7 +38,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def read_deep_object(request: Request, name: str) -> dict[str, str]:
-    """The values of ``name[key]=value`` by key."""
+    """Read the values of ``name[key]=value`` by key."""
     found = {}
     for sent, value in request.query_params.items():
         match = _DEEP.fullmatch(sent)
@@ -73,7 +73,7 @@ def _find_known(route: APIRoute) -> frozenset[str]:
 
 
 def _list_names(dependant: Dependant) -> list[str]:
-    """Of the endpoint and of all that it depends on."""
+    """List the query parameters of the endpoint and of everything it depends on."""
     names = [parameter.alias for parameter in dependant.query_params]
     names += [
         f"{parameter.alias}[]"

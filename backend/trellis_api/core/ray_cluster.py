@@ -69,13 +69,13 @@ class RayNode:
         return int(self.total.get("GPU", 0))
 
     def count_free(self, resource: str) -> float:
-        """What is not taken; all of it where the cluster does not say."""
+        """Return the free amount of a resource; all of it if the cluster does not report usage."""
         return self.total.get(resource, 0.0) - (self.used or {}).get(resource, 0.0)
 
 
 @cache
 def open_client(dashboard_url: str) -> httpx.Client:
-    """The HTTP client of this process for a dashboard: making one reads all certificates, 20 ms of a core.
+    """Open this process's only HTTP client for a dashboard: opening one reads all certificates, 20 ms of CPU.
 
     Connections are not kept: one that outlived a restart of Ray would fail the first question after it.
     """
@@ -84,7 +84,7 @@ def open_client(dashboard_url: str) -> httpx.Client:
 
 
 def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayNode]:
-    """Nodes that live, the one with most GPUs first; ``RayUnreachableError`` where Ray does not answer."""
+    """List the live nodes, most GPUs first; ``RayUnreachableError`` if Ray does not answer."""
     with _understood():
         summary = _fetch(dashboard_url, "/nodes?view=summary", timeout_s)["summary"]
         status = _fetch(dashboard_url, "/api/cluster_status", timeout_s).get("clusterStatus") or {}
@@ -96,14 +96,14 @@ def list_nodes(dashboard_url: str, *, timeout_s: float = TIMEOUT_S) -> list[RayN
 
 
 def find_nodes(settings: Settings) -> list[RayNode] | None:
-    """The nodes that jobs run on; None on a CPU, whose slots are on one machine, and without an answer."""
+    """Return the nodes that jobs run on; None without an answer and on a CPU, whose slots are on one host."""
     if settings.resolved_platform != "cuda" or settings.ray_dashboard_url is None:
         return None
     return recent_nodes(settings.ray_dashboard_url)
 
 
 def recent_nodes(dashboard_url: str) -> list[RayNode] | None:
-    """Nodes as they were seen less than half a minute ago, or are now; None where Ray does not answer."""
+    """Return the nodes, at most half a minute old; None if Ray does not answer."""
     seen = _Seen.nodes.get(dashboard_url)
     if seen is None or time.monotonic() - seen[0] > _MAX_AGE_S:
         return look_at_nodes(dashboard_url)
@@ -128,7 +128,7 @@ class _Seen:
 
 
 def list_waiting(dashboard_url: str, driver_id: str, *, timeout_s: float = 5.0) -> list[Waiting]:
-    """Placement groups and actors of a driver that no node has taken yet, groups first."""
+    """List a driver's placement groups and actors that no node has taken yet, groups first."""
     groups = _list_state(dashboard_url, "placement_groups", ("state", "PENDING"), timeout_s)
     actors = _list_state(dashboard_url, "actors", ("state", "PENDING_CREATION"), timeout_s)
     with _understood():
@@ -143,7 +143,7 @@ def list_waiting(dashboard_url: str, driver_id: str, *, timeout_s: float = 5.0) 
 
 
 def auth_headers() -> dict[str, str]:
-    """Ray's own token, from RAY_AUTH_TOKEN or the file that RAY_AUTH_TOKEN_PATH names, as Ray reads it."""
+    """Return Ray's own token, from RAY_AUTH_TOKEN or the file in RAY_AUTH_TOKEN_PATH, as Ray reads it."""
     token = os.environ.get("RAY_AUTH_TOKEN", "").strip()
     path = os.environ.get("RAY_AUTH_TOKEN_PATH")
     if not token and path:
@@ -154,7 +154,7 @@ def auth_headers() -> dict[str, str]:
 def _list_state(
     dashboard_url: str, kind: str, filtered: tuple[str, str], timeout_s: float
 ) -> list[dict[str, Any]]:
-    """Entries of Ray's state API whose field has a value."""
+    """List the entries of Ray's state API whose field has the given value."""
     key, value = filtered
     parameters = {"detail": "1", "filter_keys": key, "filter_predicates": "=", "filter_values": value}
     with _understood():
@@ -215,7 +215,7 @@ def _read_node(node: Mapping[str, Any], usage: Mapping[str, Any]) -> RayNode:
 
 
 def _read_known_figures(node: Mapping[str, Any]) -> dict[str, float]:
-    """None where they come in a form that is not known: jobs can be placed without them."""
+    """Read a node's usage; nothing if its form is unknown, as jobs can be placed without it."""
     try:
         return _read_figures(node)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
@@ -224,7 +224,7 @@ def _read_known_figures(node: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _read_figures(node: Mapping[str, Any]) -> dict[str, float]:
-    """Processors, memory, disks and network; a node that has not reported yet has none."""
+    """Read the usage of processors, memory, disks and network; empty for a node without a report yet."""
     figures: dict[str, float] = {}
     if node.get("cpu") is not None:
         figures["cpu_percent"] = float(node["cpu"])

@@ -12,14 +12,14 @@ MASK = "[secret]"
 
 
 def redact(text: str) -> str:
-    """The text without anything that looks like a token, key or password."""
+    """Return the text with everything masked that looks like a token, key or password."""
     if not any(hint in text for hint in _HINTS):
         return text
     return SECRET_SHAPES.sub(MASK, text)
 
 
 def has_secret(value: Any) -> bool:
-    """Whether any text of a structure, names included, looks like a token, key or password."""
+    """Tell whether any text of a structure, names included, looks like a token, key or password."""
     if isinstance(value, dict):
         return any(has_secret(key) or has_secret(item) for key, item in value.items())
     if isinstance(value, list):
@@ -28,7 +28,7 @@ def has_secret(value: Any) -> bool:
 
 
 def redact_tree(value: Any) -> Any:
-    """The same structure with every text redacted, and values under secret-sounding names masked."""
+    """Return the same structure with every text redacted, and values under secret-sounding names masked."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):

@@ -88,7 +88,10 @@ class _Paced:
         self._body = body
 
     async def receive(self) -> Message:
-        """The next message. After the body there is nothing to hurry for: streams wait for a disconnect."""
+        """Return the next message.
+
+        Once the body is read there is no deadline: streams wait for a disconnect.
+        """
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -121,14 +124,14 @@ class _Paced:
 
 
 def stream_body(request: Request) -> AsyncIterator[bytes]:
-    """The body as it comes, of any size: for routes that know who asks and have a limit of their own."""
+    """Stream the body as it arrives, of any size: for routes that check the caller and set a limit."""
     if _BODY in request.scope:
         request.scope[_BODY].lift_limit()
     return request.stream()
 
 
 async def _read(paced: _Paced) -> bytes | None:
-    """The whole body; None where the client went away before its end."""
+    """Read the whole body; None if the client disconnected before its end."""
     body = bytearray()
     while True:
         message = await paced.receive()
@@ -140,7 +143,7 @@ async def _read(paced: _Paced) -> bytes | None:
 
 
 def _is_json(headers: Headers) -> bool:
-    """Whether there is a body that a route reads as JSON: one without a type counts, as for FastAPI."""
+    """Tell whether a route reads the body as JSON: one without a type counts, as for FastAPI."""
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return False
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -152,7 +155,7 @@ def _is_gzip(headers: Headers, body: bytes) -> bool:
 
 
 def _check_address(scope: Scope) -> None:
-    """The parts of a path and the values of a query are UTF-8 under their percent signs, without NUL."""
+    """Check that path parts and query values are valid UTF-8 without NUL once percent-decoded."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     for part in path.partition(b"?")[0].split(b"/"):
         _check_text(unquote_to_bytes(part), "path")
@@ -188,7 +191,7 @@ def _check_json(body: bytes) -> None:
 
 
 def _find_lone_surrogate(parsed: Any) -> str | None:
-    """The place of a text that UTF-8 cannot write; a key counts as its object."""
+    """Find the place of a text that UTF-8 cannot encode; a key counts as its object."""
     # One entry per level and the place only of a hit: a long key over many items must not cost their product.
     levels = [("", iter([("", parsed)]))]
     while levels:

@@ -266,17 +266,17 @@ class Settings(BaseSettings):
         return path if (path / "index.html").is_file() else None
 
     def data_task_dir(self, task_id: str) -> Path:
-        """Folder of a data task: what it was asked, its work so far, and what it leaves."""
+        """Return the folder of a data task: its request, its work so far, and its results."""
         return self.data_root / "data-tasks" / task_id
 
     def job_dir(self, job_id: str) -> Path:
-        """Folder of a job: its attempts and checkpoints."""
+        """Return the folder of a job: its attempts and checkpoints."""
         return locate_job(self.data_root, job_id)
 
     def attempt_dir(self, job_id: str, attempt: int) -> Path:
-        """Folder of one attempt: spec, token, event spool, prepared data."""
+        """Return the folder of one attempt: spec, token, event spool, prepared data."""
         return locate_attempt(self.data_root, job_id, attempt)
 
     def checkpoint_dir(self, job_id: str) -> Path:
-        """Folder of a job's checkpoints, shared by its attempts."""
+        """Return the folder of a job's checkpoints, shared by its attempts."""
         return locate_checkpoints(self.data_root, job_id)

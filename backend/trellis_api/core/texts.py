@@ -22,13 +22,13 @@ Description = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
 
 
 def number_name(name: str, number: int) -> str:
-    """The name with a number behind it, cut where it would be too long."""
+    """Append a number to the name, which is cut if it would be too long."""
     ending = f" ({number})"
     return name[: MAX_NAME_CHARACTERS - len(ending)] + ending
 
 
 def storable(text: str) -> str:
-    """Without NUL characters and lone surrogates, which PostgreSQL does not keep."""
+    """Replace NUL characters and lone surrogates, which PostgreSQL can't store."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
     if text.isascii():
@@ -37,7 +37,7 @@ def storable(text: str) -> str:
 
 
 def storable_tree(value: Any) -> Any:
-    """The same structure with every text made storable, and every number JSON can hold."""
+    """Return the same structure with every text made storable, and every number one that JSON can hold."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):
@@ -50,5 +50,5 @@ def storable_tree(value: Any) -> Any:
 
 
 def shorten(text: str, *, limit: int) -> str:
-    """At most ``limit`` characters, with a mark where something was cut off."""
+    """Shorten to at most ``limit`` characters, with a mark where something was cut off."""
     return text if len(text) <= limit else text[: limit - len(CUT_MARK)] + CUT_MARK

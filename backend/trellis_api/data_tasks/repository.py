@@ -21,12 +21,12 @@ UNFINISHED = (DataTaskState.QUEUED, DataTaskState.RUNNING)
 
 
 def find_task(session: Session, *, task_id: str) -> DataTask | None:
-    """The task of this id; None for anything that is no id."""
+    """Return the task with this ID; None for anything that is not an ID."""
     return session.get(DataTask, task_id) if is_id(task_id, prefix=PREFIX) else None
 
 
 def lock_task(session: Session, *, task_id: str) -> DataTask | None:
-    """The task as it stands now, kept until the transaction ends."""
+    """Lock the task until the transaction ends and return its current state."""
     if not is_id(task_id, prefix=PREFIX):
         return None
     return session.get(DataTask, task_id, with_for_update=True, populate_existing=True)
@@ -43,7 +43,7 @@ def list_tasks(
     after: Position | None = None,
     limit: int,
 ) -> Sequence[DataTask]:
-    """Newest first."""
+    """List tasks, newest first."""
     query = select(DataTask).options(WITHOUT_RESULT)
     if dataset_id is not None:
         reads_or_makes = or_(
@@ -62,7 +62,7 @@ def list_tasks(
 
 
 def add_task(session: Session, task: DataTask) -> None:
-    """Insert."""
+    """Insert a task."""
     session.add(task)
     session.flush()
 
@@ -82,24 +82,24 @@ def forget_old_tasks(session: Session, *, kinds: Collection[DataTaskKind], kept:
 
 
 def list_unfinished_tasks(session: Session, *, dataset_id: str) -> Sequence[DataTask]:
-    """Those that read a dataset or make it."""
+    """List the unfinished tasks that read a dataset or make it."""
     is_of = or_(col(DataTask.dataset_id) == dataset_id, col(DataTask.made_dataset_id) == dataset_id)
     return session.exec(select(DataTask).where(is_of, col(DataTask.state).in_(UNFINISHED))).all()
 
 
 def list_all_unfinished(session: Session) -> Sequence[DataTask]:
-    """Those that wait or run."""
+    """List all tasks that wait or run."""
     return session.exec(select(DataTask).where(col(DataTask.state).in_(UNFINISHED))).all()
 
 
 def list_kinds_and_states(session: Session, *, task_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Kind and state of those that exist."""
+    """Map the ids of those tasks that exist to their kind and state."""
     query = select(DataTask.id, DataTask.kind, DataTask.state).where(col(DataTask.id).in_(list(task_ids)))
     return {task_id: (kind, state) for task_id, kind, state in session.exec(query).all()}
 
 
 def list_waiting(session: Session, *, kinds: Collection[DataTaskKind]) -> Sequence[str]:
-    """Ids of tasks to carry out, oldest first."""
+    """List the ids of tasks that wait for a worker, oldest first."""
     query = select(DataTask.id).where(
         col(DataTask.state) == DataTaskState.QUEUED, col(DataTask.kind).in_(list(kinds))
     )
@@ -107,7 +107,7 @@ def list_waiting(session: Session, *, kinds: Collection[DataTaskKind]) -> Sequen
 
 
 def list_lost(session: Session, *, silent_since: datetime) -> Sequence[DataTask]:
-    """Running ones whose worker has shown no sign of life."""
+    """List the running tasks whose worker has shown no sign of life since then."""
     query = select(DataTask).where(
         col(DataTask.state) == DataTaskState.RUNNING, col(DataTask.touched_at) < silent_since
     )
@@ -145,7 +145,7 @@ def requeue_task(session: Session, *, task_id: str, attempt: int) -> bool:
 
 
 def _update_running(task_id: str, attempt: int) -> Update:
-    """A change of the task that is made only while this attempt at it runs."""
+    """Build an update of the task that applies only while this attempt at it runs."""
     return update(DataTask).where(
         col(DataTask.id) == task_id,
         col(DataTask.state) == DataTaskState.RUNNING,

@@ -26,7 +26,7 @@ def list_data_tasks(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[DataTaskRead]:
-    """Tasks, newest first; results are left out of lists."""
+    """List tasks, newest first; results are left out of lists."""
     return service.list_tasks(
         session, dataset_id=dataset, kinds=kind, states=state, cursor=cursor, limit=limit
     )
@@ -34,7 +34,7 @@ def list_data_tasks(
 
 @router.get("/{task_id}")
 def read_data_task(task_id: str, session: ReadSession) -> DataTaskRead:
-    """One task: state and progress, and the result once it has succeeded."""
+    """Return one task: state and progress, and the result once it has succeeded."""
     return service.present(session, service.get_task(session, task_id=task_id))
 
 

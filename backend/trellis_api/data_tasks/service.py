@@ -75,12 +75,12 @@ def create(
 
 
 def message_for(task: DataTask) -> str:
-    """The message that lets a worker look for the task at once."""
+    """Return the message that makes a worker look for the task at once."""
     return messages.RUN_PREVIEWS if task.kind in INTERACTIVE else messages.RUN_DATA_TASKS
 
 
 def get_task(session: Session, *, task_id: str) -> DataTask:
-    """The task; 404 where there is none."""
+    """Return the task; 404 if there is none."""
     task = repository.find_task(session, task_id=task_id)
     if task is None:
         raise _not_found(task_id)
@@ -88,7 +88,7 @@ def get_task(session: Session, *, task_id: str) -> DataTask:
 
 
 def request_of(task: DataTask) -> TaskRequest:
-    """What was asked for."""
+    """Return the request that the task was created with."""
     return TASK_REQUEST.validate_python(task.request)
 
 
@@ -101,7 +101,7 @@ def list_tasks(
     cursor: str | None,
     limit: int,
 ) -> Page[DataTaskRead]:
-    """One page, newest first, without results."""
+    """List one page, newest first, without results."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_tasks(
         session, dataset_id=dataset_id, kinds=kinds, states=states, after=after, limit=limit + 1
@@ -111,14 +111,14 @@ def list_tasks(
 
 
 def present(session: Session, task: DataTask, with_result: bool = True) -> DataTaskRead:
-    """A task as clients see it."""
+    """Present a task as clients see it."""
     return present_many(session, [task], with_result=with_result)[0]
 
 
 def present_many(
     session: Session, found: Sequence[DataTask], with_result: bool = False
 ) -> list[DataTaskRead]:
-    """Tasks as clients see them."""
+    """Present tasks as clients see them."""
     involved = {each for task in found for each in (task.dataset_id, task.made_dataset_id) if each}
     names = map_dataset_names(session, dataset_ids=involved)
     return [_describe(task, names, with_result) for task in found]
@@ -190,7 +190,7 @@ def release(session: Session, *, task_id: str, attempt: int) -> bool:
 
 
 def recover_lost(session: Session) -> list[str]:
-    """Tasks whose worker has died wait again, or fail where that happened too often; their ids."""
+    """Requeue tasks whose worker died, or fail them if it happened too often; returns their ids."""
     silent_since = utc_now() - LOST_AFTER
     recovered = []
     for found in sorted(repository.list_lost(session, silent_since=silent_since), key=_target_of):
@@ -215,7 +215,7 @@ def lose(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
 
 
 def hold(session: Session, *, task_id: str, attempt: int) -> DataTask | None:
-    """The task, locked until the transaction ends; None where this attempt no longer counts."""
+    """Return the task, locked until the transaction ends; None if this attempt no longer counts."""
     task = _lock(session, task_id)
     is_ours = task is not None and task.state == DataTaskState.RUNNING and task.attempt == attempt
     return task if is_ours else None
@@ -250,7 +250,7 @@ def fail(session: Session, *, task: DataTask, failure: TaskFailure) -> None:
 
 
 def _lock(session: Session, task_id: str) -> DataTask | None:
-    """The task as it stands now, after the dataset that its rows go to.
+    """Lock the dataset that a task's rows go to, then the task, and return the task's current state.
 
     Whoever deletes or publishes begins with the dataset, too: in another order both would wait for ever.
     """
@@ -261,7 +261,7 @@ def _lock(session: Session, task_id: str) -> DataTask | None:
 
 
 def _target_of(task: DataTask) -> str:
-    """The dataset that a task's rows go to, or that it reads."""
+    """Return the ID of the dataset that a task's rows go to, or that it reads."""
     return task.made_dataset_id or task.dataset_id
 
 
@@ -298,7 +298,7 @@ def _finish(
 
 
 def _datasets_made_by(session: Session, task: DataTask) -> list[Dataset]:
-    """Datasets without rows that get their first ones from the task."""
+    """Return the datasets without rows that get their first ones from the task."""
     named = {task.dataset_id, task.made_dataset_id} - {None}
     found = [find_dataset(session, dataset_id=dataset_id) for dataset_id in sorted(filter(None, named))]
     return [each for each in found if each and each.task_id == task.id and each.head is None]

@@ -24,7 +24,10 @@ Kind = Literal["added", "removed", "changed"]
 def start(
     session: Session, settings: Settings, *, dataset_id: str, request: DiffCreate
 ) -> tuple[DiffRead, DataTask | None]:
-    """The outcome where it is known, else the task that finds it out: one for all; it is to be sent off."""
+    """Return the outcome if it is known, else a task, shared by all callers, that computes it.
+
+    The caller sends it.
+    """
     before, after = _resolve(session, dataset_id, request)
     found = _find(settings, before, after, request.key)
     if found is not None:
@@ -38,7 +41,7 @@ def start(
 
 
 def read(session: Session, settings: Settings, *, dataset_id: str, request: DiffCreate) -> DiffRead:
-    """The outcome, or how far the comparison is."""
+    """Return the outcome, or how far the comparison is."""
     before, after = _resolve(session, dataset_id, request)
     found = _find(settings, before, after, request.key)
     if found is not None:
@@ -57,7 +60,7 @@ def read_rows(
     offset: int,
     limit: int,
 ) -> DiffRows:
-    """A window of rows that differ; 409 until the comparison is done."""
+    """Read a page of the rows that differ; 409 until the comparison is done."""
     before, after = _resolve(session, dataset_id, request)
     found = _find(settings, before, after, request.key)
     if found is None:
@@ -100,7 +103,7 @@ def _check_key(settings: Settings, before: DatasetVersion, after: DatasetVersion
 def _find_task(
     session: Session, before: DatasetVersion, after: DatasetVersion, key: str | None
 ) -> DataTask | None:
-    """The newest task that was to compare the same."""
+    """Return the newest task that was to compare the same versions by the same key."""
     tasks = repository.list_tasks_of(
         session, dataset_id=after.dataset_id, kind=DataTaskKind.DIFF, version_id=after.id
     )

@@ -93,7 +93,7 @@ class _Cutter:
 
 
 def _sizes(value: Any) -> Iterator[int]:
-    """The characters of every text and number in it."""
+    """Yield the number of characters of every text and number in a value."""
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _sizes(item)
@@ -102,7 +102,7 @@ def _sizes(value: Any) -> Iterator[int]:
 
 
 def _level(sizes: list[int], room: int) -> int:
-    """How long values may be for all of them to fit, those below it whole; ``sizes`` are in order."""
+    """Return the longest length at which all values fit, shorter ones uncut; ``sizes`` are sorted."""
     for place, size in enumerate(sizes):
         longest = room // (len(sizes) - place)
         if size > longest:

@@ -47,7 +47,7 @@ def download(
     split: str | None,
     form: Form,
 ) -> Download:
-    """The rows of a split; nothing is read before the first piece is asked for."""
+    """Prepare the download of a split's rows; nothing is read before the first piece is asked for."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     name = versions.choose_split(version, split)
@@ -61,7 +61,7 @@ def download(
 
 
 def disposition(filename: str) -> str:
-    """``Content-Disposition`` for a name of any script: plain for old clients, in UTF-8 for the others."""
+    """Build ``Content-Disposition`` for any file name: ASCII for old clients, UTF-8 for the others."""
     safe = re.sub(r'[\x00-\x1f\x7f/\\:*?"<>|]', "_", filename).strip(". ") or "rows"
     plain = re.sub(r"[^ -~]", "_", safe)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(safe, safe='')}"
@@ -73,7 +73,7 @@ def _write_jsonl(tables: Iterator[pa.Table], _schema: pa.Schema) -> Iterator[byt
 
 
 def _write_csv(tables: Iterator[pa.Table], schema: pa.Schema) -> Iterator[bytes]:
-    """Nested values stand as JSON, truth values as in JSON, and what is null is empty."""
+    """Write CSV: nested values and booleans as in JSON, and null as an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(schema.names)
@@ -114,7 +114,7 @@ class _Pieces(io.RawIOBase):
         return len(piece)
 
     def take(self) -> bytes:
-        """What came since the last time."""
+        """Return the bytes written since the last call."""
         taken = b"".join(self._pieces)
         self._pieces.clear()
         return taken

@@ -28,7 +28,7 @@ _FILENAME = "rows.jsonl"
 def write_upload(
     settings: Settings, rows: Iterable[Mapping[str, object]], *, filename: str = _FILENAME
 ) -> StoredUpload | None:
-    """An upload with one line for each row; None where there are no rows."""
+    """Write an upload with one line for each row; None if there are no rows."""
     upload = storage.reserve(settings)
     try:
         size, sha256 = _write(upload, rows)
@@ -45,7 +45,7 @@ def write_upload(
 
 @contextmanager
 def importing(settings: Settings, upload: StoredUpload) -> Iterator[tuple[UploadSource, DatasetOrigin]]:
-    """The upload as imports name it; it is removed where the import can't be asked for."""
+    """Yield the upload as an import source, with its origin; remove it if the import request fails."""
     try:
         source = UploadSource(upload=upload.id)
         yield source, imports.find_origin(settings, source)
@@ -55,14 +55,14 @@ def importing(settings: Settings, upload: StoredUpload) -> Iterator[tuple[Upload
 
 
 def write_given(settings: Settings, rows: Sequence[GivenRow]) -> StoredUpload:
-    """An upload with rows of a request, which has one at least."""
+    """Write an upload with the rows of a request, which has at least one."""
     upload = write_upload(settings, map(_as_line, rows))
     assert upload is not None  # noqa: S101 - the schema has seen to it
     return upload
 
 
 def check_fit(session: Session, *, dataset_id: str, rows: Sequence[GivenRow]) -> None:
-    """``RowsUnfit`` where a dataset has rows of another kind: no recipe could learn from the mixture."""
+    """Raise ``RowsUnfit`` if a dataset has rows of another kind: no recipe could train on the mixture."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     # Of two imports at once the later one to end finds the branch moved, and its rows would be lost.
     unfinished = tasks_repository.list_unfinished_tasks(session, dataset_id=dataset_id)
@@ -94,7 +94,7 @@ def _check_column(dataset: Dataset, name: str, wanted: DataFormat) -> None:
 
 
 def _write(upload: StoredUpload, rows: Iterable[Mapping[str, object]]) -> tuple[int, str]:
-    """Size and hash of what was written."""
+    """Write the rows as JSON lines, and return their size and hash."""
     digest, size = hashlib.sha256(), 0
     with upload.path.open("wb") as output:
         for row in rows:
@@ -105,7 +105,7 @@ def _write(upload: StoredUpload, rows: Iterable[Mapping[str, object]]) -> tuple[
 
 
 def _as_line(row: GivenRow) -> dict[str, object]:
-    """A row as a file holds it; tools are JSON in a text, as in fine-tuning files."""
+    """Convert a row to its form in a file; tools are JSON in a text, as in fine-tuning files."""
     match row:
         case ConversationRow():
             tools = {"tools": json.dumps(row.tools, ensure_ascii=False)} if row.tools else {}

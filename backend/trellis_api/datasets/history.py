@@ -42,7 +42,7 @@ _NAMES = {BRANCH: "branch", TAG: "tag"}
 def list_page(
     session: Session, *, dataset_id: str, branch: str | None, cursor: str | None, limit: int
 ) -> Page[VersionRead]:
-    """One page of the history, newest first; with a branch only what led to its tip."""
+    """List one page of the history, newest first; with a branch only the ancestors of its tip."""
     service.get_dataset(session, dataset_id=dataset_id)
     before = _decode_number(cursor) if cursor else None
     tip = None if branch is None else _require_tip(session, dataset_id, branch)
@@ -57,18 +57,18 @@ def list_page(
 
 
 def present_many(session: Session, dataset_id: str, rows: Sequence[DatasetVersion]) -> list[VersionRead]:
-    """Versions as clients see them."""
+    """Present versions as clients see them."""
     refs = version_repository.list_refs(session, dataset_id=dataset_id)
     return [VersionRead.model_validate(_fields(row, refs)) for row in rows]
 
 
 def present(session: Session, row: DatasetVersion) -> VersionRead:
-    """A version as clients see it."""
+    """Present a version as clients see it."""
     return present_many(session, row.dataset_id, [row])[0]
 
 
 def read_detail(session: Session, settings: Settings, *, dataset_id: str, revision: str) -> VersionDetail:
-    """One version: contents, provenance and users."""
+    """Read one version: contents, provenance and uses."""
     service.get_dataset(session, dataset_id=dataset_id)
     row = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     with reading(dataset_id):
@@ -117,7 +117,7 @@ def delete_version(session: Session, *, dataset_id: str, revision: str) -> None:
 
 
 def list_refs(session: Session, *, dataset_id: str) -> RefsRead:
-    """Branches (main first) and tags, by name."""
+    """List branches (main first) and tags, by name."""
     service.get_dataset(session, dataset_id=dataset_id)
     refs = version_repository.list_refs(session, dataset_id=dataset_id)
     ordered = sorted(refs, key=lambda ref: (ref.name != MAIN, ref.name))
@@ -128,7 +128,7 @@ def list_refs(session: Session, *, dataset_id: str) -> RefsRead:
 
 
 def present_ref(ref: DatasetRef) -> RefRead:
-    """A branch or tag as clients see it."""
+    """Present a branch or tag as clients see it."""
     return RefRead(name=ref.name, version=ref.version_id, moved_at=ref.moved_at)
 
 
@@ -160,7 +160,7 @@ def delete_ref(session: Session, *, dataset_id: str, kind: RefKind, name: str) -
 
 
 def roll_back(session: Session, settings: Settings, *, dataset_id: str, request: RollBack) -> DatasetVersion:
-    """A new version with the rows of an old one at the tip of a branch; the caller is ``writing``.
+    """Create a version with the rows of an old one at the tip of a branch; the caller holds ``writing``.
 
     The tip stays where it has these rows already.
     """
@@ -190,7 +190,7 @@ def roll_back(session: Session, settings: Settings, *, dataset_id: str, request:
 
 
 def _lock(session: Session, dataset_id: str) -> None:
-    """Nobody names or publishes a version meanwhile, and no job begins to read one."""
+    """Lock the dataset: nobody names or publishes a version meanwhile, and no job begins to read one."""
     if repository.lock_dataset(session, dataset_id=dataset_id) is None:
         raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
 

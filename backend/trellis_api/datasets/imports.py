@@ -44,7 +44,7 @@ _UNNAMED = "dataset"
 
 
 def import_form(session: Session, settings: Settings, form: ReceivedForm) -> tuple[Dataset, DataTask]:
-    """A dataset of a file that came in one request."""
+    """Create a dataset from a file that was sent in one request."""
     request = _request_of(form)
     return import_new(session, request, find_origin(settings, request.source))
 
@@ -52,7 +52,7 @@ def import_form(session: Session, settings: Settings, form: ReceivedForm) -> tup
 def import_new(
     session: Session, request: ImportCreate, origin: DatasetOrigin, *, form: ImportForm = "plain"
 ) -> tuple[Dataset, DataTask]:
-    """A dataset that a worker fills."""
+    """Create a dataset for a worker to fill, and the task that does so."""
     name = request.name or _default_name(origin)
     dataset = service.add_creating(
         session,
@@ -70,7 +70,7 @@ def import_new(
 
 
 def import_more(session: Session, *, dataset_id: str, request: ImportMore, origin: DatasetOrigin) -> DataTask:
-    """Rows for the next version of a dataset; for its first one where that has failed."""
+    """Import rows for the next version of a dataset, or for its first one if that failed."""
     repository.lock_dataset(session, dataset_id=dataset_id)
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     if dataset.state == DatasetState.CREATING:
@@ -113,7 +113,7 @@ def _request_of(form: ReceivedForm) -> ImportCreate:
 
 
 def find_origin(settings: Settings, source: ImportSource) -> DatasetOrigin:
-    """What is known of a source before it is read; raises where it cannot be.
+    """Return what is known of a source before it is read; raise if it cannot be read.
 
     Call it before the transaction: it may look through a folder.
     """
@@ -137,7 +137,7 @@ def find_origin(settings: Settings, source: ImportSource) -> DatasetOrigin:
 
 
 def _refuse_credentials(url: str) -> None:
-    """An address is kept and shown: keys have no place in it. (The message does not repeat it.)"""
+    """Refuse an address with credentials: it is stored and shown. (The message does not repeat it.)"""
     bucket = url.removeprefix("s3://").partition("/")[0]
     is_plain = bucket.startswith("arn:") or not {"@", ":"} & set(bucket)
     if not is_plain or has_secret(url):
@@ -160,7 +160,7 @@ def _size_of(settings: Settings, path: str) -> int | None:
 
 
 def _default_name(origin: DatasetOrigin) -> str:
-    """After the source: a file's name without its suffixes, a folder's, or the last part of an address."""
+    """Derive a name from the source: a file without its suffixes, a folder, or the last part of a URL."""
     path = urlsplit(origin.name).path if origin.kind == "s3" else origin.name
     last = PurePosixPath(path.strip("/") or _UNNAMED)
     if origin.kind != "hub":

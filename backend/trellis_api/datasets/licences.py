@@ -28,7 +28,7 @@ def pass_on(session: Session, *, dataset: Dataset, version: Version) -> None:
 
 
 def _read_notes(notes: dict[str, Any]) -> list[str]:
-    """What an import noted of its source's card."""
+    """Return the licenses that an import found in its source's card."""
     noted = notes.get("licences")
     found = noted if isinstance(noted, list) else []
     return [each for each in found if isinstance(each, str) and 0 < len(each) <= _MAX_CHARACTERS]

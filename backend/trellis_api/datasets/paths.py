@@ -14,7 +14,7 @@ OWN_FOLDERS = frozenset(
 
 
 def local_source(settings: Settings, path: str) -> LocalSource:
-    """The file or folder at a path relative to the data root.
+    """Return the file or folder at a path relative to the data root.
 
     Raises ``SourceUnavailable`` for a path that leads out of it, into the platform's own folders, to hidden
     files, or to a file whose name promises no rows (the database and the admin token are such files).
@@ -29,7 +29,7 @@ def local_source(settings: Settings, path: str) -> LocalSource:
 
 
 def own_path(settings: Settings, path: str) -> Path:
-    """Where a path relative to the data root leads, of those that people put there.
+    """Resolve a path that is relative to the data root and leads to a user's own files.
 
     Raises ``SourceUnavailable`` for one out of it, into the platform's own folders, or to its own files.
     """

@@ -17,14 +17,14 @@ from trellis_api.datasets.schemas import QuarantinedRow, QuarantineRead
 
 
 def locate(settings: Settings, *, dataset_id: str, task_id: str) -> Path:
-    """Where the rows that an import did not take are kept."""
+    """Return the path of the rows that an import rejected."""
     return settings.data_root / "datasets" / dataset_id / "quarantine" / f"{task_id}.jsonl"
 
 
 def read_page(
     session: Session, settings: Settings, *, dataset_id: str, task_id: str | None, offset: int, limit: int
 ) -> QuarantineRead:
-    """A window of the rows that an import did not take; empty where it took all."""
+    """Read a page of the rows that an import rejected; empty if it took all."""
     task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
     path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
     if task is None or path is None or not path.is_file():
@@ -38,7 +38,7 @@ def read_page(
 
 
 def find_file(session: Session, settings: Settings, *, dataset_id: str, task_id: str | None) -> Path:
-    """The file with the rows that an import did not take; 404 where it took all."""
+    """Return the file with the rows that an import rejected; 404 if it took all."""
     task = _find_import(session, dataset_id=dataset_id, task_id=task_id)
     path = locate(settings, dataset_id=dataset_id, task_id=task.id) if task else None
     if path is None or not path.is_file():
@@ -58,7 +58,7 @@ def _find_import(session: Session, *, dataset_id: str, task_id: str | None) -> D
 
 
 def _count(task: DataTask, path: Path) -> dict[str, int]:
-    """Rows by reason: the import has counted them; of one that failed the index says it."""
+    """Count the rows by reason: the import counted them; for a failed one the index has the counts."""
     told = (task.result or {}).get("reasons")
     if isinstance(told, dict):
         return {str(code): int(count) for code, count in told.items()}

@@ -28,18 +28,18 @@ class QuarantineIndex(BaseModel):
     starts: list[int]
 
     def start_of(self, row: int) -> tuple[int, int]:
-        """The byte to read from for a row, and how many rows come before it there."""
+        """Return the byte offset to read from for a row, and how many rows lie between it and the row."""
         place = min(row // STEP, len(self.starts) - 1)
         return self.starts[place], row - place * STEP
 
 
 def index_place(path: Path) -> Path:
-    """Where the index of a file lies."""
+    """Return the path of a file's index."""
     return path.parent / "index" / f"{path.stem}.json"
 
 
 def find_index(path: Path) -> QuarantineIndex:
-    """The index of a file, made where there is none or the file is another one since."""
+    """Return the index of a file; build it if there is none or the file has changed."""
     place = index_place(path)
     found = path.stat()
     try:

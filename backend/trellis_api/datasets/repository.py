@@ -14,12 +14,12 @@ from trellis_api.datasets.states import DatasetState
 
 
 def find_dataset(session: Session, *, dataset_id: str) -> Dataset | None:
-    """The dataset of this id; None for anything that is no id."""
+    """Return the dataset with this ID; None for anything that is not an ID."""
     return session.get(Dataset, dataset_id) if is_id(dataset_id, prefix="ds") else None
 
 
 def lock_dataset(session: Session, *, dataset_id: str, is_shared: bool = False) -> Dataset | None:
-    """The dataset as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+    """Lock the dataset until the transaction ends and return its state; a shared lock prevents deletion.
 
     (On SQLite the writing transaction holds the lock of the whole database already.)
     """
@@ -29,20 +29,20 @@ def lock_dataset(session: Session, *, dataset_id: str, is_shared: bool = False) 
 
 
 def map_dataset_names(session: Session, *, dataset_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those datasets that exist."""
+    """Return the names of those datasets that exist, by ID."""
     wanted = col(Dataset.id).in_(list(dataset_ids))
     return dict(session.exec(select(Dataset.id, Dataset.name).where(wanted)).all())
 
 
 def find_dataset_named(session: Session, *, name: str) -> Dataset | None:
-    """The dataset of this name."""
+    """Return the dataset with this name, or None."""
     return session.exec(select(Dataset).where(Dataset.name == name)).first()
 
 
 def list_datasets(
     session: Session, *, text: str | None, after: tuple[datetime, str] | None, limit: int
 ) -> list[Dataset]:
-    """Newest first; ``text`` is looked for in names and descriptions, without regard to case."""
+    """List datasets, newest first; ``text`` is searched in names and descriptions, ignoring case."""
     query = select(Dataset)
     if text:
         query = query.where(
@@ -58,12 +58,12 @@ def list_datasets(
 
 
 def count_datasets(session: Session) -> int:
-    """How many there are."""
+    """Count the datasets."""
     return session.exec(select(func.count()).select_from(Dataset)).one()
 
 
 def map_samples(session: Session) -> dict[str, str]:
-    """Datasets of samples by the sample's name, the newest of each; not those that could not be imported."""
+    """Map each sample's name to its newest dataset, without those whose import failed."""
     source = col(Dataset.source)
     query = (
         select(source["name"].as_string(), Dataset.id)
@@ -74,13 +74,13 @@ def map_samples(session: Session) -> dict[str, str]:
 
 
 def list_ids_being_made(session: Session) -> set[str]:
-    """Datasets that wait for their first rows."""
+    """List the ids of the datasets that wait for their first rows."""
     is_being_made = col(Dataset.state) == DatasetState.CREATING
     return set(session.exec(select(Dataset.id).where(is_being_made)).all())
 
 
 def add_dataset(session: Session, dataset: Dataset) -> None:
-    """Insert; IntegrityError where the name is taken."""
+    """Insert a dataset; IntegrityError if the name is taken."""
     session.add(dataset)
     session.flush()
 
@@ -92,7 +92,7 @@ def delete_dataset(session: Session, dataset: Dataset) -> None:
 
 
 def list_tasks_of_ids(session: Session, *, task_ids: Collection[str]) -> Sequence[DataTask]:
-    """The tasks of these ids that exist."""
+    """List the tasks with these IDs that exist."""
     if not task_ids:
         return []
     query = select(DataTask).where(col(DataTask.id).in_(list(task_ids)))
@@ -102,7 +102,7 @@ def list_tasks_of_ids(session: Session, *, task_ids: Collection[str]) -> Sequenc
 def list_tasks_of(
     session: Session, *, dataset_id: str, kind: str, version_id: str | None = None
 ) -> Sequence[DataTask]:
-    """The tasks of a kind that read a dataset, or one of its versions; newest first."""
+    """List the tasks of a kind that read a dataset, or one of its versions; newest first."""
     query = select(DataTask).where(DataTask.dataset_id == dataset_id, DataTask.kind == kind)
     if version_id is not None:
         query = query.where(DataTask.version_id == version_id)

@@ -62,7 +62,7 @@ def list_datasets(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[DatasetRead]:
-    """Datasets, newest first."""
+    """List datasets, newest first."""
     return service.list_page(session, text=text, cursor=cursor, limit=limit)
 
 
@@ -99,7 +99,10 @@ def import_dataset(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DatasetRead:
-    """A dataset of a finished upload, a path under the data root, a hub or S3; a worker reads its rows."""
+    """Create a dataset from a finished upload, a path under the data root, a hub or S3.
+
+    A worker reads its rows.
+    """
     origin = imports.find_origin(settings, request.source)
     with database.write() as session:
         dataset, task = imports.import_new(session, request, origin)
@@ -116,7 +119,7 @@ def create_dataset_of_rows(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DatasetRead:
-    """A dataset of given conversations or preference pairs."""
+    """Create a dataset from conversations or preference pairs in the request."""
     upload = given_rows.write_given(settings, request.rows)
     with given_rows.importing(settings, upload) as (source, origin), database.write() as session:
         wanted = ImportCreate(name=request.name, description=request.description, source=source)
@@ -128,7 +131,7 @@ def create_dataset_of_rows(
 
 @router.get("/samples")
 def list_samples(session: ReadSession) -> SampleDatasetList:
-    """Sample data: small tasks to try the platform with."""
+    """List the sample datasets: small tasks to try the platform with."""
     return samples.list_all(session)
 
 
@@ -167,7 +170,7 @@ def add_sample(
 
 @router.get("/{dataset_id}")
 def read_dataset(dataset_id: str, session: ReadSession) -> DatasetRead:
-    """One dataset."""
+    """Return one dataset."""
     return service.present(session, service.get_dataset(session, dataset_id=dataset_id))
 
 
@@ -212,7 +215,7 @@ def read_dataset_rows(
     offset: Offset = 0,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> DatasetRows:
-    """A window of rows, as JSON."""
+    """Return a page of rows, as JSON."""
     return version_pages.read_page(
         session, settings, dataset_id=dataset_id, revision=version, split=split, offset=offset, limit=limit
     )
@@ -242,7 +245,7 @@ def add_dataset_rows(
 def search_dataset_rows(
     dataset_id: str, request: RowSearch, session: ReadSession, settings: SettingsDep
 ) -> FoundRows:
-    """Rows that match conditions and contain a text."""
+    """Return rows that match conditions and contain a text."""
     return version_pages.search(session, settings, dataset_id=dataset_id, request=request)
 
 
@@ -254,7 +257,7 @@ def tokenize_dataset_rows(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> DataTaskRead:
-    """Rows as a model is trained on them, masked tokens marked: a task with a ``TokenView`` as result."""
+    """Tokenize rows as for training, masked tokens marked: a task with a ``TokenView`` as result."""
     task = statistics.tokenize(session, dataset_id=dataset_id, request=request)
     tasks.send_later(background, message_for(task))
     return tasks_service.present(session, task)
@@ -268,7 +271,7 @@ def read_statistics(
     version: RevisionQuery = None,
     model: Annotated[str | None, Query(max_length=32, description="Whose tokens are counted.")] = None,
 ) -> StatisticsRead:
-    """Statistics of a version: those that were made with it, or computed for a model."""
+    """Return the statistics of a version: those that were made with it, or computed for a model."""
     return statistics.read(session, settings, dataset_id=dataset_id, revision=version, model=model)
 
 
@@ -300,7 +303,7 @@ def read_quarantine(
     offset: Offset = 0,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> QuarantineRead:
-    """Rows rejected by an import, each with line and reason."""
+    """Return rows rejected by an import, each with line and reason."""
     return quarantine.read_page(
         session, settings, dataset_id=dataset_id, task_id=task, offset=offset, limit=limit
     )
@@ -313,7 +316,7 @@ def download_quarantine(
     settings: SettingsDep,
     task: Annotated[str | None, Query(max_length=32, description="Import; default the newest.")] = None,
 ) -> FileResponse:
-    """All rows rejected by an import, as JSON Lines."""
+    """Download all rows rejected by an import, as JSON Lines."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     path = quarantine.find_file(session, settings, dataset_id=dataset_id, task_id=task)
     headers = {"Content-Disposition": download.disposition(f"{dataset.name}-quarantine.jsonl")}
@@ -329,7 +332,7 @@ def download_dataset(
     split: SplitQuery = None,
     form: Annotated[Literal["jsonl", "csv", "parquet"], Query(description="Kind of file.")] = "jsonl",
 ) -> StreamingResponse:
-    """All rows of a split as a file, streamed."""
+    """Download all rows of a split as a file, streamed."""
     found = download.download(
         session, settings, dataset_id=dataset_id, revision=version, split=split, form=form
     )

@@ -18,7 +18,7 @@ _LOCK = 7_270_512_037_842
 
 
 def list_all(session: Session) -> SampleDatasetList:
-    """All samples, each with its dataset where it has been added."""
+    """List all samples, each with its dataset if it was added."""
     added = repository.map_samples(session)
     return SampleDatasetList(
         items=[
@@ -35,7 +35,7 @@ def list_all(session: Session) -> SampleDatasetList:
 
 
 def get_sample(name: str) -> Sample:
-    """The sample of this name; raises ``SampleUnknown``."""
+    """Return the sample with this name; raises ``SampleUnknown``."""
     sample = find_sample(name)
     if sample is None:
         names = ", ".join(each.name for each in list_samples())
@@ -44,7 +44,7 @@ def get_sample(name: str) -> Sample:
 
 
 def find_added(session: Session, sample: Sample) -> Dataset | None:
-    """The dataset of a sample, unless its import failed."""
+    """Return the dataset of a sample, unless its import failed."""
     found = repository.map_samples(session).get(sample.name)
     return repository.find_dataset(session, dataset_id=found) if found is not None else None
 
@@ -55,7 +55,7 @@ def lock(session: Session) -> None:
 
 
 def write(settings: Settings, sample: Sample) -> StoredUpload:
-    """An upload with the rows of a sample."""
+    """Write an upload with the rows of a sample."""
     upload = write_upload(settings, sample.make_rows(), filename=f"{sample.name}.jsonl")
     assert upload is not None  # noqa: S101 - no sample is empty
     return upload
@@ -64,6 +64,9 @@ def write(settings: Settings, sample: Sample) -> StoredUpload:
 def add(
     session: Session, sample: Sample, request: ImportCreate, origin: DatasetOrigin
 ) -> tuple[Dataset, DataTask]:
-    """A dataset of the sample that a worker fills; its name is numbered where another dataset has it."""
+    """Create a dataset of the sample for a worker to fill.
+
+    Its name gets a number if another dataset has it.
+    """
     named = origin.model_copy(update={"kind": "sample", "name": sample.name})
     return imports.import_new(session, request, named)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def get_dataset(session: Session, *, dataset_id: str) -> Dataset:
-    """The dataset; 404 where there is none."""
+    """Return the dataset; 404 if there is none."""
     dataset = repository.find_dataset(session, dataset_id=dataset_id)
     if dataset is None:
         raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
@@ -32,7 +32,7 @@ def get_dataset(session: Session, *, dataset_id: str) -> Dataset:
 
 
 def list_page(session: Session, *, text: str | None, cursor: str | None, limit: int) -> Page[DatasetRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_datasets(session, text=text, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -40,12 +40,12 @@ def list_page(session: Session, *, text: str | None, cursor: str | None, limit: 
 
 
 def present(session: Session, dataset: Dataset) -> DatasetRead:
-    """A dataset as clients see it."""
+    """Present a dataset as clients see it."""
     return present_many(session, [dataset])[0]
 
 
 def present_many(session: Session, datasets: Sequence[Dataset]) -> list[DatasetRead]:
-    """Datasets as clients see them; those without rows with the task that makes the first ones."""
+    """Present datasets as clients see them; those without rows with the task that makes the first ones."""
     making = {each.task_id for each in datasets if each.task_id and each.state != DatasetState.READY}
     found = repository.list_tasks_of_ids(session, task_ids=making)
     tasks = {task.id: task for task in tasks_service.present_many(session, found)}
@@ -63,7 +63,7 @@ def add_creating(
     source: DatasetOrigin,
     is_default_name: bool = False,
 ) -> Dataset:
-    """A dataset without rows, for a task to fill. A name that nobody chose is numbered where it is taken."""
+    """Create a dataset without rows, for a task to fill. A default name gets a number if it is taken."""
     asked, number = name, 1
     while True:
         if repository.find_dataset_named(session, name=name) is None:

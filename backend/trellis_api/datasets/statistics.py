@@ -20,7 +20,7 @@ _GOING_ON = (DataTaskState.QUEUED, DataTaskState.RUNNING)
 def read(
     session: Session, settings: Settings, *, dataset_id: str, revision: str | None, model: str | None
 ) -> StatisticsRead:
-    """What is known of a version."""
+    """Return the statistics of a version."""
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     tasks = _list_tasks(session, version, model)
@@ -74,7 +74,7 @@ def tokenize(session: Session, *, dataset_id: str, request: TokensCreate) -> Dat
 
 
 def _list_tasks(session: Session, version: DatasetVersion, model: str | None) -> list[DataTask]:
-    """Those that were to count the same, newest first."""
+    """List the tasks that count the same statistics, newest first."""
     tasks = repository.list_tasks_of(
         session, dataset_id=version.dataset_id, kind=DataTaskKind.STATISTICS, version_id=version.id
     )

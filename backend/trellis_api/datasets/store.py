@@ -15,13 +15,13 @@ FOLDER = "versions"
 
 
 def open_store(settings: Settings) -> Store:
-    """The store under the data root, made where there is none yet."""
+    """Open the store under the data root; create it if there is none yet."""
     return _open(settings.data_root / FOLDER)
 
 
 @contextmanager
 def writing(settings: Settings) -> Iterator[Store]:
-    """The store, from which nothing is tidied away meanwhile; 409 where that does not end soon."""
+    """Yield the store, with cleanup blocked meanwhile; 409 if a running cleanup does not end soon."""
     store = open_store(settings)
     with ExitStack() as held:
         try:

@@ -140,10 +140,10 @@ class _FormReceiver:
 
 
 def receive_form(fields: frozenset[str]) -> Receiver:
-    """A dependency that receives a form with a file and these texts beside it."""
+    """Build a dependency that receives a form with a file and these text fields."""
 
     async def receive(request: Request, settings: SettingsDep) -> AsyncIterator[ReceivedForm]:
-        """The file is a complete upload then, which goes unless something was made of it."""
+        """Receive the form's file as a complete upload, removed unless something was made from it."""
         boundary = _boundary_of(request)
         _check_announced_size(request, settings)
         form = ReceivedForm(await run_in_threadpool(storage.reserve, settings))

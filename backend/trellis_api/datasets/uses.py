@@ -12,7 +12,7 @@ from trellis_api.datasets.schemas import VersionUse
 
 
 def list_uses(session: Session, version: DatasetVersion) -> list[VersionUse]:
-    """Jobs, tasks, dry runs and models, those that are unfinished first."""
+    """List the jobs, tasks, dry runs and models that use a version, unfinished ones first."""
     found = [
         VersionUse.model_validate(use, from_attributes=True)
         for use in VERSIONS.find(session, VersionKey(version.dataset_id, version.id))
@@ -21,5 +21,5 @@ def list_uses(session: Session, version: DatasetVersion) -> list[VersionUse]:
 
 
 def list_needs(session: Session, version: DatasetVersion) -> list[VersionUse]:
-    """The uses for which the version has to stay."""
+    """List the uses that require the version to be kept."""
     return [use for use in list_uses(session, version) if use.is_unfinished or use.kind == "model"]

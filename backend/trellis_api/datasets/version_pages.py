@@ -37,7 +37,7 @@ def read_page(
     offset: int,
     limit: int,
 ) -> DatasetRows:
-    """A window of rows; empty behind the last one."""
+    """Read a page of rows; empty after the last one."""
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=revision)
     name = versions.choose_split(version, split)
@@ -59,7 +59,7 @@ def read_page(
 
 
 def search(session: Session, settings: Settings, *, dataset_id: str, request: RowSearch) -> FoundRows:
-    """The next rows that fit."""
+    """Return the next rows that match the search."""
     service.get_dataset(session, dataset_id=dataset_id)
     version = versions.resolve(session, dataset_id=dataset_id, revision=request.version)
     name = versions.choose_split(version, request.split)
@@ -85,7 +85,7 @@ def search(session: Session, settings: Settings, *, dataset_id: str, request: Ro
 
 
 def _take(store: Store, tree: Tree, split: str, wanted: range) -> Iterator[pa.Table]:
-    """The rows in tables of which one fits into memory, however long rows are."""
+    """Yield the rows in tables small enough that each fits into memory, however long rows are."""
     whole = tree.splits[split]
     step = max(1, _HELD_BYTES * whole.rows // max(1, whole.size_bytes))
     for start in wanted[::step]:
@@ -93,13 +93,13 @@ def _take(store: Store, tree: Tree, split: str, wanted: range) -> Iterator[pa.Ta
 
 
 def describe_columns(schema: pa.Schema) -> list[ColumnRead]:
-    """Columns in the dashboard's words."""
+    """Describe the columns with the type names of the dashboard."""
     return [ColumnRead(name=field.name, type=describe_type(field.type)) for field in schema]
 
 
 @contextmanager
 def reading(dataset_id: str) -> Iterator[None]:
-    """Says what it means for a person when rows cannot be had, or nothing can be written of them."""
+    """Translate errors of reading, searching or writing rows into ones that clients see."""
     try:
         yield
     except StoreProblem as error:

@@ -13,7 +13,7 @@ RefKind = Literal["branch", "tag"]
 
 
 def find_version(session: Session, *, dataset_id: str, version_id: str) -> DatasetVersion | None:
-    """The version of exactly this id."""
+    """Return the version with exactly this ID."""
     if "\x00" in version_id:  # which PostgreSQL does not take
         return None
     return session.get(DatasetVersion, (dataset_id, version_id))
@@ -22,7 +22,7 @@ def find_version(session: Session, *, dataset_id: str, version_id: str) -> Datas
 def list_versions_like(
     session: Session, *, dataset_id: str, digits: str, limit: int
 ) -> Sequence[DatasetVersion]:
-    """Versions whose ids begin with these digits."""
+    """List the versions whose ids begin with these digits."""
     begins = col(DatasetVersion.id).startswith(digits, autoescape=True)
     query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id, begins)
     return session.exec(query.limit(limit)).all()
@@ -36,7 +36,7 @@ def list_versions(
     before: int | None = None,
     limit: int | None = None,
 ) -> Sequence[DatasetVersion]:
-    """Newest first; with a tip only what led to it."""
+    """List versions, newest first; with a tip only its ancestors."""
     query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id)
     if tip is not None:
         query = query.where(col(DatasetVersion.id).in_(_select_led_to(session, dataset_id, tip)))
@@ -46,26 +46,26 @@ def list_versions(
 
 
 def map_parents(session: Session, *, dataset_id: str) -> dict[str, list[str]]:
-    """The parents of every version of a dataset."""
+    """Return the parents of every version of a dataset."""
     query = select(DatasetVersion.id, DatasetVersion.parents).where(DatasetVersion.dataset_id == dataset_id)
     return {version_id: list(parents) for version_id, parents in session.exec(query)}
 
 
 def next_number(session: Session, *, dataset_id: str) -> int:
-    """The number of the version that comes next."""
+    """Return the number that the next version gets."""
     newest = select(func.max(DatasetVersion.number)).where(DatasetVersion.dataset_id == dataset_id)
     return (session.exec(newest).one() or 0) + 1
 
 
 def find_ref(session: Session, *, dataset_id: str, name: str) -> DatasetRef | None:
-    """The branch or tag of this name."""
+    """Return the branch or tag with this name."""
     if "\x00" in name:
         return None
     return session.get(DatasetRef, (dataset_id, name))
 
 
 def list_refs(session: Session, *, dataset_id: str) -> Sequence[DatasetRef]:
-    """Branches and tags by name."""
+    """List branches and tags by name."""
     query = select(DatasetRef).where(DatasetRef.dataset_id == dataset_id)
     return session.exec(query.order_by(col(DatasetRef.name))).all()
 
@@ -83,7 +83,7 @@ def delete(session: Session, row: DatasetVersion | DatasetRef) -> None:
 
 
 def _select_led_to(session: Session, dataset_id: str, tip: str) -> Any:
-    """The ids of a version and of all that it came of, step by step from child to parents."""
+    """Select the IDs of a version and of all its ancestors, step by step from child to parents."""
     is_postgresql = session.get_bind().dialect.name == "postgresql"
     version = aliased(DatasetVersion)
     spread = func.jsonb_array_elements_text if is_postgresql else func.json_each

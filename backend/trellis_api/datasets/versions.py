@@ -41,7 +41,7 @@ _MAX_REASON = 500
 
 
 def resolve(session: Session, *, dataset_id: str, revision: str | None = None) -> DatasetVersion:
-    """The version of a branch, a tag or an id (its first eight digits will do); default the tip of main."""
+    """Return the version of a branch, tag or ID (or its first eight digits); by default the tip of main."""
     name = revision or MAIN
     # A whole id is always that version, whatever a branch may be called.
     found = version_repository.find_version(session, dataset_id=dataset_id, version_id=name)
@@ -58,7 +58,7 @@ def resolve(session: Session, *, dataset_id: str, revision: str | None = None) -
 
 
 def choose_split(version: DatasetVersion, split: str | None = None) -> str:
-    """The split that is meant: the one that is named, else train, or the only or first one."""
+    """Return the name of the split to read: the requested one, else train, or the only or first one."""
     if split is None:
         return DEFAULT_SPLIT if DEFAULT_SPLIT in version.splits else next(iter(version.splits))
     if split not in version.splits:
@@ -107,7 +107,7 @@ def publish(
 
 
 def find_tip(session: Session, *, dataset_id: str, branch: str) -> str | None:
-    """The version at the tip of a branch; None where there is no such branch."""
+    """Return the version at the tip of a branch; None if there is no such branch."""
     ref = version_repository.find_ref(session, dataset_id=dataset_id, name=branch)
     return ref.version_id if ref is not None and ref.kind == BRANCH else None
 

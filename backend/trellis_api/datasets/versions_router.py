@@ -37,7 +37,7 @@ def list_versions(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[VersionRead]:
-    """The history, newest first."""
+    """List the versions, newest first."""
     return history.list_page(session, dataset_id=dataset_id, branch=branch, cursor=cursor, limit=limit)
 
 
@@ -45,7 +45,7 @@ def list_versions(
 def read_version(
     dataset_id: str, version_id: str, session: ReadSession, settings: SettingsDep
 ) -> VersionDetail:
-    """One version: contents, provenance and users."""
+    """Return one version: contents, provenance and users."""
     return history.read_detail(session, settings, dataset_id=dataset_id, revision=version_id)
 
 
@@ -57,7 +57,7 @@ def delete_version(dataset_id: str, version_id: str, session: WriteSession) -> N
 
 @router.get("/refs")
 def list_refs(dataset_id: str, session: ReadSession) -> RefsRead:
-    """Branches and tags."""
+    """List branches and tags."""
     return history.list_refs(session, dataset_id=dataset_id)
 
 
@@ -97,7 +97,7 @@ def delete_tag(dataset_id: str, name: str, session: WriteSession) -> None:
 def roll_back(
     dataset_id: str, request: RollBack, database: DatabaseDep, settings: SettingsDep
 ) -> VersionRead:
-    """A new version with the rows of an old one; the versions between stay in the history."""
+    """Create a version with the rows of an old one; the versions in between stay in the history."""
     # The store first: a transaction must not wait until rows are tidied.
     with writing(settings), database.write() as session:
         row = history.roll_back(session, settings, dataset_id=dataset_id, request=request)
@@ -124,7 +124,7 @@ def compute_diff(
 def read_diff(
     dataset_id: str, session: ReadSession, settings: SettingsDep, before: Side, after: Side, key: Key = None
 ) -> DiffRead:
-    """A requested comparison and its result."""
+    """Return a requested comparison and its result."""
     request = DiffCreate(before=before, after=after, key=key)
     return comparing.read(session, settings, dataset_id=dataset_id, request=request)
 
@@ -142,7 +142,7 @@ def read_diff_rows(
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> DiffRows:
-    """Rows that differ."""
+    """Return rows that differ."""
     return comparing.read_rows(
         session,
         settings,

@@ -35,7 +35,7 @@ class DatasetView:
     paths: list[Path] = field(repr=False)
 
     def as_source(self, data_format: DataFormat, columns: dict[str, str]) -> DataSource:
-        """What a training process is told of the rows, read as this format."""
+        """Describe the rows for a training process, to be read as this format."""
         return DataSource(
             dataset_id=self.id,
             version=self.version,
@@ -56,7 +56,7 @@ def view(
     revision: str | None = None,
     split: str | None = None,
 ) -> DatasetView:
-    """The rows of a split; 404 or 409 where the dataset, the version or the split is not there."""
+    """Return the rows of a split; 404 or 409 if the dataset, the version or the split is not there."""
     dataset = repository.find_dataset(session, dataset_id=dataset_id)
     if dataset is None:
         raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")

@@ -62,7 +62,7 @@ class Archive:
             self.size_bytes += len(content)
 
     def read(self, start: int, stop: int) -> Iterator[bytes]:
-        """The bytes from ``start`` up to ``stop``. Raises ``OSError`` where a file has changed."""
+        """Read the bytes from ``start`` up to ``stop``. Raises ``OSError`` if a file has changed."""
         for segment in self._segments:
             first = max(start, segment.start) - segment.start
             last = min(stop, segment.start + segment.length) - segment.start

@@ -35,7 +35,7 @@ class Folder:
     files: list[Listed]
 
     def find(self, name: str) -> Listed:
-        """The file of this name."""
+        """Return the file with this name."""
         found = next((file for file in self.files if file.name == name), None)
         if found is None:
             raise FileNotInFolder(name)
@@ -43,7 +43,7 @@ class Folder:
 
 
 def list_model(session: Session, settings: Settings, *, model_id: str) -> tuple[Model, Folder]:
-    """The files of a model."""
+    """List the files of a model."""
     model = get_model(session, model_id=model_id)
     if not model.path:
         raise FolderNotDownloadable(f"The weights of {model.name} aren't downloaded yet ({model.state}).")
@@ -51,7 +51,7 @@ def list_model(session: Session, settings: Settings, *, model_id: str) -> tuple[
 
 
 def list_checkpoint(session: Session, settings: Settings, *, job_id: str, step: int) -> Folder:
-    """The files of a checkpoint, as the trainer left them."""
+    """List the files of a checkpoint, as the trainer left them."""
     job = jobs.get_job(session, job_id=job_id)
     row = jobs.get_usable_checkpoint(session, job_id=job_id, step=step)
     folder = jobs.find_folder(row, row.path, data_root=settings.data_root)

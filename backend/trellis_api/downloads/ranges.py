@@ -8,7 +8,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """First byte and the one behind the last; None for all: no range, several, or another unit."""
+    """Return the first byte and the exclusive end; None for all: no range, several, or another unit."""
     match = _RANGE.fullmatch(header.strip()) if header else None
     if match is None or match.group() == "bytes=-":
         return None

@@ -35,7 +35,7 @@ Name = Annotated[str, Path(max_length=1000, description="A name that the list of
 
 @router.get("/models/{model_id}/files", summary="List a model's files")
 def list_model_files(model_id: ModelId, session: ReadSession, settings: SettingsDep) -> FilesRead:
-    """Weights, tokenizer and configuration."""
+    """List weights, tokenizer and configuration."""
     return _describe(list_model(session, settings, model_id=model_id)[1])
 
 
@@ -48,7 +48,10 @@ def list_model_files(model_id: ModelId, session: ReadSession, settings: Settings
 def download_model_file(
     model_id: ModelId, name: Name, session: ReadSession, settings: SettingsDep
 ) -> FileResponse:
-    """Ranges of bytes are answered, so that a download that broke off goes on (`If-Range` with the ETag)."""
+    """Download a file.
+
+    Byte ranges are supported, so interrupted downloads can resume (`If-Range` with the ETag).
+    """
     return _send_file(list_model(session, settings, model_id=model_id)[1], name)
 
 
@@ -61,7 +64,7 @@ def download_model_file(
 def download_model(
     model_id: ModelId, request: Request, session: ReadSession, settings: SettingsDep
 ) -> Response:
-    """All files, and the model card as README.md where there is none. A range of bytes may be asked for."""
+    """Download all files, with the model card as README.md if there is none. Byte ranges are supported."""
     model, folder = list_model(session, settings, model_id=model_id)
     card = read_card_of_download(session, settings, model=model)
     return _send_archive(request, folder, extra={CARD: card})
@@ -71,7 +74,7 @@ def download_model(
 def list_checkpoint_files(
     job_id: JobId, step: Step, session: ReadSession, settings: SettingsDep
 ) -> FilesRead:
-    """As written by the trainer, including optimizer state; export it to get a model."""
+    """List the trainer's files, including optimizer state; export the checkpoint to get a model."""
     return _describe(list_checkpoint(session, settings, job_id=job_id, step=step))
 
 
@@ -84,7 +87,7 @@ def list_checkpoint_files(
 def download_checkpoint_file(
     job_id: JobId, step: Step, name: Name, session: ReadSession, settings: SettingsDep
 ) -> FileResponse:
-    """With ranges, as of a model."""
+    """Download a file of a checkpoint. Byte ranges are supported, as for a model's files."""
     return _send_file(list_checkpoint(session, settings, job_id=job_id, step=step), name)
 
 
@@ -97,7 +100,7 @@ def download_checkpoint_file(
 def download_checkpoint(
     job_id: JobId, step: Step, request: Request, session: ReadSession, settings: SettingsDep
 ) -> Response:
-    """All of its files. A range of bytes may be asked for."""
+    """Download all of its files. Byte ranges are supported."""
     return _send_archive(request, list_checkpoint(session, settings, job_id=job_id, step=step))
 
 

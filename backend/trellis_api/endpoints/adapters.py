@@ -44,12 +44,12 @@ class Adapter:
 
 
 def is_adapter(model: Model) -> bool:
-    """Whether a model is an adapter alone."""
+    """Tell whether a model is only an adapter."""
     return model.lineage.get("form") == _ADAPTER
 
 
 def find_adapter(session: Session, settings: Settings, target: Target) -> Adapter | None:
-    """The adapter that is meant, with its base model locked; None for whole weights, and without a base."""
+    """Return the target's adapter, with its base model locked; None for whole weights, and without a base."""
     if isinstance(target, ModelTarget):
         model = find_model(session, model_id=target.model)
         if model is None or not model.path or not is_adapter(model):
@@ -72,7 +72,7 @@ def find_adapter(session: Session, settings: Settings, target: Target) -> Adapte
 
 
 def choose_max_rank(session: Session, settings: Settings, *, base_id: str, at_least: int = 0) -> int | None:
-    """The rank to size a base model's engine for: that of its largest adapter; None where it has none."""
+    """Choose the LoRA rank for a base model's engine: its largest adapter's; None if it has no adapter."""
     if settings.endpoint_max_adapters == 0:
         return None
     jobs = list_jobs_from_model(session, model_id=base_id, limit=_MAX_JOBS)
@@ -83,7 +83,7 @@ def choose_max_rank(session: Session, settings: Settings, *, base_id: str, at_le
 
 
 def list_adapters(session: Session, *, data_root: Path, job: Job) -> list[AdapterTask]:
-    """What the engine that a job runs shall serve beside its model."""
+    """List the adapters that the engine of a job has to serve beside its model."""
     if job.kind != SERVE:
         return []
     return [
@@ -98,7 +98,7 @@ def list_adapters(session: Session, *, data_root: Path, job: Job) -> list[Adapte
 
 
 def find_source(session: Session, *, data_root: Path, row: Endpoint) -> CheckpointSource | None:
-    """The checkpoint, or adapter, whose weights an endpoint serves; None where its files are gone."""
+    """Return the checkpoint, or adapter, whose weights an endpoint serves; None if its files are gone."""
     if row.target_model_id is not None:
         model = find_model(session, model_id=row.target_model_id)
         if model is None or not model.path:
@@ -124,7 +124,7 @@ def find_source(session: Session, *, data_root: Path, row: Endpoint) -> Checkpoi
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """What the trainer wrote of its adapter, in PEFT's words."""
+    """Read the PEFT configuration that the trainer wrote for an adapter."""
     path = checkpoints.find_adapter_file(folder)
     try:
         found = json.loads(path.read_text()) if path else None
@@ -134,7 +134,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _compute_digest(settings: Settings, folder: Path) -> str:
-    """By sizes and times of the files: what is written anew has another one."""
+    """Compute a digest of the sizes and times of the files: rewritten files have another one."""
     try:
         stats = [(str(path.relative_to(folder)), path.stat()) for path in sorted(folder.rglob("*"))]
     except OSError as error:

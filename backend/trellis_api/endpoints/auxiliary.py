@@ -33,7 +33,7 @@ class AuxiliaryEndpoint:
 
 
 def parse_auxiliary_models(given: object) -> dict[str, str]:
-    """``critic=smollm2, grader=judge:large`` as names with what they stand for; ``UnknownAuxiliaryModel``."""
+    """Parse ``critic=smollm2, grader=judge:large`` into names and models; ``UnknownAuxiliaryModel``."""
     found: dict[str, str] = {}
     if not isinstance(given, str):
         return found
@@ -53,7 +53,7 @@ def parse_auxiliary_models(given: object) -> dict[str, str]:
 def find_auxiliary_models(
     session: Session, settings: Settings, *, params: Mapping[str, Any]
 ) -> dict[str, AuxiliaryEndpoint]:
-    """Where the models of a job are asked; ``UnknownAuxiliaryModel`` where one is not there."""
+    """Find the endpoints of a job's auxiliary models; ``UnknownAuxiliaryModel`` if one doesn't exist."""
     named = parse_auxiliary_models(params.get(AUXILIARY))
     return {name: _find(session, settings, model) for name, model in named.items()}
 
@@ -61,7 +61,7 @@ def find_auxiliary_models(
 def find_auxiliary_problems(
     session: Session, settings: Settings, *, params: Mapping[str, Any], gpus: int
 ) -> list[tuple[DomainError, str]]:
-    """Why a job cannot call the models that it names, with the field; empty where it can."""
+    """Find why a job can't call the models that it names, with the field; empty if it can."""
     try:
         found = find_auxiliary_models(session, settings, params=params)
         served = len({each.endpoint.model for each in found.values() if each.is_ours})

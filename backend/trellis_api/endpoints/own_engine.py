@@ -34,10 +34,10 @@ def forget_address(row: Endpoint) -> None:
 
 
 def name_job(row: Endpoint) -> str:
-    """The name of its job."""
+    """Return the name of the endpoint's job."""
     return f"Endpoint {row.name}"[:200]
 
 
 def slots_for(settings: Settings) -> int:
-    """Slots that an endpoint takes: none on a CPU, where it shares the cores."""
+    """Return the slots that an endpoint takes: none on a CPU, where it shares the cores."""
     return 1 if settings.resolved_platform == "cuda" else 0

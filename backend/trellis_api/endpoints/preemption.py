@@ -58,7 +58,7 @@ class SlotHolder:
         return self.is_ready and utc_now() - self.used_at > IDLE_AFTER
 
     def outlook(self, mode: EndpointPreemption, *, priority: int) -> Outlook:
-        """What becomes of it while a job of this priority waits."""
+        """Return what will happen to the slot holder while a job of this priority waits."""
         if self.job.state == JobState.STOPPING:
             return Outlook.STOPPING
         if self.is_kept:
@@ -70,7 +70,7 @@ class SlotHolder:
 
 
 def list_slot_holders(session: Session, *, on_cpu: bool = False) -> list[SlotHolder]:
-    """Engines of endpoints that hold slots: idle ones first, of each kind the least recently used.
+    """List the endpoints' engines that hold slots: idle ones first, each kind by least recent use.
 
     ``on_cpu``: those that take none, of which only some run at once.
     """

@@ -28,12 +28,12 @@ _OVER = frozenset({EndpointState.STOPPED, EndpointState.FAILED})
 def present(
     session: Session, settings: Settings, pair: tuple[Endpoint, Job], *, has_detail: bool = True
 ) -> EndpointRead:
-    """One endpoint, with the last lines of its log where it failed."""
+    """Present one endpoint, with the last lines of its log if it failed."""
     return present_all(session, settings, [pair], has_detail=has_detail)[0]
 
 
 def list_page(session: Session, settings: Settings, *, cursor: str | None, limit: int) -> Page[EndpointRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     before = decode_time_position(cursor) if cursor is not None else None
     pairs = repository.list_endpoints(session, before=before, limit=limit + 1)
     shown, next_cursor = cut_page([row for row, _ in pairs], limit=limit)
@@ -43,7 +43,7 @@ def list_page(session: Session, settings: Settings, *, cursor: str | None, limit
 def present_all(
     session: Session, settings: Settings, pairs: Sequence[tuple[Endpoint, Job]], *, has_detail: bool = False
 ) -> list[EndpointRead]:
-    """Many, with a fixed number of queries."""
+    """Present several endpoints with a fixed number of queries."""
     read = presentation.present_all(session, jobs=[job for _, job in pairs], has_detail=has_detail)
     wanted = {job.model_id for _, job in pairs} | {row.target_model_id for row, _ in pairs} - {None}
     models = map_model_names(session, model_ids=[each for each in wanted if each])

@@ -15,31 +15,31 @@ from trellis_api.jobs.service import STOPPABLE
 
 
 def find_endpoint(session: Session, *, endpoint_id: str) -> Endpoint | None:
-    """The endpoint of this id; None for anything that is no id."""
+    """Return the endpoint with this ID; None for anything that is not an ID."""
     if not is_id(endpoint_id, prefix="ep"):
         return None
     return session.get(Endpoint, endpoint_id, populate_existing=True)
 
 
 def find_by_job(session: Session, *, job_id: str) -> Endpoint | None:
-    """The endpoint whose engine a job is; those that share the engine are not meant."""
+    """Return the endpoint whose engine this job runs, not those that share the engine."""
     statement = select(Endpoint).where(Endpoint.job_id == job_id, col(Endpoint.engine_id).is_(None))
     return session.exec(statement, execution_options={"populate_existing": True}).first()
 
 
 def find_of_model(session: Session, *, model_id: str) -> Endpoint | None:
-    """The endpoint of a model."""
+    """Return the endpoint of a model."""
     return session.exec(select(Endpoint).where(Endpoint.target_model_id == model_id)).first()
 
 
 def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint | None:
-    """The endpoint of a checkpoint."""
+    """Return the endpoint of a checkpoint."""
     of_it = (Endpoint.target_job_id == job_id, Endpoint.target_step == step)
     return session.exec(select(Endpoint).where(*of_it)).first()
 
 
 def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[Endpoint]:
-    """Adapters that the engine of a job shall serve in this attempt, in the order of their creation."""
+    """List the adapters that a job's engine is to serve in this attempt, in the order of their creation."""
     wanted = (
         Endpoint.job_id == job_id,
         col(Endpoint.engine_id).is_not(None),
@@ -50,14 +50,14 @@ def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[End
 
 
 def list_sharing_of_jobs(session: Session, *, job_ids: Collection[str]) -> Sequence[Endpoint]:
-    """Adapters that the engines of these jobs serve, or were asked to load, now."""
+    """List the adapters that the engines of these jobs serve now, or were asked to load."""
     statement = select(Endpoint).join(Job, col(Job.id) == col(Endpoint.job_id))
     wanted = (col(Endpoint.engine_id).is_not(None), col(Endpoint.asked_attempt) == col(Job.attempt))
     return session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all()
 
 
 def list_holding_slots(session: Session, *, on_cpu: bool = False) -> Sequence[tuple[Endpoint, Job]]:
-    """Endpoints with a launched engine of their own that takes slots, or none (``on_cpu``), as of now."""
+    """List endpoints with a launched engine of their own that holds slots, or none (``on_cpu``), for now."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     takes = col(Job.gpus) == 0 if on_cpu else col(Job.gpus) > 0
     wanted = (col(Endpoint.engine_id).is_(None), col(Job.state).in_(HOLDS_SLOTS), takes)
@@ -65,7 +65,7 @@ def list_holding_slots(session: Session, *, on_cpu: bool = False) -> Sequence[tu
 
 
 def map_names(session: Session, *, endpoint_ids: Collection[str]) -> dict[str, str]:
-    """Names of those of the endpoints that there are."""
+    """Map the ids of those endpoints that exist to their names."""
     if not endpoint_ids:
         return {}
     wanted = col(Endpoint.id).in_(endpoint_ids)
@@ -75,7 +75,7 @@ def map_names(session: Session, *, endpoint_ids: Collection[str]) -> dict[str, s
 def list_endpoints(
     session: Session, *, before: tuple[datetime, str] | None, limit: int
 ) -> list[tuple[Endpoint, Job]]:
-    """Newest first, with their jobs, behind the position of the last row seen."""
+    """List endpoints with their jobs, newest first, after the position of the last row seen."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     if before is not None:
         statement = statement.where(tuple_(col(Endpoint.created_at), col(Endpoint.id)) < before)
@@ -84,28 +84,28 @@ def list_endpoints(
 
 
 def list_running(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """Those whose run is under way, loaded or not: adapters first, which keep the engine that they share."""
+    """List running endpoints, loaded or not: adapters first, since they keep the engine that they share."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
     in_order = (col(Endpoint.engine_id).is_(None), col(Endpoint.created_at), col(Endpoint.id))
     return session.exec(statement.where(Job.state == JobState.RUNNING).order_by(*in_order)).all()
 
 
 def list_orphans(session: Session) -> Sequence[str]:
-    """Jobs of engines, not yet told to stop, that are no endpoint's."""
+    """List the jobs of engines that have no endpoint and were not told to stop yet."""
     of_it = (col(Endpoint.job_id) == col(Job.id), col(Endpoint.engine_id).is_(None))
     wanted = (Job.kind == SERVE, col(Job.state).in_(STOPPABLE), ~exists().where(*of_it))
     return session.exec(select(Job.id).where(*wanted)).all()
 
 
 def list_jobs_with_adapters(session: Session, *, job_ids: Collection[str]) -> set[str]:
-    """Those of the jobs whose engine has adapters to serve now."""
+    """Return those of the jobs whose engine has adapters to serve now."""
     statement = select(Endpoint.job_id).join(Job, col(Job.id) == col(Endpoint.job_id))
     wanted = (col(Endpoint.engine_id).is_not(None), col(Endpoint.asked_attempt) == col(Job.attempt))
     return set(session.exec(statement.where(col(Endpoint.job_id).in_(job_ids), *wanted)).all())
 
 
 def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:
-    """All of them, for counts by state; there is one a model or checkpoint at most."""
+    """List all endpoints for counts by state; a model or checkpoint has one at most."""
     return session.exec(select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))).all()
 
 
@@ -116,7 +116,7 @@ def add_endpoint(session: Session, row: Endpoint) -> None:
 
 
 def note_use(session: Session, *, endpoint_id: str) -> None:
-    """A request is under way; where the endpoint shares an engine, that is in use, too."""
+    """Record that an endpoint is in use now, and the endpoint whose engine it shares, too."""
     engine = select(Endpoint.engine_id).where(Endpoint.id == endpoint_id).scalar_subquery()
     is_used = or_(col(Endpoint.id) == endpoint_id, col(Endpoint.id) == engine)
     session.exec(update(Endpoint).where(is_used).values(last_used_at=utc_now()))

@@ -48,7 +48,7 @@ ORPHANED = "endpoint_orphaned"
 
 
 def get_endpoint(session: Session, *, endpoint_id: str) -> tuple[Endpoint, Job]:
-    """The endpoint and its job; ``EndpointNotFound`` without one."""
+    """Return the endpoint and its job; ``EndpointNotFound`` without one."""
     row = repository.find_endpoint(session, endpoint_id=endpoint_id)
     if row is None:
         raise EndpointNotFound(endpoint_id)
@@ -56,7 +56,7 @@ def get_endpoint(session: Session, *, endpoint_id: str) -> tuple[Endpoint, Job]:
 
 
 def find_of_target(session: Session, target: Target) -> tuple[Endpoint, Job] | None:
-    """The endpoint of a model or checkpoint, if it was ever served."""
+    """Return the endpoint of a model or checkpoint, if it was ever served."""
     if isinstance(target, ModelTarget):
         row = repository.find_of_model(session, model_id=target.model)
     else:
@@ -175,7 +175,7 @@ def stop_orphan(session: Session, *, job_id: str) -> bool:
 
 
 def is_idle(row: Endpoint, job: Job, *, default_s: float) -> bool:
-    """Whether it is ready and nobody has used it for longer than it may idle."""
+    """Tell whether the endpoint is ready and unused for longer than its idle timeout."""
     since = idle_since(row, job)
     if since is None:
         return False
@@ -183,14 +183,14 @@ def is_idle(row: Endpoint, job: Job, *, default_s: float) -> bool:
 
 
 def idle_since(row: Endpoint, job: Job) -> datetime | None:
-    """The last sign of use, or when it became ready; None where it is not ready."""
+    """Return when it was last used, or else became ready; None if it is not ready."""
     if state_of(row, job) != EndpointState.READY or row.ready_at is None:
         return None
     return max(row.ready_at, row.last_used_at or row.ready_at)
 
 
 def state_of(row: Endpoint, job: Job) -> EndpointState:
-    """What the endpoint's job and its engine make of it."""
+    """Return the endpoint's state, from its job and its engine."""
     if row.engine_id is not None and row.asked_attempt != job.attempt:
         return EndpointState.STOPPED  # unloaded, or the engine was started anew since
     if job.state == JobState.RUNNING and row.ready_attempt == job.attempt:
@@ -205,7 +205,10 @@ def state_of(row: Endpoint, job: Job) -> EndpointState:
 
 
 def note_ready(session: Session, *, job: Job, attempt: int, event: ServingEvent) -> None:
-    """The engine answers. Only the run of an endpoint may say so, and only of a host that is no broadcast."""
+    """Record that the engine is ready.
+
+    Only an endpoint's own run may say so, and only with a unicast host.
+    """
     row = repository.find_by_job(session, job_id=job.id)
     if job.kind != SERVE or row is None or not _is_host(event.host):
         return
@@ -227,7 +230,7 @@ def note_load(session: Session, *, job: Job, attempt: int, event: ServingLoadEve
 
 
 def read_load(row: Endpoint, job: Job) -> EndpointLoad | None:
-    """What a ready endpoint's own engine is at; None before it has said so."""
+    """Return the current load of a ready endpoint's own engine; None before it has reported one."""
     is_ready = state_of(row, job) == EndpointState.READY
     return EndpointLoad.model_validate(row.load) if is_ready and row.load is not None else None
 
@@ -267,7 +270,7 @@ def _is_host(address: IPv4Address | IPv6Address) -> bool:
 def _find_host(
     session: Session, settings: Settings, *, row: Endpoint, adapter: Adapter, request: EndpointStart
 ) -> tuple[Endpoint, Job] | None:
-    """The endpoint of an adapter's base model, started if needed; None where its engine can't serve it."""
+    """Return the endpoint of an adapter's base model, started if needed; None if it can't serve it."""
     if settings.endpoint_max_adapters == 0 or not adapter.is_plain:
         return None
     base = ModelTarget(model=adapter.base.id)
@@ -295,7 +298,7 @@ def _find_host(
 
 
 def as_last_asked(row: Endpoint) -> EndpointStart:
-    """The settings that a person gave an endpoint: whatever else starts it keeps them."""
+    """Return the settings that a person last gave an endpoint, which every other start keeps."""
     return EndpointStart(idle_timeout_s=row.idle_timeout_s, max_model_len=row.max_model_len)
 
 
@@ -330,7 +333,7 @@ def _apply(row: Endpoint, request: EndpointStart) -> None:
 
 
 def _require_same_window(row: Endpoint, state: EndpointState, request: EndpointStart) -> None:
-    """``EndpointWindowFixed`` for another context length: an engine keeps the one that it began with."""
+    """Raise ``EndpointWindowFixed`` for another context length: a running engine can't change it."""
     given = row.context_length if state == EndpointState.READY else row.max_model_len
     if request.max_model_len not in {None, given, row.max_model_len}:
         has = f"{given} tokens" if given else "as many tokens as fit"

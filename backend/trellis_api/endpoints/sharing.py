@@ -44,7 +44,7 @@ def share_engine(row: Endpoint, host: tuple[Endpoint, Job], *, digest: str) -> J
 
 
 def can_load(host: Endpoint, *, rank: int, request: EndpointStart) -> bool:
-    """Whether an engine was started with room for an adapter, and with the window that is wanted."""
+    """Tell whether an engine was started with room for an adapter and with the requested context length."""
     fits = request.max_model_len in {None, host.max_model_len, host.context_length}
     return fits and host.max_lora_rank is not None and rank <= host.max_lora_rank
 
@@ -58,7 +58,7 @@ def unload(row: Endpoint, *, why: Literal["idle", "request"]) -> None:
 
 
 def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:
-    """The engine has loaded an adapter, or can't: then the adapter is merged for an engine of its own."""
+    """Record that the engine loaded an adapter, or can't: then it is merged for an engine of its own."""
     row = repository.find_endpoint(session, endpoint_id=event.endpoint_id)
     host = repository.find_by_job(session, job_id=job.id)
     if row is None or host is None or row.engine_id != host.id:
@@ -86,7 +86,7 @@ def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -
 
 
 def is_refused(row: Endpoint, *, digest: str, running: Job | None) -> bool:
-    """Whether the base model's engine would refuse an adapter again, for all that is known.
+    """Tell whether the base model's engine would refuse an adapter again, as far as is known.
 
     It may not after a day, with other files, other limits, or in another run of the engine. ``running`` is
     that run; none is started for the sake of a try.
@@ -103,12 +103,12 @@ def forget_refusal(row: Endpoint) -> None:
 
 
 def refused_until(row: Endpoint) -> datetime | None:
-    """When a refusal is forgotten at the latest; None without one."""
+    """Return when a refusal expires at the latest; None without one."""
     return row.refused_at + REFUSED_FOR if row.refusal is not None and row.refused_at is not None else None
 
 
 def is_lost(row: Endpoint, host: Endpoint, job: Job) -> bool:
-    """Whether a ready engine has been silent about an adapter for too long."""
+    """Tell whether a ready engine has been silent about an adapter for too long."""
     if row.asked_attempt != job.attempt or row.ready_attempt == job.attempt or row.asked_at is None:
         return False
     if host.ready_attempt != job.attempt or host.ready_at is None:

@@ -8,15 +8,15 @@ FOLDER = "environments"
 
 
 def environment_folder(settings: Settings, environment_id: str) -> Path:
-    """All of an environment's files."""
+    """Return the folder with all of an environment's files."""
     return settings.data_root / FOLDER / environment_id
 
 
 def content_folder(settings: Settings, environment_id: str) -> Path:
-    """What was made: the folder with ``environment.json`` that agents are pointed to."""
+    """Return the folder of the generated content, with the ``environment.json`` that agents read."""
     return environment_folder(settings, environment_id) / "content"
 
 
 def rows_folder(settings: Settings, environment_id: str) -> Path:
-    """The rows that become datasets: a folder for each, a file for each split."""
+    """Return the folder of the rows that become datasets: one folder for each, one file for each split."""
     return environment_folder(settings, environment_id) / "rows"

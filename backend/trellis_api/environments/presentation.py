@@ -16,18 +16,18 @@ from trellis_api.environments.schemas import EnvironmentDataset, EnvironmentRead
 
 
 def present(session: Session, environment: Environment) -> EnvironmentRead:
-    """One of them."""
+    """Present one environment."""
     return present_all(session, [environment])[0]
 
 
 def present_all(session: Session, found: Sequence[Environment]) -> list[EnvironmentRead]:
-    """Several, in their order."""
+    """Present several environments in their order."""
     users = uses.map_uses(session, environment_ids=[each.id for each in found])
     return [_describe(session, each, users=users[each.id]) for each in found]
 
 
 def present_call(call: EnvironmentCall) -> ToolCallRead:
-    """A call."""
+    """Present a tool call as clients see it."""
     answer = CallAnswer.model_validate(call.answer) if call.answer is not None else None
     return ToolCallRead(
         id=call.id,

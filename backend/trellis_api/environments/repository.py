@@ -17,12 +17,12 @@ _OPEN_CALLS = (ToolCallState.QUEUED.value, ToolCallState.RUNNING.value)
 
 
 def find_environment(session: Session, *, environment_id: str) -> Environment | None:
-    """The environment of this id; None for anything that is no id."""
+    """Return the environment with this ID; None for anything that is not an ID."""
     return session.get(Environment, environment_id) if is_id(environment_id, prefix=PREFIX) else None
 
 
 def lock_environment(session: Session, *, environment_id: str, is_shared: bool = False) -> Environment | None:
-    """The environment as it stands now, kept until the transaction ends: from deletion where it is shared."""
+    """Lock the environment until the transaction ends and return its state; shared locks prevent deletion."""
     if not is_id(environment_id, prefix=PREFIX):
         return None
     return session.get(
@@ -31,18 +31,18 @@ def lock_environment(session: Session, *, environment_id: str, is_shared: bool =
 
 
 def find_environment_named(session: Session, *, name: str) -> Environment | None:
-    """The environment of this name."""
+    """Return the environment with this name, or None."""
     return session.exec(select(Environment).where(Environment.name == name)).first()
 
 
 def map_environment_names(session: Session, *, environment_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those that exist."""
+    """Return the names of those environments that exist, by ID."""
     query = select(Environment.id, Environment.name).where(col(Environment.id).in_(list(environment_ids)))
     return dict(session.exec(query).all())
 
 
 def list_environments(session: Session, *, after: Position | None, limit: int) -> Sequence[Environment]:
-    """Newest first."""
+    """List environments, newest first."""
     query = select(Environment)
     if after:
         query = query.where(tuple_(col(Environment.created_at), col(Environment.id)) < after)
@@ -51,7 +51,7 @@ def list_environments(session: Session, *, after: Position | None, limit: int) -
 
 
 def add_environment(session: Session, environment: Environment) -> None:
-    """Insert or change; IntegrityError where the name is taken."""
+    """Insert or update an environment; IntegrityError if the name is taken."""
     session.add(environment)
     session.flush()
 
@@ -66,7 +66,7 @@ def delete_environment(session: Session, environment: Environment) -> None:
 
 
 def list_waiting(session: Session, *, lost_before: datetime) -> Sequence[str]:
-    """Ids of environments to make, oldest first, those whose worker died included."""
+    """List the ids of environments to make, oldest first, including those whose worker died."""
     is_lost = (col(Environment.state) == EnvironmentState.MAKING) & (
         col(Environment.touched_at) < lost_before
     )
@@ -80,7 +80,7 @@ def list_waiting(session: Session, *, lost_before: datetime) -> Sequence[str]:
 
 
 def list_awaiting_rows(session: Session) -> Sequence[str]:
-    """Ids of environments whose files are there and whose rows are on their way."""
+    """List the ids of environments whose files are there and whose rows are being imported."""
     return session.exec(
         select(Environment.id).where(
             col(Environment.state) == EnvironmentState.MAKING, col(Environment.sha256).is_not(None)
@@ -126,7 +126,7 @@ def touch_environment(session: Session, *, environment_id: str, attempt: int) ->
 
 
 def list_known(session: Session, *, environment_ids: Iterable[str]) -> set[str]:
-    """Those of the ids that exist."""
+    """Return those of the ids that exist."""
     return set(
         session.exec(select(Environment.id).where(col(Environment.id).in_(list(environment_ids)))).all()
     )
@@ -136,20 +136,20 @@ def list_known(session: Session, *, environment_ids: Iterable[str]) -> set[str]:
 
 
 def find_call(session: Session, *, environment_id: str, call_id: str) -> EnvironmentCall | None:
-    """The call of this id, if it is the environment's."""
+    """Return the call with this ID, if it belongs to the environment."""
     call = session.get(EnvironmentCall, call_id) if is_id(call_id, prefix=CALL_PREFIX) else None
     return call if call is not None and call.environment_id == environment_id else None
 
 
 def list_calls(session: Session, *, environment_id: str, limit: int) -> Sequence[EnvironmentCall]:
-    """Newest first."""
+    """List an environment's tool calls, newest first."""
     query = select(EnvironmentCall).where(EnvironmentCall.environment_id == environment_id)
     newest_first = (col(EnvironmentCall.created_at).desc(), col(EnvironmentCall.id).desc())
     return session.exec(query.order_by(*newest_first).limit(limit)).all()
 
 
 def add_call(session: Session, call: EnvironmentCall, *, kept: int) -> None:
-    """Insert, and forget all finished ones but the newest."""
+    """Insert a call, and forget all finished ones but the newest."""
     session.add(call)
     session.flush()
     newest = [each.id for each in list_calls(session, environment_id=call.environment_id, limit=kept)]
@@ -163,7 +163,7 @@ def add_call(session: Session, call: EnvironmentCall, *, kept: int) -> None:
 
 
 def list_open_calls(session: Session) -> Sequence[EnvironmentCall]:
-    """Those that wait or run, oldest first."""
+    """List the calls that wait or run, oldest first."""
     query = select(EnvironmentCall).where(col(EnvironmentCall.state).in_(_OPEN_CALLS))
     return session.exec(query.order_by(col(EnvironmentCall.created_at))).all()
 

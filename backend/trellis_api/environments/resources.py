@@ -28,7 +28,7 @@ def keep_environment(session: Session, params: Mapping[str, Any]) -> None:
 
 
 def require_environment(session: Session, *, recipe: str, params: Mapping[str, Any]) -> Environment | None:
-    """The environment that a job names, None where it names none; raises where it cannot be used."""
+    """Return the environment that a job names, None if it names none; raises if it cannot be used."""
     name = params.get(PARAMETER)
     if not isinstance(name, str):
         return None  # the check of the parameters says what is wrong with it
@@ -49,7 +49,7 @@ def require_environment(session: Session, *, recipe: str, params: Mapping[str, A
 def find_environment_problems(
     session: Session, *, recipe: str, params: Mapping[str, Any]
 ) -> list[tuple[DomainError, str]]:
-    """Why a job cannot work in the environment that it names, with the field; empty where it can."""
+    """Find why a job can't work in the environment that it names, with the field; empty if it can."""
     try:
         require_environment(session, recipe=recipe, params=params)
     except DomainError as error:
@@ -60,7 +60,7 @@ def find_environment_problems(
 def locate_environment(
     session: Session, settings: Settings, *, recipe: str, params: Mapping[str, Any]
 ) -> Path | None:
-    """The folder that a job's agent works in; raises where it is gone since the submission."""
+    """Return the folder that a job's agent works in; raises if it was deleted after the submission."""
     environment = require_environment(session, recipe=recipe, params=params)
     return None if environment is None else content_folder(settings, environment.id)
 

@@ -25,7 +25,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 
 @router.get("/kinds")
 def list_environment_kinds() -> EnvironmentKindList:
-    """Every kind of environment with its parameters."""
+    """List every kind of environment with its parameters."""
     return EnvironmentKindList(items=list(environment_kinds().values()))
 
 
@@ -35,7 +35,7 @@ def list_environments(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[EnvironmentRead]:
-    """Environments, newest first."""
+    """List environments, newest first."""
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -47,7 +47,7 @@ def create_environment(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> EnvironmentRead:
-    """A worker creates it; once it is ready, its rows are datasets of the platform.
+    """Create an environment. A worker builds it; once it is ready, its rows are datasets of the platform.
 
     Where a parameter names files, they are looked at here and read by the worker.
     """
@@ -58,7 +58,7 @@ def create_environment(
 
 @router.get("/{environment_id}")
 def read_environment(environment_id: str, session: ReadSession) -> EnvironmentRead:
-    """One environment with its tools and datasets."""
+    """Return one environment with its tools and datasets."""
     return service.read(session, environment_id=environment_id)
 
 
@@ -74,13 +74,13 @@ def retry_environment(
 
 @router.delete("/{environment_id}", status_code=204)
 def delete_environment(environment_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Refused while an unfinished job uses it. Its datasets are kept."""
+    """Delete an environment; refused while an unfinished job uses it. Its datasets are kept."""
     service.delete(session, settings, environment_id=environment_id)
 
 
 @router.get("/{environment_id}/calls")
 def list_tool_calls(environment_id: str, session: ReadSession, limit: Limit = 20) -> list[ToolCallRead]:
-    """The newest calls that were made by hand."""
+    """List the newest test calls, which were made by hand."""
     return service.list_calls(session, environment_id=environment_id, limit=limit)
 
 
@@ -100,5 +100,5 @@ def call_tool(
 
 @router.get("/{environment_id}/calls/{call_id}")
 def read_tool_call(environment_id: str, call_id: str, session: ReadSession) -> ToolCallRead:
-    """A test call: its state and the tool response that the model would see."""
+    """Return a test call: its state and the tool response that the model would see."""
     return service.read_call(session, environment_id=environment_id, call_id=call_id)

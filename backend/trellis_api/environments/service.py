@@ -75,7 +75,7 @@ def create(session: Session, settings: Settings, *, request: EnvironmentCreate) 
 
 
 def get_environment(session: Session, *, environment_id: str) -> Environment:
-    """The environment; 404 where there is none."""
+    """Return the environment; 404 if there is none."""
     environment = repository.find_environment(session, environment_id=environment_id)
     if environment is None:
         raise EnvironmentNotFound(f"Environment '{environment_id}' not found.")
@@ -83,12 +83,12 @@ def get_environment(session: Session, *, environment_id: str) -> Environment:
 
 
 def read(session: Session, *, environment_id: str) -> EnvironmentRead:
-    """One environment as clients see it."""
+    """Read one environment as clients see it."""
     return present(session, get_environment(session, environment_id=environment_id))
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[EnvironmentRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_environments(session, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -146,7 +146,7 @@ def start_call(session: Session, *, environment_id: str, request: ToolCallCreate
 
 
 def read_call(session: Session, *, environment_id: str, call_id: str) -> ToolCallRead:
-    """A call and its result."""
+    """Return a call and its result."""
     get_environment(session, environment_id=environment_id)
     call = repository.find_call(session, environment_id=environment_id, call_id=call_id)
     if call is None:
@@ -155,7 +155,7 @@ def read_call(session: Session, *, environment_id: str, call_id: str) -> ToolCal
 
 
 def list_calls(session: Session, *, environment_id: str, limit: int) -> list[ToolCallRead]:
-    """The newest calls."""
+    """List the newest calls."""
     get_environment(session, environment_id=environment_id)
     rows = repository.list_calls(session, environment_id=environment_id, limit=limit)
     return [present_call(row) for row in rows]
@@ -167,7 +167,7 @@ def list_calls(session: Session, *, environment_id: str, limit: int) -> list[Too
 def record_files(
     session: Session, settings: Settings, *, environment_id: str, attempt: int, manifest: EnvironmentManifest
 ) -> bool:
-    """The folder is there: keep what it says of itself and let its rows become datasets.
+    """Record the manifest of a finished environment folder and import its rows as datasets.
 
     False where the environment was deleted or taken by another worker meanwhile. ``rows_folder`` holds the
     rows by then; the datasets are made in this transaction, once.
@@ -192,12 +192,12 @@ def record_files(
 
 
 def hash_files(manifest: EnvironmentManifest) -> str:
-    """One hash for all files of an environment."""
+    """Compute one hash over all files of an environment."""
     return hashlib.sha256(json.dumps(manifest.sha256, sort_keys=True).encode()).hexdigest()
 
 
 def _import_rows(session: Session, settings: Settings, environment: Environment, name: str) -> str:
-    """A dataset that a data task fills with the rows of that name; its id."""
+    """Create a dataset that a data task fills with the rows of that name, and return its ID."""
     folder = rows_folder(settings, environment.id) / (name or "main")
     path = folder.relative_to(settings.data_root).as_posix()
     title = f"{environment.name} {name}".strip()[:MAX_NAME_CHARACTERS]
@@ -216,7 +216,7 @@ def _import_rows(session: Session, settings: Settings, environment: Environment,
 
 
 def take_in(session: Session, *, environment_id: str) -> bool:
-    """READY when all its datasets are, FAILED where one could not be filled; False while they are coming."""
+    """Set READY when all its datasets are, FAILED if one could not be filled; False during the import."""
     environment = repository.lock_environment(session, environment_id=environment_id)
     if environment is None or environment.state != EnvironmentState.MAKING:
         return False
@@ -238,7 +238,7 @@ def take_in(session: Session, *, environment_id: str) -> bool:
 
 
 def record_failure(session: Session, *, environment_id: str, attempt: int, reason: str, cause: str) -> None:
-    """FAILED, unless it was deleted or taken by another worker meanwhile."""
+    """Set FAILED, unless it was deleted or taken by another worker meanwhile."""
     environment = repository.lock_environment(session, environment_id=environment_id)
     if environment is None or environment.attempt != attempt or environment.state != EnvironmentState.MAKING:
         return

@@ -24,7 +24,7 @@ _HUB_NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def find_source_issues(settings: Settings, kind: str, parameters: Mapping[str, Any]) -> list[Issue]:
-    """What is wrong with the files that the parameters name; uploads stay for another day."""
+    """List the problems of the files that the parameters name; keeps their uploads for another day."""
     issues = []
     for name, wanted in environment_kinds()[kind].wanted_sources(parameters).items():
         try:
@@ -42,7 +42,7 @@ def find_source_issues(settings: Settings, kind: str, parameters: Mapping[str, A
 
 
 def locate_source(settings: Settings, named: str | None, wanted: SourceKind) -> tuple[str, str | None]:
-    """Where it is, as the maker takes it, and the name of a file that lies there under another.
+    """Return the source's location for the maker, and the name of a file that is stored under another.
 
     Raises ``SourceUnavailable``, or what the uploads raise.
     """

@@ -25,7 +25,7 @@ _TARGET = (
 
 
 def list_benchmarks(session: Session) -> list[LeaderboardBenchmark]:
-    """What there are scores of, the most measured first; of each its metrics, the headline first.
+    """List the benchmarks with scores, the most measured first, each with its metrics, the headline first.
 
     One label on two datasets is two benchmarks.
     """
@@ -60,7 +60,7 @@ def list_benchmarks(session: Session) -> list[LeaderboardBenchmark]:
 def list_configurations(
     session: Session, wanted: Sequence[ColumnElement[bool]], *, label: str
 ) -> list[LeaderboardConfiguration]:
-    """The ways in which it was measured, that of most targets first."""
+    """List the setups in which it was measured, the one with the most targets first."""
     evaluation_id, created_at = col(EvaluationScore.evaluation_id), col(EvaluationScore.created_at)
     configuration = col(EvaluationScore.configuration)
     times, newest = func.count(evaluation_id.distinct()), func.max(created_at)
@@ -96,7 +96,7 @@ def list_configurations(
 
 
 def of_benchmark(label: str, *, dataset_id: str | None, metric: str) -> tuple[ColumnElement[bool], ...]:
-    """The scores over all problems of a benchmark on a dataset, in one metric."""
+    """Build the conditions for the scores over all problems of a benchmark on a dataset, in one metric."""
     return (
         col(EvaluationScore.label) == label,
         col(EvaluationScore.dataset_id).is_not_distinct_from(dataset_id),
@@ -113,7 +113,7 @@ def choose_scores(
     which: Which,
     mode: Literal["max", "min"],
 ) -> Sequence[EvaluationScore]:
-    """Of each target one score, measured in one way, the best targets first."""
+    """Choose one score per target, all measured with one configuration, best targets first."""
     value = col(EvaluationScore.value)
     by_value, by_time = (value if mode == "min" else value.desc()), col(EvaluationScore.created_at).desc()
     order = (by_value, by_time) if which == "best" else (by_time, by_value)
@@ -136,7 +136,7 @@ def choose_scores(
 def rank_scores(
     scores: Sequence[EvaluationScore],
 ) -> Iterator[tuple[int, EvaluationScore]]:
-    """Each with its rank, from 1; equal scores have one rank. ``scores`` come best first."""
+    """Yield each score with its rank, from 1; equal scores share a rank. ``scores`` come best first."""
     rank, last = 1, None
     for place, row in enumerate(scores, start=1):
         if row.value != last:

@@ -33,7 +33,7 @@ _ROLES: tuple[Literal["prompt", "answer"], ...] = ("prompt", "answer")
 def check_orders(
     session: Session, settings: Settings, orders: Sequence[AnyOrder], *, field: str = "benchmarks"
 ) -> list[AnyOrder]:
-    """The orders with versions and splits of datasets named; ``InvalidOrder`` with every problem there is.
+    """Return the orders with dataset versions and splits filled in; ``InvalidOrder`` lists every problem.
 
     Datasets and files that are named are held until the transaction ends: nothing of them is deleted before
     the caller has written down who uses them.
@@ -52,19 +52,19 @@ def check_orders(
 
 
 def names_to_install(orders: Iterable[AnyOrder]) -> list[str]:
-    """Benchmarks of the catalogue among the orders, each once."""
+    """List the catalogue benchmarks among the orders, each once."""
     named = (order.benchmark for order in orders if not isinstance(order, CustomOrder | HarnessOrder))
     return list(dict.fromkeys(named))
 
 
 def judges_of(orders: Iterable[AnyOrder]) -> list[str]:
-    """Names of the judges that orders ask, each once."""
+    """List the names of the judges that the orders ask, each once."""
     scorers = [order.scorer for order in orders if isinstance(order, CustomOrder)]
     return list(dict.fromkeys(scorer.judge for scorer in scorers if isinstance(scorer, JudgeScorer)))
 
 
 def known_groups(session: Session, name: str) -> dict[str, list[str]]:
-    """Names by kind of group: of the files that are here, else of the catalogue."""
+    """Map each kind of group to its names: from the installed files, else from the catalogue."""
     row = installs.find_install(session, name=name)
     if row is not None and row.state == InstallState.READY and row.groups:
         return {kind: list(counts) for kind, counts in row.groups.items()}

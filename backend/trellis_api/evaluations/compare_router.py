@@ -42,7 +42,7 @@ JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The 
 
 @router.get("/compare", summary="Compare up to six evaluations", responses=CONFLICT)
 def compare_evaluations(ids: Ids, database: DatabaseDep, settings: SettingsDep) -> ComparisonRead:
-    """Each minus the first on shared problems: differences with intervals and corrected paired tests."""
+    """Compare each with the first on shared problems: differences, intervals and corrected paired tests."""
     wanted = comparing.read_ids(ids)
     with database.read() as session:
         chosen = comparing.find_chosen(session, ids=wanted)
@@ -64,7 +64,7 @@ def list_disagreements(
     cursor: Annotated[str | None, Query(max_length=100)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> DisagreementPage:
-    """In the baseline's order, with every evaluation's answer."""
+    """List the samples in the baseline's order, with every evaluation's answer."""
     wanted = comparing.read_ids(ids)
     with database.read() as session:
         query = disagreeing.DisagreementQuery(
@@ -87,7 +87,7 @@ def read_leaderboard(
     ] = None,
     which: WhichScore = "best",
 ) -> LeaderboardRead:
-    """One score per target, best first; only comparable measurements."""
+    """Return one score per target, best first; only comparable measurements."""
     return ranking.read_leaderboard(
         session, label=label, dataset=dataset, metric=metric, configuration=configuration, which=which
     )
@@ -95,7 +95,7 @@ def read_leaderboard(
 
 @router.get("/matrix", summary="Models and checkpoints by benchmarks")
 def read_matrix(session: ReadSession, which: WhichScore = "best") -> MatrixRead:
-    """Headline scores on the most measured benchmarks, each column measured in its most common way."""
+    """Return headline scores on the most measured benchmarks, each in its most common setup."""
     return matrix.read_matrix(session, which=which)
 
 
@@ -107,7 +107,7 @@ def read_history(
     label: Label = None,
     metric: Metric = None,
 ) -> HistoryRead:
-    """For a model and its ancestors, or for a job's checkpoints."""
+    """Return scores for a model and its ancestors, or for a job's checkpoints."""
     if (model is None) == (job is None):
         raise HistoryOfWhat("Name a model or a job, one of the two.")
     return history.read_history(session, model_id=model, job_id=job, label=label, metric=metric)

@@ -57,7 +57,7 @@ class Chosen:
 
 
 def read_ids(ids: Sequence[str]) -> list[str]:
-    """Ids without repetitions, in order; ``InvalidEvaluationComparison`` for a wrong count or id."""
+    """Read ids without duplicates, in order; ``InvalidEvaluationComparison`` for a wrong count or id."""
     found = split_ids(ids)
     wrong = next((name for name in found if not is_id(name, prefix="ev")), None)
     if wrong is not None:
@@ -71,7 +71,7 @@ def read_ids(ids: Sequence[str]) -> list[str]:
 
 
 def find_chosen(session: Session, *, ids: Sequence[str]) -> Chosen:
-    """All of them; raises where some do not exist or one has no results yet."""
+    """Find all of them; raises if some do not exist or one has no results yet."""
     found = {row.id: row for row in repository.list_by_ids(session, evaluation_ids=ids)}
     if missing := [each for each in ids if each not in found]:
         raise EvaluationNotFound(*missing)
@@ -83,7 +83,7 @@ def find_chosen(session: Session, *, ids: Sequence[str]) -> Chosen:
 
 
 def compare(settings: Settings, chosen: Chosen) -> ComparisonRead:
-    """Every benchmark that the baseline shares with another; no transaction is open meanwhile."""
+    """Compare every benchmark that the baseline shares with another; no transaction is open meanwhile."""
     results = {row.id: _results(row) for row in chosen.rows}
     baseline = chosen.rows[0]
     labels = dict.fromkeys(label for found in results.values() for label in found)
@@ -109,7 +109,7 @@ def compare(settings: Settings, chosen: Chosen) -> ComparisonRead:
 def _compare_all(
     settings: Settings, chosen: Chosen, results: Mapping[str, Mapping[str, BenchmarkResult]], label: str
 ) -> ComparedTable:
-    """One benchmark: each that has it against the baseline, p-values corrected for their number.
+    """Compare one benchmark: each that has it with the baseline, p-values corrected for their number.
 
     ``results`` are those of each evaluation, by its id and the benchmark's label.
     """
@@ -137,7 +137,7 @@ def _compare_all(
 
 
 def adjust(p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values after Holm's correction for the number of tests; None where nothing was tested."""
+    """Return the p-values after Holm's correction for the number of tests; None if nothing was tested."""
     # SciPy takes a second to load, which no other request needs.
     from trellis_evaluation.statistics.multiple import holm
 
@@ -146,7 +146,7 @@ def adjust(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def compare_label(settings: Settings, a: Evaluation, b: Evaluation, label: str) -> "Comparison":
-    """One benchmark of both, from what is kept or anew."""
+    """Compare one benchmark of both, from the saved comparison or anew."""
     # SciPy takes a second to load, which no other request needs.
     from trellis_evaluation.comparison import Comparison, Side
     from trellis_evaluation.comparison import compare as compare_sides
@@ -182,7 +182,7 @@ def present(found: "Comparison", *, dataset: MeasuredDataset | None) -> Compared
 
 
 def _keep(path: Path, text: str) -> None:
-    """Whole or not at all. A disk that takes nothing costs the next reader the time, nothing else."""
+    """Save the file atomically. A disk that takes nothing costs the next reader the time, nothing else."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile("w", dir=path.parent, prefix=".", suffix=".part", delete=False) as file:

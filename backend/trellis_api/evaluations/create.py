@@ -52,7 +52,7 @@ def create(
 def check_plan(
     session: Session, settings: Settings, *, plan: EvaluationPlan
 ) -> tuple[list[FoundTarget], list[AnyOrder]]:
-    """What would be measured and how, with versions named; raises for all that is wrong with it."""
+    """Return the targets and the orders with versions filled in; raises with everything that is wrong."""
     check_engine(settings, plan.engine)
     targets = find_targets(session, settings, plan.targets)
     for index, target in enumerate(targets):
@@ -77,7 +77,7 @@ def check_engine(settings: Settings, engine: EngineSettings) -> None:
 
 
 def _compare(target: FoundTarget, orders: list[AnyOrder], engine: EngineSettings) -> list[dict[str, Any]]:
-    """What the orders ask of a target that it has not: a chat template, a long enough window."""
+    """List what the orders need that the target lacks: a chat template, a long enough context window."""
     issues, model = [], target.model
     window = model.context_length if model else None
     if window is not None and engine.max_model_len is not None and engine.max_model_len > window:
@@ -142,7 +142,7 @@ def _queue(
 
 
 def slots_for(settings: Settings, engine: EngineSettings) -> int:
-    """Slots that an evaluation takes: none on a CPU, where it shares the cores and stands back."""
+    """Return the slots that an evaluation takes: none on a CPU, where it runs at low priority."""
     return engine.tensor_parallel if settings.resolved_platform == "cuda" else 0
 
 

@@ -31,7 +31,7 @@ class DisagreementQuery:
 
 
 def find_having(session: Session, *, ids: Sequence[str], label: str) -> list[str]:
-    """Those that have the benchmark; raises where that is not the first and at least one other."""
+    """Return those that have the benchmark; raises unless these are the first and at least one other."""
     chosen = comparing.find_chosen(session, ids=ids)
     labels = {row.id: [order.label for order in read_request(row).benchmarks] for row in chosen.rows}
     having = [each for each in ids if label in labels[each]]
@@ -45,7 +45,7 @@ def find_having(session: Session, *, ids: Sequence[str], label: str) -> list[str
 def read_page(
     settings: Settings, query: DisagreementQuery, *, cursor: str | None, limit: int
 ) -> DisagreementPage:
-    """One page; no transaction is open meanwhile."""
+    """Read one page; no transaction is open meanwhile."""
     baseline, *others = query.evaluation_ids
     if query.evaluation_id is not None and query.evaluation_id not in others:
         raise InvalidEvaluationComparison(

@@ -55,7 +55,7 @@ class _Speed:
 
 
 def estimate(session: Session, settings: Settings, *, plan: EvaluationPlan) -> EvaluationEstimate:
-    """For each target and benchmark; what is wrong with the plan raises as if it were queued."""
+    """Estimate each target and benchmark; problems of the plan raise as if it were queued."""
     targets, orders = check_plan(session, settings, plan=plan)
     samples = {str(order.label): _count_samples(session, settings, order) for order in orders}
     rows = []
@@ -97,7 +97,7 @@ def _estimate_one(
 
 
 def _count_samples(session: Session, settings: Settings, order: AnyOrder) -> int | None:
-    """Generations that a benchmark will make; None for a task whose rows are not known here."""
+    """Count the generations that a benchmark will make; None for a task whose rows are not known here."""
     if isinstance(order, HarnessOrder):
         return None
     if isinstance(order, CustomOrder):
@@ -127,7 +127,7 @@ def _count_problems(session: Session, order: AnyOrder) -> int:
 
 
 def _count_mathematics(order: MathOrder, groups: dict[str, dict[str, int]], total: int) -> int:
-    """At most: of problems of some levels and some types, the files' facts tell only each of the two."""
+    """Return an upper bound: the files count problems by level and by type, but not by both."""
     most = total
     if order.types is not None:
         most = min(most, sum(groups.get("type", {}).get(name, 0) for name in set(order.types)))
@@ -153,7 +153,7 @@ def _find_speed(session: Session, target: FoundTarget, order: AnyOrder) -> _Spee
 
 
 def _results_like(row: Evaluation, order: AnyOrder) -> list[BenchmarkResult]:
-    """What the evaluation measured of the same benchmark in the same way: generating or not, shots, rows."""
+    """Return the evaluation's results on the same benchmark in the same setup (generation, shots, rows)."""
     asked = {each.label: each for each in read_request(row).benchmarks}
     found = [BenchmarkResult.model_validate(result) for result in row.results or []]
     return [
@@ -164,7 +164,7 @@ def _results_like(row: Evaluation, order: AnyOrder) -> list[BenchmarkResult]:
 
 
 def _work(order: AnyOrder) -> tuple[object, ...]:
-    """What of an order says how much there is to do for one sample."""
+    """Return the settings of an order that determine the work per sample."""
     kind: object = None
     if isinstance(order, MmluOrder):
         kind = order.mode

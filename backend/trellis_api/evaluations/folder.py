@@ -8,15 +8,15 @@ from trellis_api.core.settings import Settings
 
 
 def evaluation_folder(settings: Settings, evaluation_id: str) -> Path:
-    """Samples, results and whatever attempts share."""
+    """Return the folder for samples, results and whatever attempts share."""
     return settings.data_root / "evaluations" / evaluation_id
 
 
 def result_path(settings: Settings, evaluation_id: str) -> Path:
-    """What a run leaves at its end."""
+    """Return the path of the result that a run writes at its end."""
     return evaluation_folder(settings, evaluation_id) / RESULT_FILE
 
 
 def samples_path(settings: Settings, evaluation_id: str, label: str) -> Path:
-    """The samples of a benchmark, once it is done."""
+    """Return the path of a benchmark's samples, which exist once it is done."""
     return evaluation_folder(settings, evaluation_id) / SAMPLES_FOLDER / f"{label}.sqlite"

@@ -18,7 +18,7 @@ MOST_POINTS = 2_000
 def read_history(
     session: Session, *, model_id: str | None, job_id: str | None, label: str | None, metric: str | None
 ) -> HistoryRead:
-    """Scores in the order of the trainings that led from one to the next, and of their steps.
+    """Read scores in the order of the trainings that led from one to the next, and of their steps.
 
     Of a model: its own, and those of the checkpoints and models that it was made from. Of a job: those of
     its checkpoints. Headlines only, unless a metric is named.
@@ -58,7 +58,7 @@ def read_history(
 def _find_ways(
     session: Session, *, model_id: str | None, job_id: str | None
 ) -> list[tuple[ColumnElement[bool], ...]]:
-    """Whose scores, oldest ancestor first: models, and checkpoints up to the one that went on."""
+    """Find whose scores to read, oldest ancestor first: models, and checkpoints up to the one continued."""
     if job_id is not None:
         return [(col(EvaluationScore.target_job_id) == job_id,)]
     ways: list[tuple[ColumnElement[bool], ...]] = [(col(EvaluationScore.target_model_id) == model_id,)]

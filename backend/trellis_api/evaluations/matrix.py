@@ -41,7 +41,7 @@ class _Measured:
 
 
 def read_matrix(session: Session, *, which: Which) -> MatrixRead:
-    """The most measured benchmarks and the targets that were measured on them.
+    """Return the most measured benchmarks and the targets that were measured on them.
 
     Of a benchmark the headline metric and the setup of most evaluations are shown: scores of other setups
     cannot be compared with these, and are only counted.

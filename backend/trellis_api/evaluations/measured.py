@@ -16,12 +16,12 @@ Datasets = dict[str, MeasuredDataset]
 
 
 def list_dataset_ids(orders: Iterable[AnyOrder]) -> set[str]:
-    """The datasets of the platform that some benchmarks measure on."""
+    """Return the IDs of the platform's datasets that some benchmarks measure on."""
     return {order.dataset for order in orders if isinstance(order, CustomOrder)}
 
 
 def map_measured_datasets(session: Session, *, evaluations: Sequence[Evaluation]) -> dict[str, Datasets]:
-    """What each evaluation measures on, by its id and by label, with one query."""
+    """Return the datasets that each evaluation measures on, by its ID and by label, with one query."""
     orders = {row.id: _list_orders(row) for row in evaluations}
     ids = set[str]().union(*(list_dataset_ids(each) for each in orders.values()))
     names = map_dataset_names(session, dataset_ids=ids) if ids else {}
@@ -32,7 +32,7 @@ def map_measured_datasets(session: Session, *, evaluations: Sequence[Evaluation]
 
 
 def map_datasets_of_scores(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, Datasets]:
-    """The same of evaluations by their ids; of those with scores."""
+    """Return the datasets that these evaluations measure on, by evaluation ID and by label."""
     rows = repository.list_by_ids(session, evaluation_ids=set(evaluation_ids))
     return map_measured_datasets(session, evaluations=rows)
 

@@ -32,7 +32,7 @@ _NAME = re.compile(r"\w+")
 
 
 def check_form(order: AnyOrder, groups: dict[str, list[str]]) -> Iterator[Problem]:
-    """What contradicts itself, and names that the benchmark's problems have not."""
+    """Yield the settings that contradict each other, and the names that the benchmark's problems lack."""
     if order.system is not None and order.chat == "never":
         yield (
             "system_without_chat",
@@ -48,7 +48,7 @@ def check_form(order: AnyOrder, groups: dict[str, list[str]]) -> Iterator[Proble
 
 
 def check_columns(order: CustomOrder, dataset: DatasetView) -> Iterator[Problem]:
-    """Columns that the order names, or needs, and the rows have not."""
+    """Yield a problem for each column that the order names or needs and the rows don't have."""
     names = {column["name"] for column in dataset.columns}
     wanted = {f"columns.{role}": name for role, name in order.columns.items()}
     if order.group_column is not None:
@@ -68,7 +68,7 @@ def check_columns(order: CustomOrder, dataset: DatasetView) -> Iterator[Problem]
 
 
 def _finds_prompt(dataset: DatasetView, names: set[str]) -> bool:
-    """Whether the rows say by themselves what is asked: by what the import found, or by a usual name."""
+    """Tell whether the rows hold the prompt, as the import found or under one of the usual names."""
     return "prompt" in dataset.format_columns or bool(names & {"messages", *PROMPT_COLUMNS})
 
 
@@ -86,7 +86,7 @@ def _check_names(
 
 
 def _check_template(template: str, names: set[str]) -> Iterator[Problem]:
-    """Names in braces are columns; braces around anything else, as in formulas, stay as they are."""
+    """Check the names in braces against the columns; other braces, as in formulas, stay as they are."""
     fields = [name for name in _FIELD.findall(template) if name]
     named = [name for name in dict.fromkeys(fields) if name in names]
     if not named:

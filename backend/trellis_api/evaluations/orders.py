@@ -16,7 +16,7 @@ Asked = TypeVar("Asked", bound=BaseModel)
 
 
 def _check_storable(asked: Asked) -> Asked:
-    """Only what can be kept, and may be: orders are shown to everybody."""
+    """Refuse what can't be stored and what must not be, as orders are shown to everybody."""
     tree = asked.model_dump(mode="json")
     if storable_tree(tree) != tree:
         raise ValueError("contains characters or numbers that can't be stored")
@@ -32,7 +32,7 @@ def _default_label(order: AnyOrder) -> str:
 
 
 def _label_all(orders: list[AnyOrder]) -> list[AnyOrder]:
-    """Every order with a label of its own: an unnamed one that another has taken gets a number behind it."""
+    """Label every order uniquely: an unnamed one whose label is taken gets a number behind it."""
     given = [order.label for order in orders if order.label]
     if twice := {label for label in given if given.count(label) > 1}:
         raise ValueError(f"several benchmarks share the label {', '.join(sorted(twice))}")

@@ -28,14 +28,14 @@ from trellis_api.models.repository import map_model_names
 
 
 def present(session: Session, *, evaluation: Evaluation) -> EvaluationRead:
-    """One evaluation, with its breakdown and, while it runs, its scores so far."""
+    """Present one evaluation, with its breakdown and, while it runs, its scores so far."""
     return present_all(session, evaluations=[evaluation], has_detail=True)[0]
 
 
 def list_page(
     session: Session, *, wanted: EvaluationFilter, cursor: str | None, limit: int
 ) -> Page[EvaluationRead]:
-    """One page of evaluations, newest first."""
+    """List one page of evaluations, newest first."""
     before = decode_time_position(cursor) if cursor is not None else None
     rows = repository.list_evaluations(session, wanted=wanted, before=before, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -45,7 +45,7 @@ def list_page(
 def present_all(
     session: Session, *, evaluations: Sequence[Evaluation], has_detail: bool = False
 ) -> list[EvaluationRead]:
-    """Many evaluations, with a fixed number of queries."""
+    """Present several evaluations with a fixed number of queries."""
     jobs = repository.map_jobs(session, evaluations=evaluations)
     rows = [row for row in evaluations if row.job_id in jobs]
     read = presentation.present_all(session, jobs=[jobs[row.job_id] for row in rows], has_detail=has_detail)
@@ -68,7 +68,7 @@ def present_all(
 
 
 def map_targets(session: Session, *, evaluations: Sequence[Evaluation]) -> dict[str, EvaluationTarget]:
-    """What some evaluations measure, by the evaluations' ids."""
+    """Return the targets of some evaluations, by the evaluations' IDs."""
     jobs = repository.map_jobs(session, evaluations=evaluations)
     model_ids = {job.id: job.model_id for job in jobs.values()}
     models = map_model_names(session, model_ids=set(model_ids.values()))
@@ -143,7 +143,7 @@ def _results(row: Evaluation, *, has_groups: bool) -> list[BenchmarkResult] | No
 
 
 def _partial(session: Session, request: EvaluationRequest, job: Job) -> dict[str, dict[str, float | None]]:
-    """The job's own metrics ``<label>/<metric>``; other keys are the engine's."""
+    """Return the job's own metrics ``<label>/<metric>``; other keys are the engine's."""
     partial: dict[str, dict[str, float | None]] = {}
     labels = {order.label for order in request.benchmarks}
     for key, _step, value in metric_query.read_newest(session, job_id=job.id):

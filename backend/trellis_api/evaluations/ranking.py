@@ -34,7 +34,7 @@ def read_leaderboard(
     configuration: str | None,
     which: Which,
 ) -> LeaderboardRead:
-    """One score of each model and checkpoint, best first, all measured in the same way.
+    """Read one score of each model and checkpoint, best first, all measured in the same way.
 
     Without a label, that of which most was measured; without a dataset, the one that this label most often
     stands for; without a metric, its headline; without a configuration, that of most targets.

@@ -36,7 +36,7 @@ class UnusableResult(Exception):
 
 
 def read_result(settings: Settings, row: Evaluation) -> EvaluationResult:
-    """What a run has left, whole; ``UnusableResult`` where a benchmark or its samples are missing."""
+    """Read the complete result of a run; ``UnusableResult`` if a benchmark or its samples are missing."""
     path = result_path(settings, row.id)
     try:
         if path.stat().st_size > _MAX_RESULT_BYTES:
@@ -83,7 +83,7 @@ def record_result(session: Session, *, job: Job, result: EvaluationResult) -> Ev
 
 
 def describe_configuration(request: EvaluationRequest, order: AnyOrder, result: EvaluationResult) -> str:
-    """Hash of what makes scores comparable: the order, the data, and the seed where it decides anything."""
+    """Hash what makes scores comparable: the order, the data, and the seed if it decides anything."""
     is_drawn = order.limit is not None or order.decoding.temperature > 0
     told = {
         "order": order.model_dump(mode="json", exclude={"label", "version", "split"}),
@@ -96,7 +96,7 @@ def describe_configuration(request: EvaluationRequest, order: AnyOrder, result: 
 
 
 def _data_of(result: EvaluationResult, label: str) -> list[str | None]:
-    """What tells the rows of a benchmark apart, as the run noted it in the manifest."""
+    """Return the data hash and revision that identify a benchmark's rows in the run's manifest."""
     benchmarks = result.manifest.get("benchmarks")
     part = benchmarks.get(label) if isinstance(benchmarks, dict) else None
     return [part.get(key) for key in ("data_sha256", "revision")] if isinstance(part, dict) else []

@@ -24,30 +24,30 @@ class EvaluationFilter:
 
 
 def find_evaluation(session: Session, *, evaluation_id: str) -> Evaluation | None:
-    """The evaluation of this id; None for anything that is no id."""
+    """Return the evaluation with this ID; None for anything that is not an ID."""
     return session.get(Evaluation, evaluation_id) if is_id(evaluation_id, prefix="ev") else None
 
 
 def find_by_job(session: Session, *, job_id: str) -> Evaluation | None:
-    """The evaluation that a job carries out."""
+    """Return the evaluation that a job carries out."""
     return session.exec(select(Evaluation).where(Evaluation.job_id == job_id)).first()
 
 
 def map_by_job(session: Session, *, job_ids: Iterable[str]) -> dict[str, Evaluation]:
-    """The evaluations that some jobs carry out, by the jobs' ids."""
+    """Return the evaluations that some jobs carry out, by the jobs' IDs."""
     found = session.exec(select(Evaluation).where(col(Evaluation.job_id).in_(list(job_ids))))
     return {row.job_id: row for row in found}
 
 
 def list_by_ids(session: Session, *, evaluation_ids: Iterable[str]) -> Sequence[Evaluation]:
-    """Those that exist, in no order."""
+    """List those evaluations that exist, in no order."""
     return session.exec(select(Evaluation).where(col(Evaluation.id).in_(list(evaluation_ids)))).all()
 
 
 def list_evaluations(
     session: Session, *, wanted: EvaluationFilter, before: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Evaluation]:
-    """Newest first, at most ``limit``, behind the position of the last row seen."""
+    """List evaluations, newest first, at most ``limit``, after the position of the last row seen."""
     newest_first = (col(Evaluation.created_at).desc(), col(Evaluation.id).desc())
     statement = select(Evaluation).order_by(*newest_first).limit(limit)
     if wanted.model_id is not None:
@@ -67,19 +67,19 @@ def list_evaluations(
 
 
 def map_jobs(session: Session, *, evaluations: Iterable[Evaluation]) -> dict[str, Job]:
-    """The jobs of some evaluations, by the jobs' ids."""
+    """Return the jobs of some evaluations, by the jobs' IDs."""
     wanted = col(Job.id).in_([row.job_id for row in evaluations])
     return {job.id: job for job in session.exec(select(Job).where(wanted))}
 
 
 def list_active(session: Session) -> Sequence[tuple[Evaluation, Job]]:
-    """Evaluations that wait or run, with their jobs; there are never many."""
+    """List the evaluations that wait or run, with their jobs; there are never many."""
     statement = select(Evaluation, Job).join(Job, col(Job.id) == col(Evaluation.job_id))
     return session.exec(statement.where(col(Job.state).in_(ACTIVE)).order_by(Evaluation.name)).all()
 
 
 def add_evaluation(session: Session, row: Evaluation) -> None:
-    """Insert; the job's row must be there."""
+    """Insert an evaluation; the job's row must exist."""
     session.add(row)
     session.flush()
 
@@ -92,7 +92,7 @@ def replace_scores(session: Session, *, evaluation_id: str, scores: Iterable[Eva
 
 
 def map_evaluation_names(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those evaluations that exist."""
+    """Return the names of those evaluations that exist, by ID."""
     wanted = col(Evaluation.id).in_(list(evaluation_ids))
     return dict(session.exec(select(Evaluation.id, Evaluation.name).where(wanted)).all())
 
@@ -100,7 +100,7 @@ def map_evaluation_names(session: Session, *, evaluation_ids: Iterable[str]) -> 
 def list_reading_version(
     session: Session, *, dataset_id: str, version_id: str
 ) -> list[tuple[Evaluation, Job]]:
-    """Evaluations that read, or have read, a version of a dataset, newest first."""
+    """List the evaluations that read, or have read, a version of a dataset, newest first."""
     names = cast(col(Evaluation.request), String).contains(version_id)
     statement = select(Evaluation, Job).join(Job, col(Job.id) == col(Evaluation.job_id)).where(names)
     found = session.exec(statement.order_by(col(Evaluation.created_at).desc())).all()
@@ -119,7 +119,7 @@ def add_leftover(session: Session, *, leftover_id: str) -> None:
 
 
 def list_leftovers(session: Session) -> Sequence[str]:
-    """Ids of deleted evaluations and reports whose files are still there, oldest first."""
+    """List the ids of deleted evaluations and reports whose files are still there, oldest first."""
     return session.exec(select(EvaluationLeftover.id).order_by(col(EvaluationLeftover.requested_at))).all()
 
 
@@ -129,7 +129,7 @@ def delete_leftover(session: Session, *, leftover_id: str) -> None:
 
 
 def list_measured(session: Session, *, benchmark: str, limit: int) -> Sequence[Evaluation]:
-    """Finished evaluations with a benchmark, newest first."""
+    """List the finished evaluations with a benchmark, newest first."""
     named = cast(col(Evaluation.benchmark_names), String).contains(f'"{benchmark}"')
     is_done = col(Evaluation.recorded_at).is_not(None)
     statement = select(Evaluation).where(named, is_done).order_by(col(Evaluation.recorded_at).desc())

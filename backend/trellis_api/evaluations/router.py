@@ -47,7 +47,7 @@ def create_evaluations(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> EvaluationsCreated:
-    """One evaluation per target. Missing benchmarks are downloaded first."""
+    """Create one evaluation per target. Missing benchmarks are downloaded first."""
     rows = create.create(session, settings, request=body)
     tasks.send_later(background, task_names.INSTALL_BENCHMARKS)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
@@ -58,7 +58,7 @@ def create_evaluations(
 def estimate_evaluations(
     body: EvaluationPlan, session: WriteSession, settings: SettingsDep
 ) -> EvaluationEstimate:
-    """Based on finished evaluations of this platform; nothing is queued."""
+    """Estimate from finished evaluations of this platform; nothing is queued."""
     return estimate.estimate(session, settings, plan=body)
 
 
@@ -76,21 +76,21 @@ def list_evaluations(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[EvaluationRead]:
-    """All given filters must match."""
+    """List the evaluations that match all given filters."""
     wanted = EvaluationFilter(model_id=model, job_id=job, benchmark=benchmark, states=tuple(state or ()))
     return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
 
 
 @router.get("/{evaluation_id}", summary="Read an evaluation", responses=FOUND)
 def read_evaluation(evaluation_id: EvaluationId, session: ReadSession) -> EvaluationRead:
-    """With its breakdown and, while it runs, its scores so far."""
+    """Return an evaluation with its breakdown and, while it runs, its scores so far."""
     row = service.get_evaluation(session, evaluation_id=evaluation_id)
     return presentation.present(session, evaluation=row)
 
 
 @router.get("/{evaluation_id}/manifest", summary="Evaluation manifest", responses=CONFLICT)
 def read_manifest(evaluation_id: EvaluationId, session: ReadSession) -> EvaluationManifest:
-    """Engine, versions, hash of the prompts, revisions of the data, seed, chat template."""
+    """Return the engine, versions, hash of the prompts, revisions of the data, seed and chat template."""
     manifest = service.get_manifest(session, evaluation_id=evaluation_id)
     return EvaluationManifest(evaluation_id=evaluation_id, manifest=manifest)
 
@@ -118,7 +118,7 @@ def list_samples(
     cursor: Annotated[str | None, Query(max_length=100)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> SamplePage:
-    """In sampling order of the problems. All given filters must match."""
+    """List samples in sampling order of the problems. All given filters must match."""
     query = SampleQuery(
         label=label,
         verdicts=tuple(verdict or ()),
@@ -142,7 +142,7 @@ def read_sample(
     settings: SettingsDep,
     against: OtherId = None,
 ) -> SampleRead:
-    """Prompt and answer, with the same problem's sample in another evaluation."""
+    """Return prompt and answer, with the same problem's sample in another evaluation."""
     query = SampleQuery(label=label, against=against)
     with database.read() as session:
         places = samples.locate(session, settings, evaluation_id=evaluation_id, query=query)
@@ -153,7 +153,7 @@ def read_sample(
 def cancel_evaluation(
     evaluation_id: EvaluationId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> EvaluationRead:
-    """Results so far are kept; a retry continues from there."""
+    """Cancel an evaluation. Results so far are kept; a retry continues from there."""
     row = service.cancel(session, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.STOP, row.job_id)
     return presentation.present(session, evaluation=row)
@@ -167,7 +167,7 @@ def retry_evaluation(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> EvaluationRead:
-    """A cancelled or failed one continues where it stopped."""
+    """Retry a cancelled or failed evaluation; it continues where it stopped."""
     row = service.retry(session, settings, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.INSTALL_BENCHMARKS)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
@@ -180,7 +180,7 @@ def retry_evaluation(
 def delete_evaluation(
     evaluation_id: EvaluationId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> None:
-    """Refused while it is queued or running."""
+    """Delete an evaluation; refused while it is queued or running."""
     service.delete(session, evaluation_id=evaluation_id)
     tasks.send_later(background, task_names.TIDY_EVALUATIONS)
     tasks.send_later(background, task_names.PURGE)

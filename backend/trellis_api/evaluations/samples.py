@@ -55,7 +55,7 @@ class Places:
 
 
 def locate(session: Session, settings: Settings, *, evaluation_id: str, query: SampleQuery) -> Places:
-    """The files that a query reads; raises where an evaluation is not there or has no such benchmark."""
+    """Locate the files that a query reads; raises if an evaluation is missing or has no such benchmark."""
     if query.changed is not None and query.against is None:
         raise ComparisonMissing("'changed' requires 'against', the evaluation to compare with.")
     own = _find(session, evaluation_id, query.label)
@@ -67,7 +67,7 @@ def locate(session: Session, settings: Settings, *, evaluation_id: str, query: S
 
 
 def read_page(places: Places, query: SampleQuery, *, cursor: str | None, limit: int) -> SamplePage:
-    """One page; no transaction is open meanwhile."""
+    """Read one page; no transaction is open meanwhile."""
     filters = Filters(query.verdicts, query.group, query.search, query.changed)
     with store_errors(), ExitStack() as stack:
         store = stack.enter_context(open_store(places.own))
@@ -86,7 +86,7 @@ def read_page(places: Places, query: SampleQuery, *, cursor: str | None, limit: 
 
 
 def read_sample(places: Places, *, position: int, number: int) -> SampleRead:
-    """One sample, beside that of the same problem in the other evaluation."""
+    """Read one sample, with the one of the same problem in the other evaluation."""
     with store_errors(), ExitStack() as stack:
         sample = stack.enter_context(open_store(places.own)).get(position, number)
         against = stack.enter_context(open_store(places.against)) if places.against else None

@@ -23,7 +23,7 @@ from trellis_api.jobs.service import RESUMABLE
 
 
 def get_evaluation(session: Session, *, evaluation_id: str) -> Evaluation:
-    """The evaluation; ``EvaluationNotFound`` without one."""
+    """Return the evaluation; ``EvaluationNotFound`` without one."""
     row = repository.find_evaluation(session, evaluation_id=evaluation_id)
     if row is None:
         raise EvaluationNotFound(evaluation_id)
@@ -31,12 +31,12 @@ def get_evaluation(session: Session, *, evaluation_id: str) -> Evaluation:
 
 
 def read_request(row: Evaluation) -> EvaluationRequest:
-    """What an evaluation runs."""
+    """Return the request that an evaluation carries out."""
     return EvaluationRequest.model_validate(row.request)
 
 
 def get_manifest(session: Session, *, evaluation_id: str) -> dict[str, object]:
-    """What the scores were measured with; ``EvaluationUnfinished`` before there are any."""
+    """Return what the scores were measured with; ``EvaluationUnfinished`` before there are any."""
     row = get_evaluation(session, evaluation_id=evaluation_id)
     if row.manifest is None:
         raise EvaluationUnfinished("The evaluation has no results yet, so there is no manifest.")
@@ -104,7 +104,7 @@ def go_on_if_displaced(session: Session, settings: Settings, *, job: Job) -> boo
 
 
 def _lock(session: Session, evaluation_id: str) -> tuple[Evaluation, Job]:
-    """The evaluation and its job, the job locked, and both as they stand now."""
+    """Lock the evaluation's job and return both, as they stand now."""
     job_id = get_evaluation(session, evaluation_id=evaluation_id).job_id
     job = jobs.lock_job(session, job_id=job_id)
     if job is None:

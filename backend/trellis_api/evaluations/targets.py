@@ -50,7 +50,7 @@ class FoundTarget:
 
 
 def find_targets(session: Session, settings: Settings, targets: list[Target]) -> list[FoundTarget]:
-    """All of them; ``TargetUnusable`` with every problem there is."""
+    """Find all targets; ``TargetUnusable`` with every problem there is."""
     found, issues = [], list[dict[str, Any]]()
     for index, target in enumerate(targets):
         try:
@@ -65,7 +65,7 @@ def find_targets(session: Session, settings: Settings, targets: list[Target]) ->
 def find_target(
     session: Session, settings: Settings, target: Target, *, for_serving: bool = False
 ) -> FoundTarget:
-    """One of them; raises what stands against it.
+    """Find one target; raises if it can't be used.
 
     ``for_serving`` takes encoders, too, and adapters alone, which are found as their base model.
     """
@@ -118,12 +118,12 @@ def require_tried_template(settings: Settings, target: FoundTarget, *, field: st
 
 
 def is_encoder(architecture: str | None) -> bool:
-    """Whether models of an architecture give vectors: encoders without a head, by Transformers' names."""
+    """Tell whether an architecture is a headless encoder, which returns vectors, by Transformers' names."""
     return architecture in _ENCODERS
 
 
 def _require_writer(model: Model) -> None:
-    """Reward models give a number for a text, encoders a vector; neither writes one."""
+    """Refuse reward models and encoders, which return a number or a vector instead of text."""
     architecture = model.architecture or ""
     if architecture.endswith(CLASSIFIER_SUFFIX) or is_encoder(architecture):
         raise TargetUnusable(f"{model.name} is a {architecture}, which can't generate text.")

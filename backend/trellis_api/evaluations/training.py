@@ -98,7 +98,7 @@ def give_up(session: Session, settings: Settings, *, job_id: str, step: int, pro
 
 
 def _lock(session: Session, *, job_id: str, step: int) -> tuple[Job, DueEvaluation] | None:
-    """The training, locked, and the checkpoint that is to be measured, as they stand now."""
+    """Return the locked training job and the checkpoint's due evaluation; None if either is missing."""
     job = jobs.lock_job(session, job_id=job_id)
     due = due_rows.find_due(session, job_id=job_id, step=step)
     return (job, due) if job is not None and due is not None else None

@@ -31,7 +31,7 @@ _STATES: dict[str, tuple[Level, str]] = {
 
 
 def list_page(session: Session, row: FineTuningJob, *, after: str | None, limit: int) -> EventList:
-    """One page, behind an event of the page before."""
+    """List one page, after an event of the page before."""
     before = _LAST + 1 if after is None else _read_number(row, after)
     job = find_job(session, job_id=row.job_id) if row.job_id else None
     found = [
@@ -44,7 +44,7 @@ def list_page(session: Session, row: FineTuningJob, *, after: str | None, limit:
 
 
 def _list_end(session: Session, row: FineTuningJob, job: Job | None) -> list[tuple[int, EventObject]]:
-    """That it is over, where it is and no event of the stream says so."""
+    """Build the closing event of a finished job whose event stream has none."""
     export = find_export(session, job) if job else None
     status = find_status(row, job, export)
     error = find_error(row, job, export)

@@ -23,12 +23,12 @@ TOKENS = "train/global_tokens"
 
 
 def choose_keys(reported: Iterable[str]) -> list[str]:
-    """The engine's keys that are figures."""
+    """Return those of the engine's metric keys that clients see as figures."""
     return [key for key in reported if any(_matches(key, patterns) for patterns in _KEYS.values())]
 
 
 def rename(values: Mapping[str, float | None]) -> dict[str, float]:
-    """The figures that there are."""
+    """Return the figures that were reported, under their public names."""
     found = {}
     for name, patterns in _KEYS.items():
         for pattern in patterns:
@@ -40,7 +40,7 @@ def rename(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def describe(figures: Mapping[str, float]) -> str:
-    """Figures in a sentence: ``training loss=0.53, validation loss=0.61``."""
+    """Describe the figures in a sentence: ``training loss=0.53, validation loss=0.61``."""
     names = {"train_": "training ", "valid_": "validation "}
     told = []
     for name, value in figures.items():

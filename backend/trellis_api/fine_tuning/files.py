@@ -31,7 +31,7 @@ _STATUS = {DatasetState.READY: "processed", DatasetState.FAILED: "error"}
 
 
 def check_form(form: ReceivedForm) -> None:
-    """Raises for a purpose that there is not, and for what is not supported."""
+    """Check the form's purpose; raises for unknown ones and for fields that are not supported."""
     purpose = form.fields.get("purpose")
     if purpose != PURPOSE:
         given = f"'{purpose}'" if purpose else "none"
@@ -67,7 +67,7 @@ def add(session: Session, settings: Settings, form: ReceivedForm) -> tuple[OpenA
 
 
 def get_file(session: Session, *, file_id: str) -> OpenAiFile:
-    """The file; ``FileNotFound`` without one."""
+    """Return the file; ``FileNotFound`` without one."""
     row = repository.find_file(session, file_id=file_id)
     if row is None:
         raise FileNotFound(file_id)
@@ -86,17 +86,17 @@ def delete(session: Session, settings: Settings, *, file_id: str) -> None:
 
 
 def find_dataset(session: Session, row: OpenAiFile) -> Dataset | None:
-    """The rows of a file; None where a person has deleted them."""
+    """Return the dataset with the rows of a file; None if a person has deleted it."""
     return datasets.find_dataset(session, dataset_id=row.dataset_id)
 
 
 def present(session: Session, row: OpenAiFile) -> FileObject:
-    """A file as clients see it."""
+    """Present a file as clients see it."""
     return present_many(session, [row])[0]
 
 
 def present_many(session: Session, rows: Sequence[OpenAiFile]) -> list[FileObject]:
-    """Files as clients see them; the number of queries does not depend on how many there are."""
+    """Present files as clients see them; the number of queries does not depend on how many there are."""
     found = repository.map_datasets(session, rows)
     failed = [each.task_id for each in found.values() if each.state == DatasetState.FAILED and each.task_id]
     reasons = {
@@ -121,7 +121,7 @@ def _describe(row: OpenAiFile, dataset: Dataset | None, reasons: Mapping[str, st
 
 
 def explain(session: Session, dataset: Dataset | None) -> str | None:
-    """Why the rows of a file cannot be learned from; None where they can, or are still read."""
+    """Explain why the rows of a file can't be trained on; None if they can, or are still being read."""
     tasks = [] if dataset is None else datasets.list_tasks_of_ids(session, task_ids=[dataset.task_id or ""])
     return _explain(dataset, {task.id: task.reason for task in tasks})
 
@@ -135,5 +135,5 @@ def _explain(dataset: Dataset | None, reasons: Mapping[str, str | None]) -> str 
 
 
 def new_file_id() -> str:
-    """As clients know them."""
+    """Make a file id in the form that OpenAI's clients expect."""
     return new_id("file").replace("_", "-")

@@ -25,7 +25,7 @@ _OVER = frozenset({"succeeded", "failed", "cancelled"})
 
 
 def present(session: Session, row: FineTuningJob) -> JobObject:
-    """A job as clients see it."""
+    """Present a job as clients see it."""
     job = find_job(session, job_id=row.job_id) if row.job_id else None
     return _present(session, row, job)
 
@@ -37,7 +37,7 @@ def list_page(
     limit: int,
     conditions: Sequence[ColumnElement[bool]] = (),
 ) -> JobList:
-    """Newest first."""
+    """List fine-tuning jobs, newest first."""
     rows = repository.list_rows(session, FineTuningJob, after=after, limit=limit + 1, conditions=conditions)
     shown = rows[:limit]
     jobs = repository.map_platform_jobs(session, shown)
@@ -48,7 +48,7 @@ def list_page(
 def list_checkpoints(
     session: Session, row: FineTuningJob, *, after: str | None, limit: int
 ) -> CheckpointList:
-    """Those that are still there, newest first; any of them answers requests under its name."""
+    """List the checkpoints that are still there, newest first; any of them can be requested by its name."""
     job = find_job(session, job_id=row.job_id) if row.job_id else None
     found = [] if job is None else _describe_checkpoints(session, row, job)
     if after is not None:
@@ -112,7 +112,7 @@ def _present(session: Session, row: FineTuningJob, job: Job | None) -> JobObject
 
 
 def _find_model_name(session: Session, row: FineTuningJob, export: Job | None) -> str | None:
-    """Of the model that the export registered; None where it was deleted since."""
+    """Find the name of the model that the export registered; None if it was deleted since."""
     if export is None:  # the job that wrote it was deleted
         return row.tuned_name if find_model_named(session, name=row.tuned_name) else None
     model_id = str((export.export or {}).get("model_id"))
@@ -130,7 +130,7 @@ def _estimate_end(job: Job) -> int | None:
 
 
 def _count_tokens(session: Session, job: Job) -> int | None:
-    """Tokens of all steps, where the engine counts them."""
+    """Count the tokens of all steps, if the engine reports them."""
     query = (
         select(func.sum(metric_points.c.value))
         .join(metric_series, metric_series.c.id == metric_points.c.series_id)

@@ -22,19 +22,19 @@ _LONGEST_ID = len("ftjob-") + ID_LENGTH
 
 
 def find_file(session: Session, *, file_id: str) -> OpenAiFile | None:
-    """The file of this id."""
+    """Return the file with this ID."""
     return session.get(OpenAiFile, file_id) if len(file_id) <= _LONGEST_ID else None
 
 
 def find_job(session: Session, *, job_id: str) -> FineTuningJob | None:
-    """The fine-tuning job of this id."""
+    """Return the fine-tuning job with this ID."""
     if len(job_id) > _LONGEST_ID:
         return None
     return session.get(FineTuningJob, job_id, populate_existing=True)
 
 
 def lock_job(session: Session, *, job_id: str) -> FineTuningJob | None:
-    """The same, kept until the transaction ends."""
+    """Lock the fine-tuning job until the transaction ends and return its current state."""
     if len(job_id) > _LONGEST_ID:
         return None
     return session.get(FineTuningJob, job_id, with_for_update=True, populate_existing=True)
@@ -49,7 +49,7 @@ def list_rows(
     is_ascending: bool = False,
     conditions: Sequence[ColumnElement[bool]] = (),
 ) -> list[Row]:
-    """Newest first (or oldest), behind a row."""
+    """List rows newest first (or oldest), after a row."""
     position = tuple_(col(table.created_at), col(table.id))
     query = select(table).where(*conditions)
     if after is not None:
@@ -61,7 +61,7 @@ def list_rows(
 
 
 def has_metadata(wanted: Mapping[str, str] | None) -> list[ColumnElement[bool]]:
-    """Conditions on jobs: each key with its value; None for those without any."""
+    """Build conditions that each metadata key has its value; None selects jobs without metadata."""
     given: Any = col(FineTuningJob.request)
     if wanted is None:
         return [given["metadata"].as_string().is_(None)]
@@ -70,7 +70,7 @@ def has_metadata(wanted: Mapping[str, str] | None) -> list[ColumnElement[bool]]:
 
 
 def map_datasets(session: Session, rows: Sequence[OpenAiFile]) -> dict[str, Dataset]:
-    """The rows of files that are still there, by their ids."""
+    """Return the datasets of files that still exist, by dataset ID."""
     ids = {row.dataset_id for row in rows}
     found: dict[str, Dataset] = {}
     for some in batched(sorted(ids)):
@@ -80,7 +80,7 @@ def map_datasets(session: Session, rows: Sequence[OpenAiFile]) -> dict[str, Data
 
 
 def list_waiting(session: Session, *, with_paused: bool = True) -> Sequence[str]:
-    """Ids of jobs that wait for their files to be read."""
+    """List the ids of jobs that wait for their files to be read."""
     query = select(FineTuningJob.id).where(
         col(FineTuningJob.job_id).is_(None), col(FineTuningJob.finished_at).is_(None)
     )
@@ -90,7 +90,7 @@ def list_waiting(session: Session, *, with_paused: bool = True) -> Sequence[str]
 
 
 def list_uses(session: Session, *, file_id: str) -> list[str]:
-    """Ids of jobs that wait for this file to be read."""
+    """List the ids of jobs that wait for this file to be read."""
     waiting = (session.get(FineTuningJob, each) for each in list_waiting(session))
     return [
         row.id
@@ -100,13 +100,13 @@ def list_uses(session: Session, *, file_id: str) -> list[str]:
 
 
 def map_platform_jobs(session: Session, rows: Sequence[FineTuningJob]) -> dict[str, Job]:
-    """The jobs that carry them out, by id."""
+    """Return the platform jobs that carry out fine-tuning jobs, by ID."""
     ids = [row.job_id for row in rows if row.job_id]
     return {job.id: job for job in session.exec(select(Job).where(col(Job.id).in_(ids)))}
 
 
 def list_told(session: Session, *, job_id: str, before: int | None, limit: int) -> Sequence[JobEvent]:
-    """Events of a job's stream that are worth a sentence, newest first."""
+    """List the events of a job's stream that clients are shown, newest first."""
     query = select(JobEvent).where(JobEvent.job_id == job_id, col(JobEvent.kind).in_(_TOLD))
     if before is not None:
         query = query.where(JobEvent.sequence < before)
@@ -131,7 +131,7 @@ def note_hyperparameters(session: Session, *, job_id: str, chosen: dict[str, obj
 
 
 def batched(ids: Sequence[str]) -> Iterator[list[str]]:
-    """Some after the other, as many as a query may name."""
+    """Yield the IDs in lists as long as a query may name."""
     rest = iter(ids)
     while some := list(islice(rest, _AT_ONCE)):
         yield some

@@ -23,12 +23,12 @@ _MAX_LISTED = 100
 
 
 def name_file(row: FineTuningJob) -> str:
-    """The id of a job's result file."""
+    """Return the ID of a job's result file."""
     return f"{_BEGIN}{row.id.removeprefix('ftjob-')}{_END}"
 
 
 def find(session: Session, *, file_id: str) -> tuple[FineTuningJob, Job] | None:
-    """The job whose results a file is; None where the id is that of another file, or nothing has run."""
+    """Return the job that a result file belongs to; None for other files, and if nothing has run."""
     if not (file_id.startswith(_BEGIN) and file_id.endswith(_END)):
         return None
     row = repository.find_job(session, job_id=f"ftjob-{file_id[len(_BEGIN) : -len(_END)]}")
@@ -39,7 +39,7 @@ def find(session: Session, *, file_id: str) -> tuple[FineTuningJob, Job] | None:
 def list_page(
     session: Session, *, after: str | None, limit: int, is_ascending: bool
 ) -> tuple[list[FileObject], bool]:
-    """The files of jobs whose training is over, in the order of the jobs; whether there are more."""
+    """List the result files of finished trainings, in the order of the jobs, and whether there are more."""
     behind = find(session, file_id=after) if after else None
     if after and behind is None:
         raise FileNotFound(after)
@@ -59,7 +59,7 @@ def list_page(
 
 
 def write(session: Session, job: Job) -> bytes:
-    """One line a step, with the figures that were measured there."""
+    """Write one line per step, with the metrics that were measured there."""
     keys = figures.choose_keys(find_series(session.connection(), job_id=job.id))
     steps: dict[int, dict[str, float | None]] = {}
     for curve in read_curves(session, job=job, keys=keys, max_points=_MAX_POINTS):
@@ -75,7 +75,7 @@ def write(session: Session, job: Job) -> bytes:
 
 
 def present(session: Session, row: FineTuningJob, job: Job) -> FileObject:
-    """The file as clients see it."""
+    """Present the result file as clients see it."""
     ended = job.finished_at or job.created_at
     return FileObject(
         id=name_file(row),

@@ -66,7 +66,10 @@ def create_file(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> FileObject:
-    """A worker imports it as a dataset; `status` becomes `processed`, or `error` with the line."""
+    """Upload a file.
+
+    A worker imports it as a dataset; `status` becomes `processed`, or `error` with the line.
+    """
     with database.write() as session:
         row, task = files.add(session, settings, form)
         found = files.present(session, row)
@@ -123,7 +126,7 @@ def read_file_content(file_id: FileId, session: ReadSession, settings: SettingsD
 
 @router.delete("/files/{file_id}", summary="Delete a file and its rows")
 def delete_file(file_id: FileId, session: WriteSession, settings: SettingsDep) -> FileDeleted:
-    """Fails while an unfinished job uses the file."""
+    """Delete a file and its rows; fails while an unfinished job uses the file."""
     files.delete(session, settings, file_id=file_id)
     return FileDeleted(id=file_id)
 
@@ -164,7 +167,7 @@ def list_fine_tuning_jobs(
 
 
 def _read_metadata(request: Request) -> dict[str, str]:
-    """What ``metadata[key]=value`` asks for; refuses keys that no job can have."""
+    """Read the filter ``metadata[key]=value``; refuses keys that no job can have."""
     found = read_deep_object(request, "metadata")
     try:
         return METADATA.validate_python(found)

@@ -102,7 +102,7 @@ def give_up(session: Session, row: FineTuningJob, error: DomainError) -> None:
 
 
 def get_job(session: Session, *, job_id: str, is_locked: bool = False) -> FineTuningJob:
-    """The fine-tuning job; ``FineTuningJobNotFound`` without one."""
+    """Return the fine-tuning job; ``FineTuningJobNotFound`` without one."""
     find = repository.lock_job if is_locked else repository.find_job
     row = find(session, job_id=job_id)
     if row is None:
@@ -180,7 +180,7 @@ def _require_file(session: Session, request: FineTuningCreate, field: str) -> No
 
 
 def _find_rows(session: Session, request: FineTuningCreate, field: str) -> Rows | None:
-    """The rows of a file; None where they are still being read."""
+    """Return the rows of a file; None if they are still being read."""
     _require_file(session, request, field)
     file_id = getattr(request, field)
     if file_id is None:
@@ -199,7 +199,7 @@ def _build_rewards(request: FineTuningCreate, settings: Settings) -> Rewards | N
 
 
 def _keep_rewards(session: Session, row: FineTuningJob, rewards: Rewards | None) -> list[dict[str, object]]:
-    """The terms of the mixture, with the reward file among those that everybody can read and try."""
+    """Return the terms of the reward mixture, with the code saved as a reward file that users can try."""
     if rewards is None:
         return []
     if rewards.code is None:
@@ -209,7 +209,7 @@ def _keep_rewards(session: Session, row: FineTuningJob, rewards: Rewards | None)
 
 
 def _translate(error: DomainError, method: str) -> InvalidFineTuningJob:
-    """What stands against a job, in the words of the request."""
+    """Translate a job's error so that it names the request's own fields."""
     details = error.details if isinstance(error.details, list) and error.details else [{}]
     field = str(details[0].get("field") or "")
     param = translation.find_param(field, method) if field else None

@@ -12,13 +12,13 @@ _UNEXPLAINED = "The run ended without a reason."
 
 
 def find_export(session: Session, job: Job) -> Job | None:
-    """The job that writes the model of a training."""
+    """Return the job that exports the model of a training."""
     export_id = (job.export_as or {}).get("job_id")
     return find_job(session, job_id=str(export_id)) if export_id else None
 
 
 def find_status(row: FineTuningJob, job: Job | None, export: Job | None) -> Status:
-    """Where it is. A job is running until its model is there."""
+    """Find the job's status. A job is running until its model is there."""
     if row.error is not None:
         return "failed"
     if job is not None and job.state == JobState.SUCCEEDED:
@@ -36,7 +36,7 @@ def find_status(row: FineTuningJob, job: Job | None, export: Job | None) -> Stat
 
 
 def find_error(row: FineTuningJob, job: Job | None, export: Job | None) -> JobError | None:
-    """Why it failed, where it did."""
+    """Find why the job failed, if it did."""
     if row.error is not None:
         return JobError(**row.error)
     if find_status(row, job, export) != "failed" or job is None:

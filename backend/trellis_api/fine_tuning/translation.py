@@ -40,7 +40,7 @@ class Rows:
 
 
 def name_model(request: FineTuningCreate, model: Model, job_id: str) -> str:
-    """``ft:<base>:<suffix>:<id>``; a long name of the base is cut."""
+    """Make the name ``ft:<base>:<suffix>:<id>``; a long base name is cut."""
     ending = f":{request.suffix or ''}:{job_id.removeprefix('ftjob-')}"
     base = re.sub(r"[\s:]+", "-", model.name)
     return f"ft:{base[: MAX_NAME_CHARACTERS - len('ft:') - len(ending)]}{ending}"
@@ -56,7 +56,7 @@ def build_job(
     validation: Rows | None,
     rewards: list[dict[str, Any]] | None,
 ) -> tuple[JobCreate, dict[str, Any]]:
-    """The platform's request, and the hyperparameters that were settled on."""
+    """Build the platform's job request, and return it with the resolved hyperparameters."""
     recipe = get_recipe(RECIPES[request.method.type])
     preset = choose_preset(recipe, settings, model)
     wanted = request.method.hyperparameters
@@ -104,7 +104,7 @@ def build_job(
 
 
 def choose_preset(recipe: Recipe, settings: Settings, model: Model) -> Preset:
-    """The preset that the launch would choose for one slot of this platform."""
+    """Choose the preset that the launch would choose for one slot of this platform."""
     platform = settings.resolved_platform
     nodes = find_nodes(settings) if platform == "cuda" else None
     preset = default_preset(
@@ -120,7 +120,7 @@ def choose_preset(recipe: Recipe, settings: Settings, model: Model) -> Preset:
 
 
 def choose_epochs(examples: int) -> int:
-    """What ``n_epochs: auto`` means for so many examples."""
+    """Return the number of epochs that ``n_epochs: auto`` means for this many examples."""
     if examples * _EPOCHS < _FEW_EXAMPLES:
         return min(_MOST_EPOCHS, -(-_FEW_EXAMPLES // max(examples, 1)))
     if examples * _EPOCHS > _MANY_EXAMPLES:
@@ -142,7 +142,7 @@ def _explore(
     *,
     has_validation: bool,
 ) -> dict[str, Any]:
-    """How many answers are sampled, and how often and how well it is measured."""
+    """Set the group size, and how often and with how many samples validation runs."""
     for name in ("eval_interval", "eval_samples"):
         if getattr(wanted, name) != "auto" and not has_validation:
             param = f"method.reinforcement.hyperparameters.{name}"
@@ -171,7 +171,7 @@ def _value(recipe: Recipe, preset: Preset, name: str) -> Any:
 
 
 def find_param(field: str, method: str) -> str:
-    """The part of the client's request that a field of ours came from."""
+    """Return the part of the client's request that a field of ours came from."""
     places = {"dataset": "training_file", "validation_dataset": "validation_file", "model": "model"}
     if field in places:
         return places[field]

@@ -14,7 +14,7 @@ router = APIRouter(prefix="/generations", tags=["generations"], responses=ERROR_
 
 @router.get("/endpoints")
 def list_endpoints(settings: SettingsDep) -> GenerationEndpointList:
-    """Endpoints that may be asked, without their keys."""
+    """List the endpoints that may be queried, without their keys."""
     return GenerationEndpointList(items=service.list_endpoints(settings))
 
 

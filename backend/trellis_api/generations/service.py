@@ -26,7 +26,7 @@ _SERVED_TIMEOUT_S = 600.0
 
 
 def list_endpoints(settings: Settings) -> list[GenerationEndpoint]:
-    """Endpoints that may be asked, by name."""
+    """List the endpoints that may be used, by name."""
     return [
         GenerationEndpoint(
             name=name,
@@ -73,7 +73,7 @@ def start(session: Session, settings: Settings, *, request: GenerationCreate) ->
 
 
 def _find_writer(session: Session, settings: Settings, request: GenerationCreate) -> ChatEndpoint:
-    """The endpoint that is asked, or what stands for a model of the platform."""
+    """Return the endpoint of the request, or one for its model on this platform."""
     if (request.endpoint is None) == (request.model is None):
         raise WriterMissing("Provide either 'endpoint' or 'model'.")
     if request.model is not None:
@@ -94,7 +94,7 @@ def _find_writer(session: Session, settings: Settings, request: GenerationCreate
 
 
 def _judges_of(settings: Settings, request: GenerationCreate) -> list[str]:
-    """The judge that answers are checked by, where one is."""
+    """Return the judge that answers are checked by, if there is one."""
     method = request.method
     if not isinstance(method, RejectionSampling) or not isinstance(method.check, ScorerCheck):
         return []
@@ -103,7 +103,7 @@ def _judges_of(settings: Settings, request: GenerationCreate) -> list[str]:
 
 
 def _require_reference(settings: Settings, request: GenerationCreate, version: DatasetVersion) -> None:
-    """Answers are compared with a column that is there."""
+    """Check that the column that answers are compared with exists."""
     method = request.method
     if not isinstance(method, RejectionSampling) or not isinstance(method.check, MatchCheck):
         return

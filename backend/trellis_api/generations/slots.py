@@ -8,7 +8,7 @@ from trellis_api.jobs.repository import count_held_slots, lock_admission
 
 
 def slots_to_serve(settings: Settings) -> int:
-    """Slots that serving a model takes; on a CPU it shares the cores with whatever runs."""
+    """Return the slots that serving a model takes; none on a CPU, where it shares the cores."""
     return 1 if settings.resolved_platform == "cuda" else 0
 
 

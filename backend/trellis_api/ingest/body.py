@@ -16,7 +16,7 @@ GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 async def read_batch_body(request: Request, _token: JobToken) -> IngestBatch:
-    """The batch of a request, decompressed if need be."""
+    """Read the batch of a request, decompressed if need be."""
     settings: Settings = request.app.state.settings
     limit = settings.max_batch_bytes
     encoding = request.headers.get("content-encoding", "identity").lower()

@@ -11,7 +11,7 @@ from trellis_api.jobs.dependencies import JobId
 
 
 def require_job_token(job_id: JobId, token: BearerToken, database: DatabaseDep) -> str:
-    """The token of a run that may report; a stranger's body is not even read."""
+    """Return the token of a run that may report; otherwise the body is not even read."""
     with database.read() as session:
         service.authorise(session, job_id=job_id, token=token)
     return token

@@ -49,7 +49,10 @@ def ingest_batch(
     session: WriteSession,
     tasks: TasksDep,
 ) -> IngestReceipt:
-    """Batches count 1, 2, 3 ... within an attempt; a repeated one is ignored, a gap is a 409."""
+    """Record a batch.
+
+    Batches count 1, 2, 3 ... within an attempt; a repeated one is ignored, a gap is a 409.
+    """
     receipt = service.ingest_authorised(session, job_id=job_id, token=token, batch=batch)
     prometheus.INGEST_BATCHES.labels(outcome="accepted" if receipt.accepted else "repeated").inc()
     if receipt.accepted:
@@ -62,7 +65,7 @@ def ingest_batch(
 
 
 def count_points(batch: IngestBatch) -> int:
-    """Metric points in a batch."""
+    """Count the metric points in a batch."""
     return sum(len(event.values) for event in batch.events if isinstance(event, MetricsEvent))
 
 
@@ -70,7 +73,7 @@ def count_points(batch: IngestBatch) -> int:
 def heartbeat(
     job_id: JobId, token: JobToken, body: Heartbeat, session: WriteSession, settings: SettingsDep
 ) -> HeartbeatReply:
-    """The response says whether the run should stop."""
+    """Record a heartbeat of a run. The response says whether the run should stop."""
     return service.record_heartbeat(
         session, data_root=settings.data_root, job_id=job_id, token=token, heartbeat=body
     )

@@ -64,7 +64,7 @@ Published = list[tuple[str, Any]]
 
 
 def authorise(session: Session, *, job_id: str, token: str) -> Attempt:
-    """The attempt that a token belongs to; raises where it may not report (any more)."""
+    """Return the attempt that a token belongs to; raises if it may not report (any more)."""
     attempt = repository.find_attempt_by_token(session, token_hash=hash_secret(token))
     if attempt is None or attempt.job_id != job_id:
         raise InvalidJobToken("The token is not that of this job.")
@@ -138,7 +138,7 @@ def _check_limits(batch: IngestBatch) -> None:
 
 
 def _list_numbers(event: Event) -> tuple[int, ...]:
-    """The whole numbers of an event, which have no upper bound in JSON."""
+    """Return the integers of an event, which have no upper bound in JSON."""
     match event:
         case MetricsEvent():
             return (event.step,)
@@ -184,7 +184,7 @@ def _apply(session: Session, *, job: Job, attempt: Attempt, batch: IngestBatch) 
 
 
 def _describe_metrics(step: int, values: dict[str, float]) -> dict[str, Any]:
-    """As ``MetricsReported``, built by hand: this is the busiest line of the API."""
+    """Build ``MetricsReported`` by hand: this is the hottest line of the API."""
     finite = {key: value if math.isfinite(value) else None for key, value in values.items()}
     odd = {key: name_non_finite(value) for key, value in values.items() if not math.isfinite(value)}
     return {"step": step, "values": finite, "non_finite": odd}

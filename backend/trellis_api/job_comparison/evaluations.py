@@ -40,7 +40,7 @@ Found = dict[str, dict[str, Evaluated]]
 
 
 def find_evaluations(session: Session, *, job_ids: Sequence[str]) -> Found:
-    """Finished evaluations of checkpoints and exported models, of each benchmark that of the latest step."""
+    """Find finished evaluations of checkpoints and exported models: per benchmark the latest step."""
     models = {
         model.id: model
         for model in session.exec(select(Model).where(col(Model.source_job_id).in_(job_ids)))
@@ -78,7 +78,7 @@ def find_evaluations(session: Session, *, job_ids: Sequence[str]) -> Found:
 def compare(
     settings: Settings, *, found: Found, job_ids: Sequence[str], baseline: str
 ) -> ComparedEvaluations:
-    """Every job with the baseline on the benchmarks that both have; no transaction is open meanwhile.
+    """Compare every job with the baseline on shared benchmarks; no transaction is open meanwhile.
 
     The p-values of a benchmark are corrected for the number of jobs: of many, some differ by chance.
     """

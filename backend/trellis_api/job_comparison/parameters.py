@@ -22,13 +22,13 @@ _GROUPS: tuple[ParameterGroup, ...] = ("run", "model", "data", "params", "overri
 
 
 def describe(session: Session, *, jobs: Sequence[Job], reads: Sequence[JobRead]) -> dict[str, dict[Key, Any]]:
-    """All settings of each job by its id; those that are null are left out."""
+    """Map the id of each job to all of its settings, without null values."""
     origins, params = _map_origins(session, jobs), _map_params(jobs)
     return {read.id: _flatten(read, origins.get(read.model.id), params[read.id]) for read in reads}
 
 
 def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedParameter]:
-    """Settings whose value is not the same in all jobs."""
+    """List the settings whose value is not the same in all jobs."""
     keys = {key for own in settings.values() for key in own}
     order = {group: place for place, group in enumerate(_GROUPS)}
     differing = [key for key in keys if len({_freeze(own.get(key)) for own in settings.values()}) > 1]
@@ -45,7 +45,7 @@ def list_differing(settings: Mapping[str, Mapping[Key, Any]]) -> list[ComparedPa
 def list_groups(
     session: Session, *, settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]
 ) -> list[list[str]]:
-    """All jobs, those together that differ in nothing but the seed or are one trial of a sweep.
+    """List all jobs in groups that differ only in the seed or are one trial of a sweep.
 
     A job's group is a label that anybody may edit, so it says nothing about settings.
     """
@@ -67,7 +67,7 @@ def list_groups(
 def group_by_seed(
     session: Session, *, settings: Mapping[str, Mapping[Key, Any]], jobs: Sequence[Job]
 ) -> list[list[str]]:
-    """Groups with two seeds or more."""
+    """Return the groups with two seeds or more."""
     groups = list_groups(session, settings=settings, jobs=jobs)
     return [ids for ids in groups if len({_freeze(settings[each].get(SEED)) for each in ids}) > 1]
 
@@ -97,7 +97,7 @@ def _flatten(job: JobRead, origin: Origin | None, params: Mapping[str, Any]) -> 
 
 
 def _map_params(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
-    """Parameters of each job as it runs: a default counts as much as the same value that somebody typed.
+    """Map each job to its effective parameters: a default counts as much as the same value set by hand.
 
     Only those that a job was given, or that the recipes of all have: of two recipes, the rest says nothing.
     """
@@ -108,7 +108,7 @@ def _map_params(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
 
 
 def _complete(given: Mapping[str, Any], resolved: Mapping[str, Any], wanted: set[str]) -> dict[str, Any]:
-    """What was given, the rest as resolved; a plain value is in the type of its parameter."""
+    """Merge the given parameters with the resolved rest; equal values keep the type of the parameter."""
     found = {name: value for name, value in resolved.items() if name in wanted}
     return found | {name: value for name, value in given.items() if found.get(name) != value}
 
@@ -124,7 +124,7 @@ def _join(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _map_origins(session: Session, jobs: Sequence[Job]) -> dict[str, Origin]:
-    """Of each model that a job of the platform made, that job with its step."""
+    """Map each model that a job of the platform made to that job and its step."""
     models = session.exec(select(Model).where(col(Model.id).in_({job.model_id for job in jobs})))
     return {
         model.id: (str(model.lineage.get("job_name") or model.source_job_id), model.source_step)

@@ -37,7 +37,7 @@ def compare_jobs(
         Query(description="Metrics of the table; default headline and validation metrics.", max_length=100),
     ] = None,
 ) -> JobComparison:
-    """Settings that differ, newest and best values, and which jobs differ only in the seed."""
+    """Return the settings that differ, newest and best values, and which jobs differ only in the seed."""
     return service.compare(session, ids=service.read_ids(ids), keys=keys)
 
 
@@ -50,7 +50,7 @@ def read_compared_curves(
     ],
     max_points: Annotated[int, Query(ge=10, le=2000, description="Maximum points per curve.")] = 400,
 ) -> ComparedCurves:
-    """Long curves are downsampled to the minimum and maximum of each bucket."""
+    """Return the curves; long ones are downsampled to the minimum and maximum of each bucket."""
     return service.read_curves(session, ids=service.read_ids(ids), keys=keys, max_points=max_points)
 
 
@@ -64,7 +64,7 @@ def compare_seeds(
     ] = None,
     take: Annotated[Take | None, Query(description="Default best for validation metrics, else last.")] = None,
 ) -> ComparedSeeds:
-    """Jobs that differ only in the seed are one group; each is tested against the baseline's group."""
+    """Group jobs that differ only in the seed, and test each group against the baseline's group."""
     wanted = service.read_ids(ids)
     with database.read() as session:
         measured = seeds.measure(session, ids=wanted, baseline=baseline, metric=metric, take=take)
@@ -82,7 +82,7 @@ def compare_evaluations_of_jobs(
     ids: Ids,
     baseline: Annotated[str | None, Query(max_length=64, description="Default the first job.")] = None,
 ) -> ComparedEvaluations:
-    """For every shared benchmark: the difference and a paired test."""
+    """Return the difference and a paired test for every shared benchmark."""
     wanted = service.read_ids(ids)
     with database.read() as session:
         job_ids = [job.id for job in service.find_jobs(session, ids=wanted)]
@@ -102,7 +102,7 @@ def compare_rollouts(
     limit: Annotated[int, Query(ge=1, le=50)] = 5,
     offset: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
 ) -> ComparedRollouts:
-    """Only shared prompts; up to four responses of each job per prompt."""
+    """Return only shared prompts, with up to four responses of each job per prompt."""
     return service.read_rollouts(
         session, ids=service.read_ids(ids), split=split, step=step, limit=limit, offset=offset
     )

@@ -121,7 +121,7 @@ def _choose_criterion(
     series: Mapping[str, Mapping[str, headline.Series]],
     metric: str | None,
 ) -> Criterion | None:
-    """The baseline's criterion among the metrics that two groups share, else that of another job.
+    """Return the baseline's criterion among the metrics that two groups share, else that of another job.
 
     A metric that was asked for is better in the direction that a job's own choice of it states.
     """
@@ -161,7 +161,7 @@ def _read_values(
 
 
 def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
-    """One value for each seed: of the jobs that succeeded, or of all as long as none has.
+    """Summarize one value per seed: of the jobs that succeeded, or of all as long as none has.
 
     Seeds that failed beside others that succeeded are named: the mean of those that got through says less.
     """
@@ -182,7 +182,7 @@ def _summarise(jobs: Sequence[Job], values: Values) -> SeedGroup:
 
 
 def name_group(jobs: Sequence[Job]) -> str:
-    """The sweep's name of the trial, else the words that all names begin with, without "seed"."""
+    """Return the group's name in a sweep, else the words that all job names begin with, without "seed"."""
     trials = {(job.sweep_id, job.group) for job in jobs}
     if len(trials) == 1 and jobs[0].sweep_id is not None and jobs[0].group:
         return jobs[0].group
@@ -192,7 +192,7 @@ def name_group(jobs: Sequence[Job]) -> str:
 
 
 def _find_best(jobs: Sequence[Job], values: Values, mode: Mode) -> BestRun | None:
-    """Of the jobs that succeeded: a value that a run had before it crashed is nothing to build on."""
+    """Find the best of the jobs that succeeded: a value from before a crash is nothing to build on."""
     sign = 1 if mode == "min" else -1
     succeeded = {job.id for job in jobs if job.state == JobState.SUCCEEDED}
     counted = {job_id: own for job_id, own in values.items() if job_id in succeeded} or values
@@ -201,7 +201,7 @@ def _find_best(jobs: Sequence[Job], values: Values, mode: Mode) -> BestRun | Non
 
 
 def _list_means(values: Sequence[SeedValue]) -> list[float]:
-    """One for each seed: runs of the same seed are no independent measurements."""
+    """List one mean per seed: runs with the same seed are not independent measurements."""
     by_seed: dict[int, list[float]] = {}
     for each in values:
         by_seed.setdefault(each.seed, []).append(each.value)

@@ -36,7 +36,7 @@ _MAX_RESPONSES = 4
 
 
 def read_ids(ids: Sequence[str]) -> list[str]:
-    """Ids without repetitions, in order; ``InvalidComparison`` for none, too many, and what is no id."""
+    """Read ids without duplicates, in order; ``InvalidComparison`` for none, too many, or a malformed id."""
     found = split_ids(ids)
     if not 1 <= len(found) <= MAX_JOBS:
         raise InvalidComparison(f"Name 1 to {MAX_JOBS} jobs; these are {len(found)}.")
@@ -47,7 +47,7 @@ def read_ids(ids: Sequence[str]) -> list[str]:
 
 
 def find_jobs(session: Session, *, ids: Sequence[str]) -> list[Job]:
-    """Those that exist, in the order asked for; ``JobNotFound`` where none does."""
+    """Return those jobs that exist, in the order requested; ``JobNotFound`` if none does."""
     found = repository.map_jobs(session, job_ids=ids)
     if not found:
         raise JobNotFound(ids[0])
@@ -55,7 +55,7 @@ def find_jobs(session: Session, *, ids: Sequence[str]) -> list[Job]:
 
 
 def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None) -> JobComparison:
-    """Settings that differ, and last and best of ``keys`` (None: headline and validation metrics)."""
+    """Return settings that differ, and last and best of ``keys`` (None: headline and validation metrics)."""
     jobs = find_jobs(session, ids=ids)
     reads = presentation.present_all(session, jobs=jobs)
     for job, read in zip(jobs, reads, strict=True):
@@ -95,7 +95,7 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
 def read_curves(
     session: Session, *, ids: Sequence[str], keys: Sequence[str], max_points: int
 ) -> ComparedCurves:
-    """The curves of the named metrics, each thinned with its extremes kept."""
+    """Return the curves of the named metrics, each downsampled with its extremes kept."""
     return ComparedCurves(
         runs=[
             RunCurves(
@@ -113,7 +113,7 @@ def read_curves(
 def read_rollouts(
     session: Session, *, ids: Sequence[str], split: Split, step: int | None, limit: int, offset: int
 ) -> ComparedRollouts:
-    """Responses to the prompts that all jobs with responses share: at ``step``, or each at its newest."""
+    """Read responses to the prompts that all jobs with responses share, at ``step`` or each newest."""
     jobs = find_jobs(session, ids=ids)
     newest = {
         job.id: rollout_store.find_newest_step(session, job_id=job.id, split=split, at=step) for job in jobs
@@ -161,7 +161,7 @@ def _at_steps(steps: dict[str, int], split: Split) -> ColumnElement[bool]:
 
 
 def _choose(jobs: Sequence[Job], counts: Counter[str]) -> list[str]:
-    """Headline metrics of the jobs' recipes, then validation metrics of the most jobs."""
+    """Choose the headline metrics of the jobs' recipes, then the validation metrics of the most jobs."""
     first = [key for job in jobs for key in list_headline(job.recipe) if key in counts]
     others = sorted((key for key in counts if is_validation(key)), key=lambda key: (-counts[key], key))
     return list(dict.fromkeys([*first, *others]))[:_MAX_DEFAULT_METRICS]

@@ -32,7 +32,7 @@ _MAX_REASON = 2000
 
 
 def advance(session: Session, settings: Settings, *, pipeline_id: str) -> bool:
-    """One look at a pipeline; whether a job was queued."""
+    """Advance a pipeline by one step; returns whether a job was queued."""
     pipeline = repository.lock_pipeline(session, pipeline_id=pipeline_id)
     if pipeline is None:
         return False
@@ -138,7 +138,7 @@ def _take_in_export(session: Session, stage: PipelineStage, job: Job) -> None:
 
 
 def _end_undone(session: Session, stage: PipelineStage, job: Job) -> None:
-    """Its job, or the export of its model, was stopped or has failed."""
+    """End the stage as its job, or the export of its model, was stopped or has failed."""
     if job.state == JobState.STOPPED:
         _end(session, stage, StageState.STOPPED, reason=job.reason or "The job was stopped.", cause=job.cause)
         return

@@ -42,7 +42,7 @@ class Plan:
 def begin(
     session: Session, settings: Settings, *, pipeline: JobPipeline, stage: PipelineStage, model_id: str
 ) -> None:
-    """SKIPPED or RUNNING; what stands against the stage raises ``DomainError`` and changes nothing."""
+    """Set a stage to SKIPPED or RUNNING; a problem raises ``DomainError`` and changes nothing."""
     asked = StageCreate.model_validate(stage.document)
     plan = _plan(session, settings, pipeline=pipeline, stage=asked, model_id=model_id)
     is_as_before = stage.fingerprint == plan.fingerprint and not stage.is_forced
@@ -89,7 +89,7 @@ def _plan(
 
 
 def _find_outcome(session: Session, digest: str, stage: StageCreate) -> StageOutcome | None:
-    """What the same inputs led to, if it is still there."""
+    """Return the recorded outcome of the same inputs, if it still exists."""
     outcome = repository.find_outcome(session, fingerprint=digest)
     if outcome is None:
         return None

@@ -19,7 +19,7 @@ Issues = list[dict[str, Any]]
 
 
 def check_stages(session: Session, settings: Settings, *, request: JobPipelineCreate) -> None:
-    """``InvalidJobPipeline`` with everything that is wrong.
+    """Raise ``InvalidJobPipeline`` with everything that is wrong.
 
     A stage whose model does not exist yet is checked with the one that its chain begins with, which has the
     same form.
@@ -60,7 +60,7 @@ def _check_graph(stages: list[StageCreate]) -> Issues:
 
 
 def find_root(stage: StageCreate, by_id: dict[str, StageCreate]) -> str:
-    """The registered model that a stage's chain of models begins with."""
+    """Return the registered model that a stage's chain of models begins with."""
     while stage.model.stage is not None:
         stage = by_id[stage.model.stage]
     return str(stage.model.base)
@@ -88,7 +88,7 @@ def _check_stage(session: Session, settings: Settings, stage: StageCreate, model
 
 
 def job_request(stage: StageCreate, *, model_id: str, name: str, export_name: str | None = None) -> JobCreate:
-    """A training's stage as a launch."""
+    """Build the job request of a training stage."""
     shared = stage.model_dump(
         include=set(JobCreate.model_fields)
         & set(StageCreate.model_fields) - {"model", "columns", "resources"}
@@ -105,7 +105,7 @@ def job_request(stage: StageCreate, *, model_id: str, name: str, export_name: st
 
 
 def evaluation_plan(stage: StageCreate, *, model_id: str) -> EvaluationPlan:
-    """An evaluation's stage as a plan."""
+    """Build the evaluation plan of an evaluation stage."""
     return EvaluationPlan(
         targets=[ModelTarget(model=model_id)],
         benchmarks=stage.benchmarks or [],

@@ -27,7 +27,7 @@ Find = Callable[[str], str]
 
 
 def check_document(session: Session, settings: Settings, *, text: str) -> JobPipelineChecked:
-    """The request that a text stands for, and everything that is wrong with it; nothing is written."""
+    """Return the request that a text stands for, and everything that is wrong with it; nothing is written."""
     try:
         found = parse_document(text)
     except UnreadableDocument as error:
@@ -61,12 +61,12 @@ def _place(found: Document, code: str, place: tuple[int | str, ...], message: st
 
 
 def split_field(field: str) -> tuple[int | str, ...]:
-    """The place of a field such as ``stages.0.model`` in a document."""
+    """Split a field such as ``stages.0.model`` into its path in a document."""
     return tuple(int(part) if part.isascii() and part.isdigit() else part for part in field.split("."))
 
 
 def _with_ids(session: Session, content: dict[str, Any]) -> dict[str, Any]:
-    """Names of models and datasets become their ids, as the command line takes them."""
+    """Replace names of models and datasets by their ids, as the command line accepts them."""
     stages = content.get("stages")
     # Nothing is looked up for more stages than the schema takes: it refuses them.
     if not isinstance(stages, list) or len(stages) > MAX_STAGES:
@@ -88,7 +88,7 @@ def _stage_with_ids(stage: Any, find_rows: Find, find_base: Find) -> Any:
 
 
 def replace(content: Any, fields: tuple[str, ...], find: Find) -> Any:
-    """The mapping with ids in these fields; what is no mapping stays as it is."""
+    """Return the mapping with names in these fields replaced by IDs; anything else stays as it is."""
     if not isinstance(content, dict):
         return content
     return {
@@ -98,7 +98,7 @@ def replace(content: Any, fields: tuple[str, ...], find: Find) -> Any:
 
 
 def dataset_ids(session: Session) -> Find:
-    """Looks up ids of datasets by name."""
+    """Return a function that looks up IDs of datasets by name."""
 
     def find(name: str) -> str | None:
         row = find_dataset_named(session, name=name)
@@ -108,7 +108,7 @@ def dataset_ids(session: Session) -> Find:
 
 
 def model_ids(session: Session) -> Find:
-    """Looks up ids of models by name."""
+    """Return a function that looks up IDs of models by name."""
 
     def find(name: str) -> str | None:
         row = find_model_named(session, name=name)
@@ -118,7 +118,7 @@ def model_ids(session: Session) -> Find:
 
 
 def _named(find: Callable[[str], str | None], *, prefix: str) -> Find:
-    """Looks each name up once; ids win over names, as on the command line."""
+    """Return a function that looks each name up once; IDs win over names, as on the command line."""
     known: dict[str, str] = {}
 
     def look_up(called: str) -> str:

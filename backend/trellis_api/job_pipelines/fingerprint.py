@@ -37,7 +37,7 @@ def hash_training(
     job_inputs: JobInputs,
     composition: Composition,
 ) -> str:
-    """Of a training; raises ``DomainError`` where something that it names is gone."""
+    """Hash a training; raises ``DomainError`` if something that it names is gone."""
     validation = job_inputs.validation_dataset
     content = {
         "kind": "train",
@@ -63,7 +63,7 @@ def hash_training(
 def hash_evaluation(
     settings: Settings, *, orders: list[AnyOrder], engine: EngineSettings, seed: int, model: Model
 ) -> str:
-    """Of an evaluation; its orders name the versions of rows and benchmarks."""
+    """Hash an evaluation; its orders name the versions of rows and benchmarks."""
     content = {
         "kind": "evaluate",
         "orders": [order.model_dump(mode="json") for order in orders],
@@ -76,12 +76,12 @@ def hash_evaluation(
 
 
 def hash_model(model: Model) -> str:
-    """Of its weights; its id where these were never hashed."""
+    """Return the hash of the model's weights, or its id if these were never hashed."""
     return model.sha256 or model.id
 
 
 def _hash_named(session: Session, settings: Settings, job: Job) -> dict[str, str]:
-    """By id, what the things hold that a job's parameters name."""
+    """Map the ids of what a job's parameters name to the hashes of their contents."""
     environment = require_environment(session, recipe=job.recipe, params=job.params)
     workflow = require_workflow(session, job.params)
     rewards = find_resources(session, settings, terms=as_terms(job.params.get("rewards")))
@@ -99,7 +99,7 @@ def _describe_rows(rows: DatasetView) -> list[Any]:
 
 
 def _describe_validation(job: Job) -> dict[str, Any]:
-    """How its rows are read; nothing where that was not said, as the hash of such a stage always was."""
+    """Describe how validation rows are read; empty if unset, so that old hashes stay the same."""
     if not job.validation_columns and job.validation_data_format is None:
         return {}
     return {"validation_reading": [job.validation_data_format, job.validation_columns]}

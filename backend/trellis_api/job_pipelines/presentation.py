@@ -19,12 +19,12 @@ _UNDER_WAY = frozenset({PipelineState.RUNNING, PipelineState.STOPPING})
 
 
 def present(session: Session, pipeline: JobPipeline) -> JobPipelineRead:
-    """One of them."""
+    """Present one pipeline."""
     return present_all(session, [pipeline])[0]
 
 
 def present_all(session: Session, pipelines: Sequence[JobPipeline]) -> list[JobPipelineRead]:
-    """Several, with a fixed number of queries."""
+    """Present several pipelines with a fixed number of queries."""
     stages = repository.map_stages(session, pipeline_ids=[each.id for each in pipelines])
     names = _Names(session, [stage for found in stages.values() for stage in found])
     return [_describe(pipeline, stages.get(pipeline.id, []), names) for pipeline in pipelines]
@@ -116,7 +116,7 @@ def _describe(pipeline: JobPipeline, stages: list[PipelineStage], names: _Names)
 
 
 def can_rerun(stage: str, states: dict[str, StageState], needs: dict[str, list[str]]) -> bool:
-    """It has ended, what it needs is there, and nothing behind it runs."""
+    """Check that the stage has ended, what it needs is there, and nothing that depends on it runs."""
     involved = {stage, *find_behind(stage, needs)}
     return (
         states[stage] is not StageState.WAITING

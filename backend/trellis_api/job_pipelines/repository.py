@@ -15,19 +15,19 @@ Position = tuple[datetime, str]
 
 
 def find_pipeline(session: Session, *, pipeline_id: str) -> JobPipeline | None:
-    """The pipeline of this id; None for anything that is no id."""
+    """Return the pipeline with this ID; None for anything that is not an ID."""
     return session.get(JobPipeline, pipeline_id) if is_id(pipeline_id, prefix=PREFIX) else None
 
 
 def lock_pipeline(session: Session, *, pipeline_id: str) -> JobPipeline | None:
-    """The pipeline as it stands now, kept until the transaction ends; stages change under this lock only."""
+    """Lock the pipeline until the transaction ends and return it; stages change only under this lock."""
     if not is_id(pipeline_id, prefix=PREFIX):
         return None
     return session.get(JobPipeline, pipeline_id, with_for_update=True, populate_existing=True)
 
 
 def list_pipelines(session: Session, *, before: Position | None, limit: int) -> Sequence[JobPipeline]:
-    """Newest first."""
+    """List pipelines, newest first."""
     query = select(JobPipeline)
     if before:
         query = query.where(tuple_(col(JobPipeline.created_at), col(JobPipeline.id)) < before)
@@ -36,7 +36,7 @@ def list_pipelines(session: Session, *, before: Position | None, limit: int) -> 
 
 
 def list_stages(session: Session, *, pipeline_id: str) -> Sequence[PipelineStage]:
-    """Its stages in the order in which they were given, as they stand now."""
+    """List a pipeline's stages in the order in which they were given, in their current state."""
     query = select(PipelineStage).where(PipelineStage.pipeline_id == pipeline_id)
     return session.exec(
         query.order_by(col(PipelineStage.position)).execution_options(populate_existing=True)
@@ -44,7 +44,7 @@ def list_stages(session: Session, *, pipeline_id: str) -> Sequence[PipelineStage
 
 
 def map_stages(session: Session, *, pipeline_ids: Iterable[str]) -> dict[str, list[PipelineStage]]:
-    """The stages of several pipelines."""
+    """Return the stages of several pipelines, by pipeline ID."""
     query = select(PipelineStage).where(col(PipelineStage.pipeline_id).in_(list(pipeline_ids)))
     found: dict[str, list[PipelineStage]] = {}
     for stage in session.exec(query.order_by(col(PipelineStage.position))):
@@ -53,13 +53,13 @@ def map_stages(session: Session, *, pipeline_ids: Iterable[str]) -> dict[str, li
 
 
 def map_names(session: Session, *, pipeline_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those that exist."""
+    """Return the names of those pipelines that exist, by ID."""
     query = select(JobPipeline.id, JobPipeline.name).where(col(JobPipeline.id).in_(list(pipeline_ids)))
     return dict(session.exec(query).all())
 
 
 def list_unsettled(session: Session) -> Sequence[str]:
-    """Ids of pipelines that are under way, or whose stages run on after a stop; oldest first."""
+    """List the ids of active pipelines, and of those whose stages still run after a stop; oldest first."""
     running = select(PipelineStage.pipeline_id).where(PipelineStage.state == StageState.RUNNING)
     is_unsettled = col(JobPipeline.is_active).is_(True) | col(JobPipeline.id).in_(running)
     return session.exec(
@@ -78,7 +78,7 @@ def list_active_documents(session: Session) -> list[tuple[str, str, dict[str, An
 
 
 def find_outcome(session: Session, *, fingerprint: str) -> StageOutcome | None:
-    """What came of the last stage with this fingerprint."""
+    """Return the outcome of the last stage with this fingerprint."""
     return session.get(StageOutcome, fingerprint)
 
 

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/job-pipelines", tags=["job pipelines"], responses=ER
 
 @router.get("/templates")
 def list_job_pipeline_templates() -> JobPipelineTemplateList:
-    """Pipeline templates."""
+    """List pipeline templates."""
     return JobPipelineTemplateList(items=list_templates())
 
 
@@ -35,7 +35,7 @@ def list_job_pipelines(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobPipelineRead]:
-    """Pipelines, newest first."""
+    """List pipelines, newest first."""
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -47,7 +47,10 @@ def create_job_pipeline(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> JobPipelineRead:
-    """All stages are validated before anything runs; stages without dependencies start within seconds."""
+    """Create a pipeline.
+
+    All stages are validated before anything runs; stages without dependencies start within seconds.
+    """
     pipeline = service.create(session, settings, request=request)
     tasks.send_later(background, ADVANCE_JOB_PIPELINES)
     return present(session, pipeline)
@@ -63,7 +66,7 @@ def check_job_pipeline(
 
 @router.get("/{job_pipeline_id}")
 def read_job_pipeline(job_pipeline_id: str, session: ReadSession) -> JobPipelineRead:
-    """One pipeline with its stages."""
+    """Return one pipeline with its stages."""
     return present(session, service.get_pipeline(session, pipeline_id=job_pipeline_id))
 
 
@@ -100,5 +103,5 @@ def rerun_stage(
 
 @router.delete("/{job_pipeline_id}", status_code=204)
 def delete_job_pipeline(job_pipeline_id: str, session: WriteSession) -> None:
-    """Refused while it runs. Its jobs, models and evaluations stay."""
+    """Delete a pipeline; refused while it runs. Its jobs, models and evaluations stay."""
     service.delete(session, pipeline_id=job_pipeline_id)

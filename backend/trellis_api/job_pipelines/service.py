@@ -60,7 +60,7 @@ def create(session: Session, settings: Settings, *, request: JobPipelineCreate) 
 
 
 def get_pipeline(session: Session, *, pipeline_id: str) -> JobPipeline:
-    """The pipeline; 404 where there is none."""
+    """Return the pipeline; 404 if there is none."""
     pipeline = repository.find_pipeline(session, pipeline_id=pipeline_id)
     if pipeline is None:
         raise _not_found(pipeline_id)
@@ -68,7 +68,7 @@ def get_pipeline(session: Session, *, pipeline_id: str) -> JobPipeline:
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[JobPipelineRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     before = decode_time_position(cursor) if cursor else None
     rows = repository.list_pipelines(session, before=before, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -157,7 +157,7 @@ def _let_wait(session: Session, stage: PipelineStage, *, is_forced: bool = False
 
 
 def _can_go_on(session: Session, stage: PipelineStage) -> bool:
-    """Whether the next start takes up the stage's job instead of a new one."""
+    """Tell whether the next start continues the stage's job instead of starting a new one."""
     if stage.state == StageState.FAILED:
         job = jobs.find_job(session, job_id=stage.job_id) if stage.job_id else None
         return job is not None and job.state == JobState.SUCCEEDED

@@ -45,7 +45,7 @@ Needs = Mapping[str, Iterable[str]]
 
 
 def find_blocked(states: States, needs: Needs) -> list[str]:
-    """Waiting stages that can no longer run, those that are blocked by blocked ones included."""
+    """Return waiting stages that can no longer run, including those that depend on blocked ones."""
     known, blocked = dict(states), list[str]()
     while True:
         found = [
@@ -60,7 +60,7 @@ def find_blocked(states: States, needs: Needs) -> list[str]:
 
 
 def find_startable(states: States, needs: Needs) -> list[str]:
-    """Waiting stages with all that they need, in their order."""
+    """Return the waiting stages whose needs are all met, in their order."""
     return [
         stage
         for stage, state in states.items()
@@ -69,7 +69,7 @@ def find_startable(states: States, needs: Needs) -> list[str]:
 
 
 def find_behind(stage: str, needs: Needs) -> set[str]:
-    """All stages that need this one, directly or through others."""
+    """Find all stages that need this one, directly or through others."""
     behind, edge = set[str](), {stage}
     while edge:
         edge = {each for each, needed in needs.items() if edge & set(needed)} - behind
@@ -78,7 +78,7 @@ def find_behind(stage: str, needs: Needs) -> set[str]:
 
 
 def find_cycle(needs: Needs) -> list[str]:
-    """Stages that need each other in a circle; empty where there are none."""
+    """Find stages that need each other in a cycle; empty if there are none."""
     left = {stage: set(needed) for stage, needed in needs.items()}
     while free := [stage for stage, needed in left.items() if not needed & left.keys()]:
         for stage in free:
@@ -87,7 +87,7 @@ def find_cycle(needs: Needs) -> list[str]:
 
 
 def of_pipeline(states: Iterable[StageState], *, is_active: bool) -> PipelineState:
-    """The state of a pipeline that was started, from its stages' states."""
+    """Return the state of a started pipeline, from its stages' states."""
     found = set(states)
     if StageState.RUNNING in found:
         return PipelineState.RUNNING if is_active else PipelineState.STOPPING

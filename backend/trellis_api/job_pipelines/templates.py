@@ -13,7 +13,7 @@ TEMPLATES_FILE = Path(__file__).parent / "templates.yaml"
 
 
 def list_templates() -> list[JobPipelineTemplate]:
-    """All of them; each says which of its recipes this platform has not."""
+    """List all templates; each names those of its recipes that this platform doesn't have."""
     known = {recipe.id for recipe in list_recipes()}
     return [
         template.model_copy(

@@ -24,7 +24,7 @@ class JobInputs:
 
 
 def build_compose_request(settings: Settings, *, job: Job, job_inputs: JobInputs) -> ComposeRequest:
-    """The composer's request for a job.
+    """Build the composer's request for a job.
 
     Its data files are named where the attempt will prepare them, so that the preview
     shows what will run.
@@ -57,7 +57,7 @@ def build_compose_request(settings: Settings, *, job: Job, job_inputs: JobInputs
 
 
 def _find_architecture(settings: Settings, model: Model) -> Architecture | None:
-    """The model's shape; None where its configuration does not say, which the memory estimate explains."""
+    """Return the model's architecture; None if its configuration lacks it, as the memory estimate says."""
     try:
         return find_architecture(model, settings.data_root)
     except (OSError, ValueError, RecursionError):

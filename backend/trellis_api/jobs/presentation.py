@@ -50,7 +50,7 @@ LAST_LINES = 20
 
 
 def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
-    """One job; with the last lines of a failed one where ``has_detail``."""
+    """Present one job; with the last log lines of a failed one if ``has_detail``."""
     return present_all(session, jobs=[job], has_detail=has_detail, has_notes=True)[0]
 
 
@@ -62,7 +62,7 @@ def present_measured(
     fields: Sequence[JobField] = (),
     price: SlotPrice | None,
 ) -> JobRead:
-    """One job in detail, with cost, fields and metric as in a list of jobs: ``metric``, or its headline."""
+    """Present one job in detail with cost, fields and metric as in a list: ``metric``, or its headline."""
     metrics = headline.summarise(session, jobs=[job], metric=metric)
     values = read_values(session, jobs=[job], fields=fields)
     (found,) = present_all(
@@ -81,7 +81,7 @@ def list_page(
     cursor: str | None,
     limit: int,
 ) -> Page[JobRead]:
-    """One page of jobs in the order that is asked for, each with one metric and the given fields."""
+    """List one page of jobs in the requested order, each with one metric and the given fields."""
     shown: Sequence[Job]
     if (order.sort, order.direction) == (JobSort.CREATED, "desc"):
         before = decode_time_position(cursor) if cursor is not None else None
@@ -107,7 +107,7 @@ def present_all(
     fields: Mapping[str, dict[str, FieldValue]] | None = None,
     price: SlotPrice | None = None,
 ) -> list[JobRead]:
-    """Many jobs, with a fixed number of queries."""
+    """Present several jobs with a fixed number of queries."""
     run_times = repository.sum_earlier_run_times(session, jobs=jobs)
     tags = repository.map_tags(session, job_ids=[job.id for job in jobs])
     is_any_queued = any(job.state == JobState.QUEUED for job in jobs)
@@ -189,12 +189,12 @@ def present_all(
 
 
 def list_alarms(session: Session, *, job: Job) -> list[AlarmRead]:
-    """Of all attempts, active ones first."""
+    """List the alarms of all attempts, active ones first."""
     return [present_alarm(row) for row in alarm_repository.list_alarms(session, job_id=job.id)]
 
 
 def list_resumes(session: Session, *, job: Job) -> list[Resume]:
-    """Where attempts took over, oldest first; without those whose steps a later attempt did anew."""
+    """List where attempts resumed, oldest first, without those whose steps a later attempt repeated."""
     if job.attempt < 2:
         return []
     steps = {row.path: row.step for row in repository.list_checkpoints(session, job_id=job.id)}
@@ -219,7 +219,7 @@ def _cost(job: Job, *, earlier_s: float, price: SlotPrice | None) -> Cost | None
 
 
 def estimate_eta_s(job: Job) -> float | None:
-    """Seconds to the last step at the mean speed of this attempt; None before its second step."""
+    """Estimate the seconds to the last step at this attempt's mean speed; None before its second step."""
     is_moving = job.state in {JobState.RUNNING, JobState.STOPPING}
     if not is_moving or not job.total_steps or job.first_step is None:
         return None
@@ -255,7 +255,7 @@ class _Names:
         return NamedReference(id=job.sweep_id, name=self._sweeps.get(job.sweep_id)) if job.sweep_id else None
 
     def exported_model(self, job: Job) -> NamedReference | None:
-        """The model that a finished export has registered, its name null where it was deleted since."""
+        """Return the model that a finished export has registered; its name is null if it was deleted."""
         if not job.export or job.state != JobState.SUCCEEDED:
             return None
         return self.model(str(job.export["model_id"]))
@@ -290,7 +290,7 @@ def _export(job: Job) -> ExportRead | None:
 
 
 def present_progress(job: Job) -> Progress:
-    """Progress of a job."""
+    """Present the progress of a job."""
     fraction = min(1.0, job.step / job.total_steps) if job.total_steps else None
     return Progress(phase=job.phase, step=job.step, total_steps=job.total_steps, fraction=fraction)
 

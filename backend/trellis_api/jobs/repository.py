@@ -58,12 +58,12 @@ class JobFilter:
 
 
 def find_job(session: Session, *, job_id: str) -> Job | None:
-    """The job, or None."""
+    """Return the job, or None."""
     return session.get(Job, job_id)
 
 
 def lock_job(session: Session, *, job_id: str) -> Job | None:
-    """The job as it stands now, kept from changing until the transaction ends.
+    """Lock the job until the transaction ends and return its current state.
 
     Everything that changes a job takes this lock first. (On SQLite the writing
     transaction holds the lock of the whole database already.)
@@ -75,7 +75,7 @@ def lock_job(session: Session, *, job_id: str) -> Job | None:
 def list_jobs(
     session: Session, *, wanted: JobFilter, before: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Job]:
-    """Newest first, at most ``limit``, behind the position of the last row seen."""
+    """List jobs, newest first, at most ``limit``, after the position of the last row seen."""
     statement = select_jobs(wanted).order_by(col(Job.created_at).desc(), col(Job.id).desc()).limit(limit)
     if before is not None:
         statement = statement.where(tuple_(col(Job.created_at), col(Job.id)) < before)
@@ -83,7 +83,7 @@ def list_jobs(
 
 
 def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
-    """The jobs that fit a filter, in no order."""
+    """Select the jobs that match a filter, in no order."""
     statement = select(Job)
     if wanted.states:
         statement = statement.where(col(Job.state).in_(wanted.states))
@@ -119,19 +119,19 @@ def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
 
 
 def list_queued(session: Session, *, limit: int | None = None) -> Sequence[Job]:
-    """Queued jobs in the order in which they are launched: all, or the first ``limit``."""
+    """List queued jobs in launch order: all, or the first ``limit``."""
     return session.exec(select(Job).where(_IS_QUEUED).order_by(*_LAUNCH_ORDER).limit(limit)).all()
 
 
 def list_holding_slots(session: Session) -> Sequence[Job]:
-    """Jobs that are launching, running or stopping: those that Ray should know."""
+    """List the jobs that are launching, running or stopping, which Ray should know."""
     return session.exec(
         select(Job).where(col(Job.state).in_(HOLDS_SLOTS)).order_by(col(Job.launched_at), col(Job.id))
     ).all()
 
 
 def count_held_slots(session: Session) -> int:
-    """Slots that are taken, those of models that are served for a generation included."""
+    """Count the slots that are taken, including those of models served for a generation."""
     statement = select(func.coalesce(func.sum(Job.gpus), 0)).where(col(Job.state).in_(HOLDS_SLOTS))
     is_generating = (
         DataTask.kind == DataTaskKind.GENERATE.value,
@@ -142,7 +142,7 @@ def count_held_slots(session: Session) -> int:
 
 
 def count_running_exports(session: Session) -> int:
-    """Exports that are launched and not over."""
+    """Count the exports that are launched and not finished."""
     statement = (
         select(func.count()).select_from(Job).where(Job.kind == EXPORT, col(Job.state).in_(HOLDS_SLOTS))
     )
@@ -150,30 +150,30 @@ def count_running_exports(session: Session) -> int:
 
 
 def count_running_evaluations(session: Session) -> int:
-    """Evaluations without a slot that are launched and not over."""
+    """Count the evaluations without a slot that are launched and not finished."""
     is_running = (Job.kind == EVALUATE, Job.gpus == 0, col(Job.state).in_(HOLDS_SLOTS))
     return session.exec(select(func.count()).select_from(Job).where(*is_running)).one()
 
 
 def count_running_endpoints(session: Session) -> int:
-    """Endpoints without a slot that are launched and not over."""
+    """Count the endpoints without a slot that are launched and have not ended."""
     is_running = (Job.kind == SERVE, Job.gpus == 0, col(Job.state).in_(HOLDS_SLOTS))
     return session.exec(select(func.count()).select_from(Job).where(*is_running)).one()
 
 
 def list_active_exports(session: Session) -> Sequence[Job]:
-    """Exports that wait or run; there are never many."""
+    """List the exports that wait or run; there are never many."""
     return session.exec(select(Job).where(Job.kind == EXPORT, col(Job.state).in_(ACTIVE))).all()
 
 
 def list_exporting_steps(session: Session, *, job_id: str) -> set[int]:
-    """Steps of a job whose checkpoints are being exported, or wait for it."""
+    """Return the steps of a job whose checkpoints are being exported, or wait for it."""
     orders = [job.export for job in list_active_exports(session) if job.export]
     return {int(order["step"]) for order in orders if order["job_id"] == job_id}
 
 
 def list_jobs_from_model(session: Session, *, model_id: str, limit: int) -> Sequence[Job]:
-    """Trainings that start from a model, newest first."""
+    """List the trainings that start from a model, newest first."""
     statement = select(Job).where(Job.model_id == model_id, Job.kind == TRAIN)
     return session.exec(statement.order_by(col(Job.created_at).desc()).limit(limit)).all()
 
@@ -184,23 +184,23 @@ def lock_admission(session: Session) -> None:
 
 
 def rank_queued(session: Session) -> dict[str, int]:
-    """Position of every queued job, from 1."""
+    """Map each queued job to its position, from 1."""
     statement = select(Job.id).where(_IS_QUEUED).order_by(*_LAUNCH_ORDER)
     return {job_id: position for position, job_id in enumerate(session.exec(statement), start=1)}
 
 
 def map_job_names(session: Session, *, job_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those jobs that exist."""
+    """Return the names of those jobs that exist, by ID."""
     return dict(session.exec(select(Job.id, Job.name).where(col(Job.id).in_(list(job_ids)))).all())
 
 
 def map_jobs(session: Session, *, job_ids: Iterable[str]) -> dict[str, Job]:
-    """Those jobs that exist, by id."""
+    """Map ids to those jobs that exist."""
     return {job.id: job for job in session.exec(select(Job).where(col(Job.id).in_(list(job_ids))))}
 
 
 def map_tags(session: Session, *, job_ids: Iterable[str]) -> dict[str, list[str]]:
-    """The tags of each job, sorted."""
+    """Return the tags of each job, sorted."""
     tags: dict[str, list[str]] = {}
     statement = select(JobTag).where(col(JobTag.job_id).in_(list(job_ids))).order_by(JobTag.tag)
     for row in session.exec(statement):
@@ -224,7 +224,7 @@ def replace_tags(session: Session, *, job_id: str, tags: Iterable[str]) -> None:
 
 
 def sum_earlier_run_times(session: Session, *, jobs: Sequence[Job]) -> dict[str, float]:
-    """Seconds that the attempts before the current one ran, of those jobs that had any."""
+    """Sum the seconds of attempts before the current one, for jobs that had any."""
     resumed = {job.id: job.attempt for job in jobs if job.attempt > 1}
     seconds: dict[str, float] = {}
     if not resumed:
@@ -250,18 +250,18 @@ def add_leftover(session: Session, *, job_id: str, model_id: str) -> None:
 
 
 def list_leftovers(session: Session) -> Sequence[ExportLeftover]:
-    """Exports whose folders are to be removed, oldest first."""
+    """List the exports whose folders are to be removed, oldest first."""
     return session.exec(select(ExportLeftover).order_by(col(ExportLeftover.requested_at))).all()
 
 
 def delete_leftover(session: Session, row: ExportLeftover) -> None:
-    """The folders are gone, or wanted again; one that was asked for anew meanwhile stays."""
+    """Delete the record once its folders are gone or wanted again; a newer request for it stays."""
     is_same = col(ExportLeftover.requested_at) == row.requested_at
     session.exec(delete(ExportLeftover).where(col(ExportLeftover.job_id) == row.job_id, is_same))
 
 
 def list_purges(session: Session) -> Sequence[str]:
-    """Ids of deleted jobs whose files are still there, oldest first."""
+    """List the ids of deleted jobs whose files are still there, oldest first."""
     return session.exec(select(Purge.job_id).order_by(col(Purge.requested_at))).all()
 
 
@@ -271,34 +271,34 @@ def delete_purge(session: Session, *, job_id: str) -> None:
 
 
 def find_attempt(session: Session, *, job_id: str, number: int) -> Attempt | None:
-    """One attempt of a job; None before its launch."""
+    """Find one attempt of a job; None before its launch."""
     return session.get(Attempt, (job_id, number))
 
 
 def list_attempts(session: Session, *, job_id: str) -> Sequence[Attempt]:
-    """All attempts that were launched, oldest first."""
+    """List all launched attempts, oldest first."""
     return session.exec(select(Attempt).where(Attempt.job_id == job_id).order_by(col(Attempt.number))).all()
 
 
 def find_attempt_by_token(session: Session, *, token_hash: str) -> Attempt | None:
-    """The attempt whose ingest token has that hash."""
+    """Return the attempt whose ingest token has this hash."""
     return session.exec(select(Attempt).where(Attempt.token_hash == token_hash)).first()
 
 
 def find_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint | None:
-    """The checkpoint of one step. ``hf_path`` is set where it can become a model."""
+    """Return the checkpoint of one step. ``hf_path`` is set if it can become a model."""
     return session.get(Checkpoint, (job_id, step))
 
 
 def list_checkpoints(session: Session, *, job_id: str) -> Sequence[Checkpoint]:
-    """Newest step first."""
+    """List checkpoints, newest step first."""
     return session.exec(
         select(Checkpoint).where(Checkpoint.job_id == job_id).order_by(col(Checkpoint.step).desc())
     ).all()
 
 
 def list_pruned_with_files(session: Session) -> Sequence[Checkpoint]:
-    """Checkpoints that were given up and whose files are still to be removed."""
+    """List pruned checkpoints whose files have yet to be removed."""
     return session.exec(
         select(Checkpoint)
         .where(col(Checkpoint.pruned_at).is_not(None), col(Checkpoint.removed_at).is_(None))

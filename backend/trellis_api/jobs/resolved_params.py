@@ -7,7 +7,7 @@ from trellis_api.jobs.models import Job
 
 
 def resolve_params(job: Job) -> dict[str, Value] | None:
-    """What a run was given, the rest by its preset and its recipe; None where the recipe is not known."""
+    """Resolve a run's parameters, with its preset's and recipe's values; None if the recipe is unknown."""
     try:
         recipe = get_recipe(job.recipe)
     except UnknownRecipe:

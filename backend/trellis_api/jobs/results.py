@@ -31,7 +31,7 @@ def read_metrics(
     from_step: int | None,
     to_step: int | None,
 ) -> MetricsRead:
-    """Curves, and the position in the event stream from which they continue."""
+    """Read curves, and the position in the event stream from which they continue."""
     job = service.get_job(session, job_id=job_id)
     # Read before the points: what is written in between is streamed once more, not lost.
     position = job.event_count
@@ -42,7 +42,7 @@ def read_metrics(
 
 
 def list_metric_keys(session: Session, *, job_id: str) -> list[MetricKey]:
-    """Every reported key with its newest value."""
+    """List every reported key with its newest value."""
     service.get_job(session, job_id=job_id)
     return [
         MetricKey(key=key, last_step=step, last_value=rollout_store.finite(value))
@@ -51,7 +51,7 @@ def list_metric_keys(session: Session, *, job_id: str) -> list[MetricKey]:
 
 
 def read_logs(session: Session, *, job_id: str, after: int | None, limit: int) -> LogPage:
-    """Lines behind ``after``, or the last ones."""
+    """Read the lines after ``after``, or the last ones."""
     job = service.get_job(session, job_id=job_id)
     if after is None:
         rows = log_store.read_last(session, job=job, limit=limit)
@@ -63,13 +63,13 @@ def read_logs(session: Session, *, job_id: str, after: int | None, limit: int) -
 
 
 def present_line(row: LogLine) -> LogLineRead:
-    """A line as clients read it."""
+    """Present a log line as clients read it."""
     stream = cast(Literal["stdout", "stderr", "platform"], row.stream)
     return LogLineRead(line=row.line, attempt=row.attempt, stream=stream, time=row.time, text=row.text)
 
 
 def read_manifest(session: Session, *, job_id: str, attempt: int | None) -> ManifestRead:
-    """The manifest of an attempt, or the newest there is."""
+    """Return the manifest of an attempt, or the newest there is."""
     service.get_job(session, job_id=job_id)
     for row in reversed(repository.list_attempts(session, job_id=job_id)):
         if row.manifest is not None and attempt in (None, row.number):

@@ -42,7 +42,7 @@ def read_metrics(
     from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
     to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
 ) -> MetricsRead:
-    """Long curves are downsampled to the minimum and maximum of each bucket, so no spike is lost."""
+    """Return the curves. Long ones keep the minimum and maximum of each bucket, so no spike is lost."""
     names = [name for part in keys for name in part.split(",") if name] if keys else None
     return results.read_metrics(
         session, job_id=job_id, keys=names, max_points=max_points, from_step=from_step, to_step=to_step
@@ -51,7 +51,7 @@ def read_metrics(
 
 @router.get("/metric-keys", summary="Metrics reported by the job")
 def list_metric_keys(job_id: JobId, session: ReadSession) -> list[MetricKey]:
-    """Under the engine's own names, with their newest values."""
+    """List the metrics under the engine's own names, with their newest values."""
     return results.list_metric_keys(session, job_id=job_id)
 
 
@@ -64,7 +64,7 @@ def read_logs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
 ) -> LogPage:
-    """Line numbers run through all attempts of a job, from 1."""
+    """Return lines of output. Line numbers run through all attempts of a job, from 1."""
     return results.read_logs(session, job_id=job_id, after=after, limit=limit)
 
 
@@ -72,7 +72,10 @@ def read_logs(
 def read_manifest(
     job_id: JobId, session: ReadSession, attempt: Annotated[int | None, Query(ge=1, le=MAX_STEP)] = None
 ) -> ManifestRead:
-    """Resolved configuration, versions, seeds, hashes, commit, command; default the newest attempt."""
+    """Return the resolved configuration, versions, seeds, hashes, commit and command of an attempt.
+
+    Default: the newest attempt.
+    """
     return results.read_manifest(session, job_id=job_id, attempt=attempt)
 
 
@@ -96,7 +99,7 @@ async def follow_job(
         int | None, Query(ge=0, le=MAX_STEP, description="As Last-Event-ID; default from now.")
     ] = None,
 ) -> EventStreamResponse:
-    """Sends everything after the given position in order, without gaps, then follows live."""
+    """Send everything after the given position in order, without gaps, then follow live."""
     hub: EventHub = request.app.state.event_hub
     asked = _read_position(last_event_id) if last_event_id else after
     position = await run_in_threadpool(hub.resolve_position, job_id, asked)
@@ -107,7 +110,7 @@ async def follow_job(
 
 
 def _read_position(last_event_id: str) -> int:
-    """The position that a browser was at; one that is not ours counts as lost, which leads to a reset."""
+    """Parse the position that a browser sent; an invalid one counts as lost, which leads to a reset."""
     is_number = last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 16
     return int(last_event_id) if is_number else MAX_STEP
 

@@ -51,7 +51,7 @@ def create_job(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> JobRead:
-    """The job is queued when this answers; it starts when its slots are free."""
+    """Launch a job. It is queued when this answers; it starts when its slots are free."""
     refuse_unsendable(settings, body.report_to)
     job = submit.submit(session, request=body, settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
@@ -62,7 +62,7 @@ def create_job(
 def preview_job(
     body: JobCreate, session: ReadSession, settings: SettingsDep, probes: ProbesDep
 ) -> JobPreview:
-    """The engine's configuration, the command, and everything that is wrong with the request."""
+    """Return the engine's configuration, the command, and everything that is wrong with the request."""
     measured, _ = probes.machine()
     return submit.preview(session, request=body, settings=settings, measured=measured)
 
@@ -113,7 +113,7 @@ def list_jobs(
     cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[JobRead]:
-    """All given filters must match. A cursor is only valid for the same order."""
+    """List the jobs that match all given filters. A cursor is only valid for the same order."""
     if sort in BY_METRIC and metric is None:
         raise SortNeedsMetric(f"To sort by {sort}, set `metric` to the metric's key.")
     parameters = {"environment": environment, "workflow": workflow}
@@ -144,7 +144,7 @@ def list_jobs(
 
 @router.get("/queue", summary="List the queue in launch order")
 def read_queue(session: ReadSession, settings: SettingsDep) -> JobQueue:
-    """At most 200 jobs, each with its expected start."""
+    """Return at most 200 jobs, each with its expected start."""
     return queue.read(session, settings)
 
 
@@ -154,14 +154,14 @@ def read_queue(session: ReadSession, settings: SettingsDep) -> JobQueue:
     responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
 )
 def move_job(job_id: JobId, body: QueueMove, session: WriteSession, settings: SettingsDep) -> JobQueue:
-    """Its priority changes only where it must: to that of its new neighbors."""
+    """Move a queued job. Its priority changes only where it must: to that of its new neighbors."""
     queue.move(session, job_id=job_id, before=body.before)
     return queue.read(session, settings)
 
 
 @router.get("/fields", summary="List fields to show as columns of jobs")
 def list_job_fields(session: ReadSession) -> JobFieldsRead:
-    """Parameters and metrics of the newest 200 trainings."""
+    """List parameters and metrics of the newest 200 trainings."""
     return fields.list_offered(session)
 
 
@@ -181,7 +181,7 @@ def read_job(
     ] = None,
     field: Fields = None,
 ) -> JobRead:
-    """With the last lines of output where it failed."""
+    """Return a job, with the last lines of output if it failed."""
     job = service.get_job(session, job_id=job_id)
     shown = fields.parse_fields(field)
     return presentation.present_measured(
@@ -195,14 +195,14 @@ def read_job(
     responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
 )
 def update_job(job_id: JobId, body: JobUpdate, session: WriteSession) -> JobRead:
-    """Only the given fields change; the priority only while the job is queued."""
+    """Change only the given fields; the priority only while the job is queued."""
     job = editing.update(session, job_id=job_id, changes=body)
     return presentation.present(session, job=job, has_detail=True)
 
 
 @router.post("/{job_id}/stop", summary="Stop a job at a checkpoint", responses=CONFLICT)
 def stop_job(job_id: JobId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep) -> JobRead:
-    """A queued job is stopped immediately; a running one saves a checkpoint and exits."""
+    """Stop a job. A queued job is stopped immediately; a running one saves a checkpoint and exits."""
     job = service.request_stop(session, job_id=job_id)
     tasks.send_later(background, task_names.STOP, job_id)
     return presentation.present(session, job=job)
@@ -217,7 +217,7 @@ def resume_job(
     tasks: TasksDep,
     body: JobResume | None = None,
 ) -> JobRead:
-    """The same job gets a new attempt; its step numbers continue."""
+    """Resume a job from a checkpoint. The same job gets a new attempt; its step numbers continue."""
     check_storage(settings)
     wanted = body or JobResume()
     job = service.resume(
@@ -241,7 +241,7 @@ def clone_job(
     tasks: TasksDep,
     body: JobClone | None = None,
 ) -> JobRead:
-    """A new job with the same request and the given changes."""
+    """Launch a new job with the same request and the given changes."""
     job = submit.clone(session, job_id=job_id, changes=body or JobClone(), settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, job=job)
@@ -249,6 +249,6 @@ def clone_job(
 
 @router.delete("/{job_id}", status_code=204, summary="Delete a job and its files", responses=CONFLICT)
 def delete_job(job_id: JobId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep) -> None:
-    """Refused while the job is active."""
+    """Delete a job; refused while it is active."""
     service.delete_job(session, job_id=job_id)
     tasks.send_later(background, task_names.PURGE)

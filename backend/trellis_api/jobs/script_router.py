@@ -32,7 +32,7 @@ class UnreadableScript(InvalidRequest):
     "/import-script", summary="Convert a verl script to a job", responses={422: ERROR_RESPONSES[422]}
 )
 def import_job_script(body: ScriptImport, settings: SettingsDep) -> ImportedScript:
-    """Recipe, parameters and overrides of the script's settings, and what was left out and why.
+    """Return recipe, parameters and overrides of the script's settings, and what was left out and why.
 
     Nothing is launched: model and dataset are the platform's own, and are chosen by the caller.
     """

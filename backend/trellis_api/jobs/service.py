@@ -67,7 +67,7 @@ class Claim:
 
 
 def get_job(session: Session, *, job_id: str) -> Job:
-    """The job; ``JobNotFound`` without one."""
+    """Return the job; ``JobNotFound`` without one."""
     job = repository.find_job(session, job_id=job_id)
     if job is None:
         raise JobNotFound(job_id)
@@ -75,7 +75,7 @@ def get_job(session: Session, *, job_id: str) -> Job:
 
 
 def get_locked_job(session: Session, *, job_id: str) -> Job:
-    """The job, locked for this transaction; ``JobNotFound`` without one."""
+    """Return the job, locked for this transaction; ``JobNotFound`` without one."""
     job = repository.lock_job(session, job_id=job_id)
     if job is None:
         raise JobNotFound(job_id)
@@ -100,12 +100,12 @@ def announce(session: Session, *, job: Job) -> None:
 
 
 def submission_id(job: Job) -> str:
-    """The name under which Ray knows the current attempt."""
+    """Return the submission ID under which Ray knows the current attempt."""
     return f"{job.id}-{job.attempt}"
 
 
 def claim_for_launch(session: Session, *, job_id: str) -> Claim | None:
-    """QUEUED → LAUNCHING with a fresh token; None when somebody else has it or it was stopped."""
+    """Set QUEUED to LAUNCHING with a fresh token; None if somebody else has the job or it was stopped."""
     job = repository.lock_job(session, job_id=job_id)
     if job is None or job.state != JobState.QUEUED:
         return None
@@ -115,7 +115,7 @@ def claim_for_launch(session: Session, *, job_id: str) -> Claim | None:
 
 
 def reclaim_launch(session: Session, *, job_id: str, attempt: int) -> Claim | None:
-    """A fresh token for a launch whose worker died before Ray had it.
+    """Issue a fresh token for a launch whose worker died before Ray had it.
 
     Only for an attempt that Ray does not know: the token of a process that runs becomes void.
     """
@@ -127,7 +127,7 @@ def reclaim_launch(session: Session, *, job_id: str, attempt: int) -> Claim | No
 
 
 def mark_running(session: Session, *, job: Job, attempt: Attempt) -> None:
-    """LAUNCHING → RUNNING at the first sign of life; changes nothing in any other state."""
+    """Mark the job as running at its first sign of life; no change unless it is LAUNCHING."""
     now = utc_now()
     attempt.heartbeat_at = now
     if attempt.started_at is None:
@@ -268,21 +268,21 @@ def _give_up_evaluations(session: Session, *, job: Job, last_step: int) -> None:
 
 
 def is_overdue(job: Job, attempt: Attempt | None, *, timeout_s: float) -> bool:
-    """Whether a running attempt has been silent for longer than it may."""
+    """Tell whether a running attempt has been silent for longer than it may."""
     if job.state not in HOLDS_SLOTS or attempt is None or attempt.heartbeat_at is None:
         return False
     return (utc_now() - attempt.heartbeat_at).total_seconds() > timeout_s
 
 
 def has_files(checkpoint: Checkpoint, *, data_root: Path) -> bool:
-    """Whether a checkpoint can be continued from: its folder is there, and among the job's own."""
+    """Tell whether a checkpoint can be resumed: its folder is there, and among the job's own."""
     if checkpoint.pruned_at is not None:
         return False
     return find_folder(checkpoint, checkpoint.path, data_root=data_root) is not None
 
 
 def find_folder(checkpoint: Checkpoint, path: str, *, data_root: Path) -> Path | None:
-    """The folder that a run named for its checkpoint, links followed; None unless it is the job's own."""
+    """Return the folder that a run reported for its checkpoint; None unless it is in the job's own folder."""
     try:
         folder = (data_root / path).resolve()
         is_own = folder.is_relative_to(locate_checkpoints(data_root, checkpoint.job_id))
@@ -292,17 +292,17 @@ def find_folder(checkpoint: Checkpoint, path: str, *, data_root: Path) -> Path |
 
 
 def may_be_written(job: Job, step: int) -> bool:
-    """Whether a run that is under way could be writing the checkpoint of a step."""
+    """Tell whether a run that is under way could be writing the checkpoint of a step."""
     return job.state in HOLDS_SLOTS and step >= job.step and step != job.resume_step
 
 
 def may_be_overwritten(job: Job, checkpoint: Checkpoint) -> bool:
-    """Whether it is of an earlier attempt, and the resumed run has yet to write its step anew."""
+    """Tell whether it is from an earlier attempt, and the resumed run has yet to rewrite its step."""
     return checkpoint.attempt < job.attempt and may_be_written(job, checkpoint.step)
 
 
 def get_usable_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
-    """The checkpoint of a step; raises where there is none, and where it was given up."""
+    """Return the checkpoint of a step; raises if there is none or it was pruned."""
     checkpoint = repository.find_checkpoint(session, job_id=job_id, step=step)
     if checkpoint is None:
         raise CheckpointNotFound(f"The job has no checkpoint at step {step}.")

@@ -89,7 +89,7 @@ def preview(
     measured: MeasuredMachine | None = None,
     with_forecast: bool = True,
 ) -> JobPreview:
-    """What would run; mistakes are in ``errors``, but a model or dataset that is not there raises."""
+    """Preview what would run; mistakes are in ``errors``, but a missing model or dataset raises."""
     job = _build_job(request)
     found = _compose(session, job=job, settings=settings, is_preview=True)
     composition, issues = found.composition, found.issues
@@ -219,7 +219,7 @@ def _build_job(request: JobCreate) -> Job:
 
 
 def compose_request(session: Session, *, request: JobCreate, settings: Settings) -> "Composed":
-    """What a request amounts to, before anything is written; raises as ``submit`` does."""
+    """Compose a request before anything is written; raises as ``submit`` does."""
     found = _compose(session, job=_build_job(request), settings=settings)
     _refuse_errors(found.composition)
     return found
@@ -285,7 +285,7 @@ def _keep_ingredients(session: Session, *, job: Job) -> None:
 
 
 def find_job_inputs(session: Session, settings: Settings, *, job: Job) -> JobInputs:
-    """The model and datasets of a job; raises where one is missing or not ready."""
+    """Return the model and datasets of a job; raises if one is missing or not ready."""
     model = _require_model(session, job.model_id)
     if not model.path:
         raise UnknownModel(
@@ -329,7 +329,7 @@ def _issue(code: str, field: str) -> dict[str, Any]:
 def _check_data(
     job: Job, job_inputs: JobInputs
 ) -> tuple[DataFit | None, DataFit | None, list[tuple[UnsuitableDataset, str]]]:
-    """How the training dataset and that of the validation would be read, and what is wrong with them."""
+    """Check how the training and validation datasets would be read, and what is wrong with them."""
     data = _fit(job, job_inputs.dataset)
     fits = [("dataset", job_inputs.dataset, data)]
     validation_data = None
@@ -350,7 +350,7 @@ def _check_rows(
     data: DataFit | None,
     validation_data: DataFit | None,
 ) -> list[tuple[DomainError, str]]:
-    """Rows of both datasets that the model's chat template refuses."""
+    """Find the rows of both datasets that the model's chat template rejects."""
     model, validation = job_inputs.model, job_inputs.validation_dataset
     found = find_row_problems(
         settings, model, job_inputs.dataset, recipe=job.recipe, data=data, field="dataset"

@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 
 def load_engines() -> None:
-    """The configuration of every engine; without an engine no job is composed, and that is told."""
+    """Load every engine's configuration schema; without an engine no job can be composed, which is logged."""
     try:
         load_schemas()
     except EngineNotInstalled as error:

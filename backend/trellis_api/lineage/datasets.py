@@ -24,7 +24,7 @@ _MAKERS = (DataTaskKind.IMPORT, DataTaskKind.PIPELINE, DataTaskKind.GENERATE)
 
 
 def read(session: Session, *, dataset_id: str) -> DataLineageRead:
-    """All that a dataset is connected with."""
+    """Read everything that a dataset is connected with."""
     dataset = service.get_dataset(session, dataset_id=dataset_id)
     graph = _Graph(session, dataset)
     graph.add_versions()
@@ -51,7 +51,7 @@ class _Graph:
         self.is_cut = False
 
     def add_versions(self) -> None:
-        """The newest versions, and what each came of."""
+        """Add the newest versions, and what each was made from."""
         found = version_repository.list_versions(
             self._session, dataset_id=self._dataset.id, limit=MOST_VERSIONS + 1
         )
@@ -62,7 +62,7 @@ class _Graph:
                 self._link(parent, row.id, "parent")
 
     def add_tasks(self) -> None:
-        """What made versions of the dataset, and what made other datasets of them."""
+        """Add the tasks that made versions of the dataset, and those that made other datasets from them."""
         made_here = col(DataTask.made_dataset_id) == self._dataset.id
         read_here = col(DataTask.dataset_id) == self._dataset.id
         query = (
@@ -79,7 +79,7 @@ class _Graph:
             self._add_forgotten_source(known)
 
     def add_jobs(self) -> None:
-        """Jobs that read the versions, and the models that they made."""
+        """Add the jobs that read the versions, and the models that they made."""
         is_of = or_(
             col(Job.dataset_id) == self._dataset.id, col(Job.validation_dataset_id) == self._dataset.id
         )
@@ -96,7 +96,7 @@ class _Graph:
             self._link(str(model.source_job_id), model.id, "model")
 
     def add_evaluations(self) -> None:
-        """Evaluations on the versions, and of what learned from them; and the reports on those."""
+        """Add evaluations on the versions and of models trained on them, and the reports on those."""
         found = evaluations.find_measured(
             self._session,
             model_ids=self._list_ids("model"),
@@ -165,7 +165,7 @@ class _Graph:
                 self._link(task.id, task.made_version_id, "made")
 
     def _add_source(self, task: DataTask) -> None:
-        """Where an import read; the dataset itself says what the file of its first one was called."""
+        """Add the source of an import; the dataset itself keeps the file name of its first one."""
         source = dict(task.request.get("source") or {})
         if task.id == self._dataset.task_id:
             source |= self._dataset.source
@@ -173,7 +173,7 @@ class _Graph:
         self._link(f"source:{task.id}", task.id, "imported")
 
     def _add_forgotten_source(self, known: set[str | None]) -> None:
-        """The source of the first version, where the task that read it was deleted."""
+        """Add the source of the first version, if the task that read it was deleted."""
         first = next((row for row in self._versions if row.number == 1 and row.task_id not in known), None)
         if first is not None and self._dataset.source:
             self._add_source_node("source:first", self._dataset.source)
@@ -190,7 +190,7 @@ class _Graph:
         self._link(version_id, task_id, "input")
 
     def _add_foreign(self, dataset_id: str, version_id: str) -> None:
-        """A version of another dataset, as far as it is still there."""
+        """Add a version of another dataset, with as much as still exists of it."""
         if version_id in self.nodes or dataset_id == self._dataset.id:
             return
         dataset = repository.find_dataset(self._session, dataset_id=dataset_id)

@@ -47,7 +47,7 @@ def find_measured(
     job_ids: Collection[str] = (),
     dataset_id: str | None = None,
 ) -> Sequence[Measured]:
-    """Evaluations of the models and of the jobs' checkpoints, and on the dataset, newest first.
+    """Return evaluations of the models and of the jobs' checkpoints, and on the dataset, newest first.
 
     One more than ``MOST_EVALUATIONS`` where there are more.
     """
@@ -74,7 +74,7 @@ def find_measured(
 
 
 def find_reports(session: Session, *, evaluation_ids: Collection[str]) -> Sequence[Written]:
-    """The newest reports on any of the evaluations; one more than ``MOST_REPORTS`` where there are more."""
+    """Return the newest reports on the evaluations; one more than ``MOST_REPORTS`` if there are more."""
     if not evaluation_ids:
         return []
     text = cast(col(Report.request), String)

@@ -26,7 +26,7 @@ MAX_NODES = 500
 
 
 def read_lineage(session: Session, *, model: Model) -> LineageRead:
-    """All that a model descends from, and all that descends from it."""
+    """Read all ancestors and descendants of a model."""
     graph = _Graph(session)
     graph.add_ancestors(model)
     graph.add_descendants(model)
@@ -79,7 +79,7 @@ class _Graph:
         self.is_cut = self.is_cut or bool(waiting)
 
     def add_evaluations(self) -> None:
-        """What was measured of the models and checkpoints, and the reports on it."""
+        """Add the evaluations of the models and checkpoints, and the reports on them."""
         ids = {
             kind: [node.id for node in self.nodes.values() if node.kind == kind] for kind in ("model", "job")
         }
@@ -110,7 +110,7 @@ class _Graph:
         self._add_edge(training.job_id, made_id, "checkpoint", training.step)
 
     def _add_job(self, training: Training) -> None:
-        """A job with what it started from and learned from."""
+        """Add a job with what it started from and was trained on."""
         job_id = training.job_id
         if job_id is None:
             return

@@ -14,11 +14,11 @@ datasets_router = APIRouter(prefix="/datasets", tags=["datasets"], responses=ERR
 
 @models_router.get("/{model_id}/lineage", summary="Lineage of a model")
 def read_lineage(model_id: str, session: ReadSession) -> LineageRead:
-    """Models, jobs and datasets and how they are connected; deleted ones keep their names."""
+    """Return models, jobs and datasets and how they are connected; deleted ones keep their names."""
     return models.read_lineage(session, model=get_model(session, model_id=model_id))
 
 
 @datasets_router.get("/{dataset_id}/lineage")
 def read_dataset_lineage(dataset_id: str, session: ReadSession) -> DataLineageRead:
-    """From the sources to the jobs and models that used the dataset."""
+    """Return the lineage from the sources to the jobs and models that used the dataset."""
     return datasets.read(session, dataset_id=dataset_id)

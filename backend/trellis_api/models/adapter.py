@@ -17,7 +17,7 @@ WEIGHTS_FILE = "adapter_model.safetensors"
 
 
 def inspect_adapter(folder: Path, *, root: Path) -> ModelFacts:
-    """The adapter's facts; ``UnusableFolder`` where something of it is missing."""
+    """Return the adapter's facts; ``UnusableFolder`` if a part of it is missing."""
     if not folder.is_dir():
         raise UnusableFolder("folder_missing", "The export's folder is gone.")
     try:

@@ -70,11 +70,11 @@ class Catalogue(BaseModel):
 
 @lru_cache(maxsize=1)
 def list_entries() -> tuple[CatalogueEntry, ...]:
-    """All entries, in the file's order."""
+    """List all entries, in the file's order."""
     rows = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return tuple(CatalogueEntry.model_validate(row) for row in rows)
 
 
 def find_entry(name: str) -> CatalogueEntry | None:
-    """The entry of this name."""
+    """Return the entry with this name, or None."""
     return next((entry for entry in list_entries() if entry.name == name), None)

@@ -31,7 +31,7 @@ class _Verdict:
 
 
 def find_problem(template: str) -> str | None:
-    """What is wrong with a template, or None; ``RunawayTemplate`` where it does not come to an end."""
+    """Return what is wrong with a template, or None; ``RunawayTemplate`` if it does not terminate."""
     verdict = _try(template)
     if verdict.is_runaway:
         raise RunawayTemplate(verdict.problem)
@@ -39,7 +39,7 @@ def find_problem(template: str) -> str | None:
 
 
 def shows_tools(template: str) -> bool:
-    """Whether the tools of a conversation come out; ``RunawayTemplate`` where it does not come to an end."""
+    """Tell whether the template renders tools; ``RunawayTemplate`` if it doesn't terminate."""
     verdict = _try(template, "tools")
     if verdict.is_runaway:
         raise RunawayTemplate(verdict.problem)
@@ -55,13 +55,13 @@ class Refusal:
 
 
 def find_refusal(template: str, conversations: Sequence[Sequence[dict[str, Any]]]) -> Refusal | None:
-    """The first of the conversations that a template refuses; None also where it does not come to an end."""
+    """Return the first conversation that a template refuses; None also if it does not terminate."""
     return _ask_refusal(template, list(conversations)) if _refuses_some(template) else None
 
 
 @lru_cache(maxsize=256)
 def _refuses_some(template: str) -> bool:
-    """Whether it refuses anything that templates use to refuse: most refuse nothing, and no row is tried."""
+    """Tell whether it rejects anything that templates usually reject; most don't, and no row is tried."""
     return _ask_refusal(template, None) is not None
 
 
@@ -79,7 +79,7 @@ def _ask_refusal(template: str, conversations: list[Any] | None) -> Refusal | No
 
 @lru_cache(maxsize=256)
 def _try(template: str, *arguments: str) -> _Verdict:
-    """Kept, as every launch asks, and one without end takes seconds to try.
+    """Try a template and cache the result, as every launch asks and an endless one takes seconds.
 
     What a busy machine may be to blame for is raised as ``RunawayTemplate``, and so asked anew.
     """

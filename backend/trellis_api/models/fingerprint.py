@@ -22,7 +22,7 @@ _SAMPLE_BYTES = 64 * 1024
 
 
 def fingerprint(folder: Path, files: Iterable[Path]) -> tuple[str, Literal["content", "sampled"]]:
-    """The hash of these files of the folder, and which kind it is."""
+    """Hash these files of the folder, and return the kind of the hash with it."""
     sizes = {path: path.stat().st_size for path in files}
     is_sampled = sum(sizes.values()) > MAX_CONTENT_BYTES
     total = hashlib.sha256()

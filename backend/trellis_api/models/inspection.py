@@ -64,7 +64,7 @@ class ModelFacts:
 
 
 def resolve_folder(root: Path, relative: str) -> Path:
-    """The folder that a client named, with links followed; refuses everything outside ``root``."""
+    """Return the folder that a client named, with links resolved; refuses everything outside ``root``."""
     root = root.resolve()
     if Path(relative).is_absolute():
         raise OutsideRoot(f"The path '{relative}' is absolute; give it relative to the data root.")
@@ -82,7 +82,7 @@ def resolve_folder(root: Path, relative: str) -> Path:
 
 
 def find_gguf(root: Path, relative: str) -> Path | None:
-    """The GGUF file that a client named, itself or by its folder; None where a folder holds none.
+    """Return the GGUF file that a client named, itself or by its folder; None if a folder holds none.
 
     A folder with safetensors is taken as it is. Raises ``OutsideRoot``, and ``UnusableFolder`` for a
     folder with several GGUF files.
@@ -152,7 +152,7 @@ def _inspect(folder: Path, root: Path) -> ModelFacts:
 
 
 def list_files(folder: Path, *, root: Path) -> Iterator[Path]:
-    """The regular files of the folder, hidden ones left out; a link out of the root is refused."""
+    """Yield the regular files of the folder, without hidden ones; refuses a link out of the root."""
     root = root.resolve()
     pending = [folder]
     count = 0
@@ -201,7 +201,7 @@ def _architecture(config: dict[str, Any]) -> str:
 
 
 def _number(config: dict[str, Any], *keys: str) -> int | None:
-    """The first of the keys, at the top or among the settings of a multimodal model's text part."""
+    """Return the first of the keys with a valid number, at the top or in a multimodal model's text part."""
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
         for key in keys:
@@ -250,7 +250,7 @@ def _weight_files(folder: Path, names: set[str]) -> list[str]:
 
 
 def shows_tools(folder: Path) -> bool:
-    """Whether any chat template of a model's folder shows the tools of a conversation.
+    """Tell whether any chat template of a model's folder renders the tools of a conversation.
 
     transformers takes the template named ``tool_use`` where there are several and tools.
     """
@@ -262,7 +262,7 @@ def shows_tools(folder: Path) -> bool:
 
 
 def find_refusal(folder: Path, conversations: Sequence[Sequence[dict[str, Any]]]) -> Refusal | None:
-    """The first conversation that the model's chat template refuses; of several, all of them."""
+    """Return the first conversation that the chat template refuses; of several templates, all must refuse."""
     names = _list_names(folder)
     found = [chat_templates.find_refusal(each, conversations) for each in _read_templates(folder, names)]
     refused = [each for each in found if each is not None]
@@ -290,7 +290,7 @@ def _list_names(folder: Path) -> set[str]:
 
 
 def _read_templates(folder: Path, names: set[str]) -> list[str]:
-    """The chat templates in use, in a file of their own or else in the tokenizer's configuration."""
+    """Read the chat templates in use, from their own file or else from the tokenizer's configuration."""
     if _TEMPLATE_FILE in names:
         return [_read_template(folder / _TEMPLATE_FILE), *_read_named_templates(folder)]
     for name in _TEMPLATE_CONFIGS:
@@ -300,7 +300,7 @@ def _read_templates(folder: Path, names: set[str]) -> list[str]:
 
 
 def _read_all_templates(folder: Path, names: set[str]) -> list[str]:
-    """Every chat template of the folder, each once: which of them is used differs between libraries."""
+    """Read every distinct chat template of the folder: which one is used differs between libraries."""
     found = [_read_template(folder / _TEMPLATE_FILE)] if _TEMPLATE_FILE in names else []
     for name in _TEMPLATE_CONFIGS:
         found += _read_configured(folder, names, name)
@@ -313,7 +313,7 @@ def _read_template(path: Path) -> str:
 
 
 def _read_named_templates(folder: Path) -> list[str]:
-    """Those for a purpose, such as ``tool_use``, which transformers reads beside the first."""
+    """Read the templates for a purpose, such as ``tool_use``, which transformers reads as well."""
     paths = sorted((folder / _TEMPLATE_FOLDER).glob("*.jinja"))
     if len(paths) > _MAX_TEMPLATES:
         raise UnusableFolder("too_many_files", f"The model has more than {_MAX_TEMPLATES} chat templates.")
@@ -333,7 +333,7 @@ def _read_configured(folder: Path, names: set[str], name: str) -> list[str]:
 
 
 def try_templates(templates: list[str]) -> Iterator[dict[str, str]]:
-    """What is wrong with templates; one that would hang a run is refused."""
+    """Yield the problems of templates; refuses one that would hang a run."""
     for template in templates:
         try:
             problem = find_problem(template)

@@ -9,7 +9,7 @@ from trellis_api.models.schemas import Lineage, Training
 
 
 def continue_lineage(session: Session, training: Training, **more: Any) -> Lineage:
-    """The lineage of a model that a training has made: the training, and those before it."""
+    """Build the lineage of a model that a training has made: the training, and those before it."""
     parent = repository.find_model(session, model_id=training.model_id) if training.model_id else None
     ancestors: list[Training] = []
     if parent is not None and parent.lineage.get("job_id"):

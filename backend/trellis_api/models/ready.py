@@ -8,7 +8,7 @@ from trellis_api.models.repository import lock_model
 
 
 def require_ready(session: Session, *, model_id: str) -> Model:
-    """The model, kept from deletion until the transaction ends; raises where its files are not here."""
+    """Return the model, protected from deletion until the transaction ends; raises if it has no files."""
     model = lock_model(session, model_id=model_id, is_shared=True)
     if model is None:
         raise ModelNotReady(f"Model '{model_id}' not found on the platform.", {"model": model_id})

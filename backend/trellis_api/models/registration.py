@@ -60,7 +60,7 @@ def register_export(session: Session, settings: Settings, *, job: Job, facts: Mo
 
 
 def _add_under_free_name(session: Session, model: Model) -> Model:
-    """The name was free when the export was asked for; where it was taken since, a number is added."""
+    """Add the model; if its name was taken after the export was requested, a number is added."""
     asked, number = model.name, 1
     values = model.model_dump()
     while True:

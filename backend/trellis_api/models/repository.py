@@ -13,12 +13,12 @@ from trellis_api.models.schemas import FetchProgress, ModelState
 
 
 def find_model(session: Session, *, model_id: str) -> Model | None:
-    """The model of this id; None for anything that is no id."""
+    """Return the model with this ID; None for anything that is not an ID."""
     return session.get(Model, model_id) if is_id(model_id, prefix="mdl") else None
 
 
 def lock_model(session: Session, *, model_id: str, is_shared: bool = False) -> Model | None:
-    """The model as it stands now, kept until the transaction ends: from deletion where the lock is shared.
+    """Lock the model until the transaction ends and return its state; a shared lock prevents deletion.
 
     (On SQLite the writing transaction holds the lock of the whole database already.)
     """
@@ -28,13 +28,13 @@ def lock_model(session: Session, *, model_id: str, is_shared: bool = False) -> M
 
 
 def map_model_names(session: Session, *, model_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those models that exist."""
+    """Return the names of those models that exist, by ID."""
     wanted = col(Model.id).in_(list(model_ids))
     return dict(session.exec(select(Model.id, Model.name).where(wanted)).all())
 
 
 def find_model_named(session: Session, *, name: str) -> Model | None:
-    """The model of this name."""
+    """Return the model with this name, or None."""
     return session.exec(select(Model).where(Model.name == name)).first()
 
 
@@ -46,7 +46,7 @@ def list_models(
     after: tuple[datetime, str] | None,
     limit: int,
 ) -> list[Model]:
-    """Newest first; ``text`` is looked for in names, descriptions and architectures."""
+    """List models, newest first; ``text`` is searched in names, descriptions and architectures."""
     query = select(Model)
     if text:
         fields = (Model.name, Model.description, Model.architecture)
@@ -60,19 +60,19 @@ def list_models(
 
 
 def list_children(session: Session, *, model_id: str, limit: int) -> list[Model]:
-    """Models that trainings of this model have made, newest first."""
+    """List the models that trainings of this model have made, newest first."""
     statement = select(Model).where(Model.parent_model_id == model_id).order_by(col(Model.created_at).desc())
     return list(session.exec(statement.limit(limit)))
 
 
 def list_exported_steps(session: Session, *, job_id: str) -> set[int]:
-    """Steps of a job whose checkpoints have become models."""
+    """Return the steps of a job whose checkpoints have become models."""
     steps = session.exec(select(Model.source_step).where(Model.source_job_id == job_id))
     return {step for step in steps if step is not None}
 
 
 def list_fetchable(session: Session, *, lost_before: datetime) -> list[str]:
-    """Ids of models that wait to be fetched, or whose fetch has shown no sign of life since then."""
+    """List the ids of models that wait to be fetched, or whose fetch has been silent since then."""
     return list(
         session.exec(select(Model.id).where(_waits_for_fetch(lost_before)).order_by(col(Model.created_at)))
     )
@@ -99,12 +99,12 @@ def touch_fetch(session: Session, *, model_id: str, progress: FetchProgress | No
 
 
 def count_models(session: Session) -> int:
-    """How many there are."""
+    """Count the models."""
     return session.exec(select(func.count()).select_from(Model)).one()
 
 
 def add_model(session: Session, model: Model) -> None:
-    """Insert; IntegrityError where the name is taken."""
+    """Insert a model; IntegrityError if the name is taken."""
     session.add(model)
     session.flush()
 

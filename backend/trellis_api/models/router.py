@@ -26,7 +26,7 @@ def list_models(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[ModelRead]:
-    """Models, newest first."""
+    """List models, newest first."""
     return service.list_page(session, text=text, state=state, cursor=cursor, limit=limit)
 
 
@@ -54,13 +54,13 @@ def create_model(
 
 @router.get("/catalogue")
 def read_catalogue() -> Catalogue:
-    """Models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``."""
+    """List models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``."""
     return Catalogue(items=list(list_entries()))
 
 
 @router.get("/{model_id}")
 def read_model(model_id: str, session: ReadSession) -> ModelRead:
-    """One model."""
+    """Return one model."""
     return ModelRead.model_validate(service.get_model(session, model_id=model_id))
 
 

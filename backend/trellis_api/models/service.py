@@ -82,7 +82,7 @@ class Origin:
 
 
 def get_model(session: Session, *, model_id: str) -> Model:
-    """The model; 404 where there is none."""
+    """Return the model; 404 if there is none."""
     model = repository.find_model(session, model_id=model_id)
     if model is None:
         raise ModelNotFound(f"Model '{model_id}' not found.")
@@ -92,7 +92,7 @@ def get_model(session: Session, *, model_id: str) -> Model:
 def list_page(
     session: Session, *, text: str | None, state: ModelState | None, cursor: str | None, limit: int
 ) -> Page[ModelRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_models(session, text=text, state=state, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -227,12 +227,12 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
 
 
 def model_folder(settings: Settings, model_id: str) -> Path:
-    """Where the files of a model lie that was fetched, converted or kept from a checkpoint."""
+    """Return the folder for the files of a model that was fetched, converted or kept from a checkpoint."""
     return settings.data_root / "models" / model_id
 
 
 def staging_folder(settings: Settings, model_id: str) -> Path:
-    """Where an export writes before its folder is complete; beside it, so that one rename moves it."""
+    """Return where an export writes until complete; next to the folder, so that one rename moves it."""
     return locate_staging(model_folder(settings, model_id))
 
 

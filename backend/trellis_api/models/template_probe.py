@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def _find_refusal(template: str, conversations: list[list[dict[str, Any]]] | None = None) -> int:
-    """Whether the template refuses one of the conversations, in words of its own."""
+    """Test whether the template rejects one of the conversations with a message of its own."""
     environment = _make_environment()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     try:
@@ -130,7 +130,7 @@ def _render(compiled: Any, arguments: dict[str, Any]) -> str:
 
 
 def _runs_away(compiled: Any) -> bool:
-    """Whether it takes too much on one of the other conversations; that it refuses or fails there is fine."""
+    """Tell whether other conversations exhaust time or memory; it may reject them or fail there."""
     for arguments in _other_uses():
         try:
             _render(compiled, arguments)
@@ -165,7 +165,7 @@ def _arguments(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | Non
 
 
 def _make_environment() -> Any:
-    """As transformers makes it, without files to include."""
+    """Make the environment as transformers does, without files to include."""
     import datetime
 
     from jinja2 import nodes

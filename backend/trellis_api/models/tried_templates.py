@@ -9,7 +9,7 @@ from trellis_api.models.inspection import UnusableFolder, require_usable_templat
 
 
 def find_template_problems(folder: Path, *, field: str) -> list[tuple[DomainError, str]]:
-    """As ``require_tried_templates``, with the field of a request; empty where nothing is wrong."""
+    """Find problems like ``require_tried_templates``, with the request's field; empty without any."""
     try:
         require_tried_templates(folder, field=field)
     except (ChatTemplateRunaway, ModelFolderInvalid) as error:

@@ -19,7 +19,7 @@ _MOST_ALARMS = 20
 
 
 def read_activity(session: Session, *, limit: int) -> ActivityRead:
-    """Finished trainings with their parents, and the active alarms of unfinished jobs."""
+    """Read finished trainings with their parents, and the active alarms of unfinished jobs."""
     finished = repository.list_recently_finished(session, limit=limit)
     parents = map_jobs(session, job_ids={job.cloned_from for job in finished if job.cloned_from})
     shown = _present(session, [*finished, *parents.values()])

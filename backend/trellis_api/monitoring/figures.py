@@ -28,12 +28,12 @@ _RATES = {
 
 
 def local_node() -> str:
-    """The name of this machine."""
+    """Return the hostname of this machine."""
     return socket.gethostname()
 
 
 def read_counters() -> dict[str, float]:
-    """Seconds of its processors, and bytes over disks and network, since this machine was started."""
+    """Read CPU seconds, and disk and network bytes, since this machine was started."""
     cpu = psutil.cpu_times()
     counters = {
         # Time of guests is part of that of users.
@@ -48,7 +48,7 @@ def read_counters() -> dict[str, float]:
 
 
 def compute_rates(before: Mapping[str, float], after: Mapping[str, float], took_s: float) -> dict[str, float]:
-    """The processors' share and bytes a second between two readings; none over a restart of the machine."""
+    """Compute CPU use and bytes per second between two readings; none across a restart of the machine."""
     grown = {name: value - before[name] for name, value in after.items() if name in before}
     if took_s <= 0 or any(value < 0 for value in grown.values()):
         return {}
@@ -59,7 +59,7 @@ def compute_rates(before: Mapping[str, float], after: Mapping[str, float], took_
 
 
 def measure_levels(data_root: Path) -> dict[str, float]:
-    """Memory, the disk of the data root and the devices of this machine, as they are now."""
+    """Measure memory, the data root's disk and the devices of this machine as they are now."""
     used, total = measure_memory()
     figures: dict[str, float] = {"memory_used_bytes": used, "memory_total_bytes": total}
     free, size = measure_disk(data_root)
@@ -69,12 +69,12 @@ def measure_levels(data_root: Path) -> dict[str, float]:
 
 
 def describe_node(node: RayNode) -> dict[str, float]:
-    """The figures of a node of the cluster."""
+    """Return the metrics of a node of the cluster."""
     return {**node.figures, **describe_gpus(node.devices)}
 
 
 def describe_gpus(devices: Sequence[GpuRead | GpuDevice]) -> dict[str, float]:
-    """``gpu<index>_…``; what a device does not tell is missing."""
+    """Describe GPUs as ``gpu<index>_…``; what a device doesn't report is missing."""
     found = {}
     for device in devices:
         for name in ("utilization_percent", "memory_used_bytes", "memory_total_bytes", "power_watts"):
@@ -85,7 +85,7 @@ def describe_gpus(devices: Sequence[GpuRead | GpuDevice]) -> dict[str, float]:
 
 
 def list_processes() -> list[dict[str, Any]]:
-    """The largest processes of this machine: pid, start (seconds since 1970), name, job and resident bytes.
+    """List the largest processes of this machine: pid, start (Unix time), name, job and resident bytes.
 
     Names are those of modules and programs; arguments are left out, because they may hold secrets.
     """
@@ -106,7 +106,7 @@ def list_processes() -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def _describe(pid: int, _started: int) -> dict[str, Any]:
-    """Name and job of a process; its start tells it from a later one with the same number."""
+    """Describe a process by name and job; its start tells it from a later one with the same pid."""
     try:
         words = psutil.Process(pid).cmdline()
     except psutil.Error:
@@ -116,7 +116,7 @@ def _describe(pid: int, _started: int) -> dict[str, Any]:
 
 
 def name_process(words: Sequence[str]) -> str:
-    """A short name for a command line: its own title, its module, or its program and script."""
+    """Return a short name for a command line: its own title, its module, or its program and script."""
     if not words:
         return ""
     if len(words) == 1 or words[0].startswith("ray::"):
@@ -132,5 +132,5 @@ def name_process(words: Sequence[str]) -> str:
 
 
 def now_on_the_grid(step_s: float) -> float:
-    """This moment, rounded down to a multiple of ``step_s``: seconds since 1970."""
+    """Return the current Unix time in seconds, rounded down to a multiple of ``step_s``."""
     return time.time() // step_s * step_s

@@ -64,7 +64,7 @@ class _Looked:
 
 
 def find_previous(session: Session, *, node: str, at: datetime) -> MachineSample | None:
-    """The sample before, where it is recent enough to compute rates from."""
+    """Return the previous sample, if it is recent enough to compute rates from."""
     return repository.find_last_sample(session, node=node, since=at - _LONGEST_GAP)
 
 
@@ -83,7 +83,7 @@ def read_history(
     max_points: int,
     node: str | None = None,
 ) -> MachineHistory:
-    """Means over at most ``max_points`` stretches of equal length; the default is the last 24 hours.
+    """Read means over at most ``max_points`` equal intervals; the default is the last 24 hours.
 
     Of a long range every nth sample is read, so that each stretch has at least two.
     """
@@ -104,7 +104,7 @@ def read_history(
 
 
 def list_moments(since: datetime, until: datetime, *, step_s: float, at_most: int) -> list[datetime] | None:
-    """Moments of the grid of samples, evenly spread and up to the last one; None: few enough to read all."""
+    """List evenly spaced sample times up to the last one; None if there are few enough to read all."""
     last = until.timestamp() // step_s
     count = int(last - math.ceil(since.timestamp() / step_s)) + 1
     if count <= at_most:
@@ -135,7 +135,7 @@ def read_processes(
     job_id: str | None = None,
     is_growing: bool | None = None,
 ) -> list[ProcessHistory]:
-    """Large processes of the range: those that grow first, then by size."""
+    """Read the large processes of the range: growing ones first, then by size."""
     since, until = resolve_range(since, until)
     last_look: dict[str, datetime] = {}
     seen: dict[tuple[str, int, float], _Looked] = defaultdict(_Looked)
@@ -155,7 +155,7 @@ def read_processes(
 
 
 def _list_looks(since: datetime, until: datetime, *, at_most: int) -> list[datetime] | None:
-    """The moments of looks that are read, the newest of them without a gap; None: all."""
+    """List the sample times to read, with the newest ones complete; None: read all."""
     spread = list_moments(since, until, step_s=PROCESSES_INTERVAL_S, at_most=at_most - _NEWEST_LOOKS)
     if spread is None:
         return None
@@ -206,7 +206,7 @@ def _describe(node: str, looked: _Looked, *, is_alive: bool) -> ProcessHistory:
 
 
 def resolve_range(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """The range that is asked for, as far as samples are kept; raises where it has no length."""
+    """Resolve the requested range, limited to what is kept; raises if it is empty."""
     for name, moment in (("since", since), ("until", until)):
         if moment is not None and not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             message = f"`{name}` has to lie between the years {_FIRST_YEAR} and {_LAST_YEAR}."

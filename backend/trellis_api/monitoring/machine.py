@@ -39,12 +39,12 @@ class Machine:
 
 
 def count_cpus() -> int:
-    """Processors that this process may use."""
+    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def look_at_machine(data_root: Path, *, nodes: Sequence[RayNode] | None = None) -> Machine:
-    """Measure; the processor's share is that since the call before.
+    """Measure the machine; the processor's share is that since the previous call.
 
     GPUs are those of the cluster's nodes where it says so, for jobs run there; else this machine's.
     """
@@ -63,7 +63,7 @@ def look_at_machine(data_root: Path, *, nodes: Sequence[RayNode] | None = None) 
 
 
 def measure_disk(folder: Path) -> tuple[int | None, int | None]:
-    """(free, total) bytes; None where the folder cannot be read."""
+    """Measure (free, total) bytes; None if the folder can't be read."""
     try:
         usage = shutil.disk_usage(folder)
     except OSError:
@@ -72,7 +72,7 @@ def measure_disk(folder: Path) -> tuple[int | None, int | None]:
 
 
 def measure_memory() -> tuple[int, int]:
-    """(used, total); inside a container with a memory limit, that limit and the use under it."""
+    """Return (used, total) memory; in a container with a memory limit, that limit and the use under it."""
     machine = psutil.virtual_memory()
     try:
         limit = int((_CGROUP / "memory.max").read_text())
@@ -87,14 +87,14 @@ def measure_memory() -> tuple[int, int]:
 
 
 def list_cluster_gpus(nodes: Sequence[RayNode]) -> list[GpuRead]:
-    """The devices of all nodes, as Ray's agents measured them."""
+    """List the devices of all nodes, as Ray's agents measured them."""
     return [
         GpuRead(node=node.hostname, **dataclasses.asdict(device)) for node in nodes for device in node.devices
     ]
 
 
 def list_gpus() -> list[GpuRead]:
-    """NVIDIA devices as ``nvidia-smi`` describes them; none where it is not installed."""
+    """List the NVIDIA devices that ``nvidia-smi`` reports; none if it is not installed."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -113,17 +113,17 @@ def list_gpus() -> list[GpuRead]:
 
 
 def find_memory() -> int:
-    """Memory in bytes that this machine has, or the container that this process runs in."""
+    """Return the memory in bytes of this machine, or of the container that this process runs in."""
     return measure_memory()[1]
 
 
 def smallest_memory(gpus: Iterable[GpuRead]) -> int | None:
-    """Memory in bytes of the device that has least; None where none is known."""
+    """Return the memory in bytes of the smallest device; None if none is known."""
     return min((gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes), default=None)
 
 
 def find_device_memory(platform: str, nodes: Sequence[RayNode] = ()) -> int | None:
-    """Memory of the smallest GPU of the cluster or of this machine, or of the machine on a CPU platform."""
+    """Find the memory of the smallest GPU in the cluster or this machine; on CPU that of the machine."""
     if platform == "cpu":
         return find_memory()
     return smallest_memory(list_cluster_gpus(nodes)) or _find_gpu_memory()
@@ -131,7 +131,7 @@ def find_device_memory(platform: str, nodes: Sequence[RayNode] = ()) -> int | No
 
 @cache
 def _find_gpu_memory() -> int | None:
-    """Of this machine's devices, looked up once."""
+    """Find the memory of the smallest of this machine's devices, looked up once."""
     return smallest_memory(list_gpus())
 
 

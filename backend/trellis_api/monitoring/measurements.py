@@ -49,7 +49,7 @@ Probe = Callable[[], Measurement]
 
 
 def component_probes(settings: Settings, database: Database) -> dict[str, Probe]:
-    """A probe for each part of the platform, in the order in which they are shown."""
+    """Return a probe for each part of the platform, in the order in which they are shown."""
     broker = _open_redis(settings)
     return {
         "database": lambda: probe_database(database),
@@ -63,7 +63,7 @@ def component_probes(settings: Settings, database: Database) -> dict[str, Probe]
 
 
 def probe_database(database: Database) -> Measurement:
-    """One query over a pooled connection."""
+    """Probe the database with one query over a pooled connection."""
     started = time.perf_counter()
     try:
         with database.engine.connect() as connection:
@@ -76,7 +76,7 @@ def probe_database(database: Database) -> Measurement:
 
 
 def probe_redis(broker: redis.Redis | None) -> Measurement:
-    """PING."""
+    """Send a PING to Redis."""
     if broker is None:
         return Measurement(ComponentHealth.NOT_CONFIGURED, "TRELLIS_REDIS_URL is not set.")
     started = time.perf_counter()
@@ -147,7 +147,7 @@ def probe_ray(settings: Settings) -> Measurement:
 def _compare_slots(
     message: str, nodes: Sequence[RayNode] | None, slots: int, latency_ms: float
 ) -> Measurement:
-    """Whether the nodes have the GPUs that jobs are admitted to."""
+    """Check whether the nodes have as many GPUs as jobs may use."""
     if nodes is None:
         return Measurement(ComponentHealth.DEGRADED, f"{message} Its nodes are unknown.", latency_ms)
     gpus = sum(node.gpus for node in nodes)

@@ -72,12 +72,12 @@ class Probes:
             log.exception("the machine cannot be measured")
 
     def components(self) -> list[ComponentRead]:
-        """The last measurements with their age; one that is too old counts as unknown."""
+        """Return the last measurements with their age; one that is too old counts as unknown."""
         self._note_question()
         return [self._read(name) for name in self._components]
 
     def machine(self) -> tuple[Machine | None, float | None]:
-        """The last look at the machine and its age in seconds."""
+        """Return the last measurement of the machine and its age in seconds."""
         self._note_question()
         machine = self._machine
         return machine, None if machine is None else round(time.monotonic() - machine.at, 2)

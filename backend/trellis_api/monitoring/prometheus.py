@@ -32,7 +32,7 @@ class StateCollector(Collector):
         self._probes = probes
 
     def collect(self) -> Iterable[Metric]:
-        """The figures of this moment."""
+        """Yield the current metrics."""
         jobs = GaugeMetricFamily("trellis_jobs", "Jobs, by state.", labels=["state"])
         for state, count in self._count_jobs().items():
             jobs.add_metric([state.value], count)
@@ -70,7 +70,7 @@ class StateCollector(Collector):
 
 
 def _describe_loads(loads: Mapping[str, EndpointLoad]) -> list[Metric]:
-    """Requests, tokens and times to first token of engines, by the ids of their endpoints: no names here."""
+    """Return requests, tokens and times to first token of engines, by endpoint ID: no names here."""
     label = ["endpoint"]
     running = GaugeMetricFamily("trellis_endpoint_requests_running", "Requests in progress.", labels=label)
     waiting = GaugeMetricFamily(
@@ -100,7 +100,7 @@ def _describe_loads(loads: Mapping[str, EndpointLoad]) -> list[Metric]:
 
 
 def render(collector: StateCollector) -> bytes:
-    """All figures in the text format, version 0.0.4."""
+    """Render all metrics in the text format, version 0.0.4."""
     momentary = CollectorRegistry()
     momentary.register(collector)
     return generate_latest(REGISTRY) + generate_latest(momentary)

@@ -16,20 +16,20 @@ _AT_ONCE = 200
 
 
 def count_jobs_by_state(session: Session) -> dict[JobState, int]:
-    """How many jobs are in each state; 0 where there are none."""
+    """Count the jobs in each state; 0 if there are none."""
     rows = session.exec(select(Job.state, func.count()).group_by(col(Job.state)))
     return dict.fromkeys(JobState, 0) | {JobState(state): count for state, count in rows}
 
 
 def list_recent_failures(session: Session, *, limit: int) -> Sequence[Job]:
-    """Failed and crashed jobs, the latest first."""
+    """List failed and crashed jobs, latest first."""
     failed = (JobState.FAILED, JobState.CRASHED)
     query = select(Job).where(col(Job.state).in_(failed))
     return session.exec(query.order_by(col(Job.finished_at).desc(), col(Job.id)).limit(limit)).all()
 
 
 def list_recently_finished(session: Session, *, limit: int) -> Sequence[Job]:
-    """Succeeded and stopped trainings, the latest first."""
+    """List succeeded and stopped trainings, latest first."""
     ended = (JobState.SUCCEEDED, JobState.STOPPED)
     # One that was stopped before it was launched has nothing to show.
     query = select(Job).where(Job.kind == TRAIN, col(Job.state).in_(ended), col(Job.started_at).is_not(None))
@@ -37,7 +37,7 @@ def list_recently_finished(session: Session, *, limit: int) -> Sequence[Job]:
 
 
 def find_last_sample(session: Session, *, node: str, since: datetime) -> MachineSample | None:
-    """The newest sample of a node, where it is not older than ``since``."""
+    """Return the newest sample of a node, if it is not older than ``since``."""
     query = select(MachineSample).where(MachineSample.node == node, col(MachineSample.at) >= since)
     return session.exec(query.order_by(col(MachineSample.at).desc()).limit(1)).first()
 
@@ -56,7 +56,7 @@ def iterate_figures(
     moments: Sequence[datetime] | None = None,
     node: str | None = None,
 ) -> Iterator[tuple[str, datetime, Mapping[str, float]]]:
-    """Node, moment and figures of the samples of the range, or of some moments of it, in any order."""
+    """Iterate over node, time and figures of the range's samples, or of some times in it, in any order."""
     query = select(MachineSample.node, MachineSample.at, MachineSample.figures)
     query = query.where(*_is_read(since, until, moments))
     if node is not None:
@@ -67,7 +67,7 @@ def iterate_figures(
 def iterate_looks(
     session: Session, *, since: datetime, until: datetime, moments: Sequence[datetime] | None = None
 ) -> Iterator[tuple[str, datetime, Sequence[Mapping[str, Any]]]]:
-    """Node, moment and processes of the samples that looked at processes, oldest first."""
+    """Iterate over node, time and processes of the samples that have processes, oldest first."""
     query = select(MachineSample.node, MachineSample.at, MachineSample.processes).where(
         *_is_read(since, until, moments), cast(col(MachineSample.processes), Text) != "[]"
     )
@@ -77,14 +77,14 @@ def iterate_looks(
 def _is_read(
     since: datetime, until: datetime, moments: Sequence[datetime] | None
 ) -> Sequence[ColumnElement[bool]]:
-    """The range, or single moments of it: both are found by the index of moments."""
+    """Build the condition for a range, or for single times in it: both use the index on time."""
     if moments is not None:
         return [col(MachineSample.at).in_(moments)]
     return [col(MachineSample.at) >= since, col(MachineSample.at) <= until]
 
 
 def find_job_names(session: Session, *, ids: Collection[str]) -> dict[str, str]:
-    """Names of the jobs that exist, by id."""
+    """Map ids to the names of those jobs that exist."""
     if not ids:
         return {}
     return dict(session.exec(select(Job.id, Job.name).where(col(Job.id).in_(ids))).all())

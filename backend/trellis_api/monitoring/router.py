@@ -27,7 +27,7 @@ Until = Annotated[AwareDatetime | None, Query(description="Default: now.")]
 
 @router.get("/dashboard")
 def read_dashboard(session: ReadSession, settings: SettingsDep, probes: ProbesDep) -> DashboardRead:
-    """Jobs, queue, slots, failures, and the state of every part of the platform with its age."""
+    """Return jobs, queue, slots, failures, and the state of every part of the platform with its age."""
     return service.read_dashboard(session, settings, probes)
 
 
@@ -36,7 +36,7 @@ def read_activity(
     session: ReadSession,
     limit: Annotated[int, Query(ge=1, le=50, description="Maximum number of finished jobs.")] = 6,
 ) -> ActivityRead:
-    """Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs."""
+    """Return finished trainings beside the jobs they are copies of, and active alarms of unfinished jobs."""
     return activity.read_activity(session, limit=limit)
 
 
@@ -48,7 +48,10 @@ def read_machines(
     max_points: MaxPoints = 288,
     node: Annotated[str | None, Query(max_length=255, pattern=NO_NUL, description="Only this node.")] = None,
 ) -> MachineHistory:
-    """Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week."""
+    """Return metrics of every node: processors, memory, disks, network and GPUs.
+
+    Measured every ten seconds, kept a week.
+    """
     return history.read_history(session, since=since, until=until, max_points=max_points, node=node)
 
 
@@ -64,7 +67,7 @@ def read_processes(
     ] = None,
     is_growing: Annotated[bool | None, Query(description="Only processes that grow, or do not.")] = None,
 ) -> list[ProcessHistory]:
-    """The largest processes on the workers' machine, sampled once a minute; growing ones first."""
+    """Return the largest processes on the workers' machine, sampled once a minute; growing ones first."""
     return history.read_processes(
         session,
         since=since,
@@ -82,7 +85,7 @@ def read_processes(
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Figures"}},
 )
 def read_metrics(database: DatabaseDep, probes: ProbesDep) -> Response:
-    """Metrics in Prometheus text format."""
+    """Return metrics in Prometheus text format."""
 
     def count_jobs() -> dict[JobState, int]:
         with database.read() as session:

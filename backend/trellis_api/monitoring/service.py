@@ -50,7 +50,7 @@ _SEVERITY = (
 
 
 def read_dashboard(session: Session, settings: Settings, probes: Probes) -> DashboardRead:
-    """The state of the platform at this moment."""
+    """Return the current state of the platform."""
     components = probes.components()
     return DashboardRead(
         health=_worst(components),
@@ -80,18 +80,18 @@ def read_dashboard(session: Session, settings: Settings, probes: Probes) -> Dash
 
 
 def count_jobs(session: Session) -> dict[JobState, int]:
-    """Jobs by state, for the figures of Prometheus."""
+    """Count the jobs by state for the Prometheus metrics."""
     return repository.count_jobs_by_state(session)
 
 
 def count_alarms(session: Session) -> dict[tuple[str, str], int]:
-    """Active alarms of unfinished jobs by code and severity, for the figures of Prometheus."""
+    """Count the active alarms of unfinished jobs by code and severity for the Prometheus metrics."""
     return count_active_by_code(session)
 
 
 @cache
 def installed_versions() -> dict[str, str]:
-    """Versions of the packages that decide how a run behaves; those that are missing are left out."""
+    """Map the packages that affect a run to their versions; missing packages are left out."""
     versions = {}
     for package in _PACKAGES:
         try:

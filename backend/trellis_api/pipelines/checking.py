@@ -30,7 +30,7 @@ _MAX_CHARACTERS = 1_000_000
 
 
 def validate(session: Session, settings: Settings, *, request: PipelineCheck) -> PipelineChecked:
-    """Everything that is wrong with a pipeline; problems of what it names are among them."""
+    """Find everything that is wrong with a pipeline, and with what it names."""
     pipeline, problems = _read(request)
     if pipeline is None:
         return PipelineChecked(problems=problems, pipeline=None, yaml=None, hash=None)
@@ -49,7 +49,7 @@ def validate(session: Session, settings: Settings, *, request: PipelineCheck) ->
 def find_problems(
     settings: Settings, pipeline: Pipeline, version: DatasetVersion, context: Context
 ) -> list[Problem]:
-    """What keeps a pipeline from running on the rows of a version."""
+    """List the problems that keep a pipeline from running on the rows of a version."""
     tree = open_store(settings).tree(version.tree)
     layout = stated_layout(pipeline, tree.arrow_schema) or tree.layout
     return check(pipeline, tree.arrow_schema, layout, context)
@@ -103,7 +103,7 @@ def _read(request: PipelineCheck) -> tuple[Pipeline | None, list[PipelineProblem
 def _look_for_needs(
     session: Session, settings: Settings, pipeline: Pipeline, request: PipelineCheck
 ) -> tuple[Needs, list[PipelineProblemRead]]:
-    """What is there of what the pipeline names; the rest as problems."""
+    """Look up what the pipeline needs by name; what is missing is returned as problems."""
     problems: list[PipelineProblemRead] = []
     tokenizer = None
     if pipeline.tokenizer:

@@ -26,7 +26,7 @@ _SHOWN_MEMBERS = 20
 def read_dropped(
     session: Session, settings: Settings, *, task_id: str, step: int, offset: int, limit: int
 ) -> DroppedRows:
-    """A window of the rows that a step dropped; none where it dropped none."""
+    """Read a page of the rows that a step dropped; none if it dropped none."""
     path, reports_some = _find(session, settings, task_id, step, "dropped")
     if path is None:
         if reports_some:
@@ -42,7 +42,7 @@ def read_dropped(
 def read_clusters(
     session: Session, settings: Settings, *, task_id: str, step: int, offset: int, limit: int
 ) -> Clusters:
-    """A window of the clusters that a step found, largest first."""
+    """Read a page of the clusters that a step found, largest first."""
     path, _ = _find(session, settings, task_id, step, "clusters")
     if path is None:
         raise NothingKept("This step doesn't detect duplicates.")
@@ -55,7 +55,7 @@ def read_clusters(
 def _find(
     session: Session, settings: Settings, task_id: str, step: int, what: str
 ) -> tuple[Path | None, bool]:
-    """The file, and whether the report says that the step dropped rows."""
+    """Return the step's file, and whether the report says that the step dropped rows."""
     task = runs.get_run(session, task_id=task_id)
     report = runs.report_of(task)
     if report is None:
@@ -78,7 +78,7 @@ def _open(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def _window(file: pq.ParquetFile, offset: int, limit: int) -> Iterator[pa.Table]:
-    """The rows from a position on; only the row groups that they lie in are read."""
+    """Yield the rows from a position on; only their row groups are read."""
     start = 0
     for group in range(file.metadata.num_row_groups):
         size = file.metadata.row_group(group).num_rows
@@ -93,7 +93,7 @@ def _show_dropped(row: dict[str, Any]) -> DroppedRow:
 
 
 def _count_clusters(file: pq.ParquetFile) -> int:
-    """Clusters are numbered from 0 and lie in this order: the last row names the last one."""
+    """Count the clusters: they are numbered from 0 in order, so the last row has the last number."""
     groups = file.metadata.num_row_groups
     for group in reversed(range(groups)):
         numbers = file.read_row_group(group, columns=["cluster"]).column(0)
@@ -127,7 +127,7 @@ def _read_clusters(file: pq.ParquetFile, wanted: range) -> list[Cluster]:
 
 
 def _groups_with(file: pq.ParquetFile, wanted: range) -> Iterator[pa.Table]:
-    """Row groups that hold one of the clusters, by the bounds that the file notes for each."""
+    """Yield the row groups that hold one of the clusters, by the bounds stored in the file."""
     if not wanted:
         return
     place = file.schema_arrow.get_field_index("cluster")
@@ -139,7 +139,7 @@ def _groups_with(file: pq.ParquetFile, wanted: range) -> Iterator[pa.Table]:
 
 
 def _parts(table: pa.Table, wanted: range) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each wanted cluster; a table holds whole runs of them, in order."""
+    """Yield the rows of each wanted cluster; a table has the rows of a cluster together, in order."""
     numbers = table.column("cluster").to_numpy()
     for number in wanted:
         first, last = (int(np.searchsorted(numbers, number, side=side)) for side in ("left", "right"))

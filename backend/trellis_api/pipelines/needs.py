@@ -27,7 +27,7 @@ _JUDGE_OPERATOR = "judge"
 
 
 def outline(needs: Needs) -> Context:
-    """Enough of a context to check a pipeline by; nothing of it is read or asked."""
+    """Make enough of a context to check a pipeline; no file is read and no judge is called."""
     nowhere = Path("/nonexistent")
     return Context(
         tokenizer=needs.tokenizer,
@@ -48,7 +48,7 @@ def find_needs(
     resources: Mapping[str, DatasetVersion],
     max_judge_cost: float = 1.0,
 ) -> Needs:
-    """Everything that is named; raises where it is not there. Nothing of it is deleted meanwhile."""
+    """Find everything that is named; raises if it doesn't exist. Nothing of it is deleted meanwhile."""
     return Needs(
         tokenizer=find_model_folder(session, settings, model_id=tokenizer) if tokenizer else None,
         resources={name: _find_files(session, settings, each) for name, each in resources.items()},
@@ -59,18 +59,18 @@ def find_needs(
 
 
 def judges_of(pipeline: Pipeline, named: Iterable[str] = ()) -> list[str]:
-    """Judges that steps ask, and those that were named besides, each once."""
+    """List the judges that steps use, and the other named ones, each once."""
     asked = (step.params.get("scorer") for step in pipeline.steps if step.operator == _JUDGE_OPERATOR)
     return list(dict.fromkeys([*named, *(each for each in asked if isinstance(each, str) and each)]))
 
 
 def find_model_folder(session: Session, settings: Settings, *, model_id: str) -> Path:
-    """Where a model's files lie."""
+    """Return the folder of a model's files."""
     return settings.data_root / (require_ready(session, model_id=model_id).path or "")
 
 
 def find_judge(settings: Settings, name: str) -> JudgeEndpoint:
-    """The endpoint of that name."""
+    """Return the judge's endpoint; raises ``JudgeUnknown``."""
     if name not in settings.judges:
         known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
         raise JudgeUnknown(f"Unknown judge '{name}'; available: {known}.", {"judge": name})
@@ -78,7 +78,7 @@ def find_judge(settings: Settings, name: str) -> JudgeEndpoint:
 
 
 def _find_files(session: Session, settings: Settings, wanted: DatasetVersion) -> list[Path]:
-    """All rows of a version, split by split."""
+    """Find the files of a version, split by split."""
     if datasets.lock_dataset(session, dataset_id=wanted.dataset_id, is_shared=True) is None:
         raise DatasetNotFound(f"Dataset '{wanted.dataset_id}' not found.")
     row = versions.resolve(session, dataset_id=wanted.dataset_id, revision=wanted.version)

@@ -10,7 +10,7 @@ from trellis_api.pipelines.schemas import OperatorList, OperatorRead
 
 @cache
 def list_operators() -> OperatorList:
-    """Every operator, in the order in which a person would use them; made once, as it never changes."""
+    """List the operators in the order of their usual use; made once, as it never changes."""
     return OperatorList(
         items=[
             OperatorRead(**describe(operator), needs_all_rows=issubclass(operator, GlobalOperator))

@@ -20,7 +20,7 @@ MadeBy = Literal["pipeline", "generation"]
 
 
 def hold_dataset(session: Session, *, dataset_id: str) -> Dataset:
-    """The dataset whose rows are read, kept from deletion until the transaction ends; 404 without one."""
+    """Return the dataset to read, protected from deletion until the transaction ends; 404 without one."""
     found = datasets.lock_dataset(session, dataset_id=dataset_id, is_shared=True)
     if found is None:
         raise DatasetNotFound(f"Dataset '{dataset_id}' not found.")
@@ -30,7 +30,7 @@ def hold_dataset(session: Session, *, dataset_id: str) -> Dataset:
 def make_output(
     session: Session, request: OutputRequest, *, source: Dataset, version: DatasetVersion, made_by: MadeBy
 ) -> tuple[RunOutput, Dataset | None]:
-    """What is asked for as a task says it; a dataset to be is there, empty, from now on."""
+    """Build the output of a task as requested; a new dataset is created at once, empty."""
     if isinstance(request, ToVersion):
         ref = find_ref(session, dataset_id=source.id, name=request.branch)
         if ref is not None and ref.kind != versions.BRANCH:

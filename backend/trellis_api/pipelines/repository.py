@@ -15,7 +15,7 @@ Position = tuple[datetime, str]
 
 
 def find_pipeline(session: Session, *, pipeline_id: str, for_update: bool = False) -> SavedPipeline | None:
-    """The saved pipeline of this id; None for anything that is no id."""
+    """Return the saved pipeline with this ID; None for anything that is not an ID."""
     if not is_id(pipeline_id, prefix="pip"):
         return None
     lock = {"with_for_update": True, "populate_existing": True} if for_update else {}
@@ -23,12 +23,12 @@ def find_pipeline(session: Session, *, pipeline_id: str, for_update: bool = Fals
 
 
 def find_pipeline_named(session: Session, *, name: str) -> SavedPipeline | None:
-    """The saved pipeline of this name."""
+    """Return the saved pipeline with this name, or None."""
     return session.exec(select(SavedPipeline).where(SavedPipeline.name == name)).first()
 
 
 def list_pipelines(session: Session, *, after: Position | None, limit: int) -> Sequence[SavedPipeline]:
-    """Newest first."""
+    """List pipelines, newest first."""
     query = select(SavedPipeline)
     if after:
         query = query.where(tuple_(col(SavedPipeline.created_at), col(SavedPipeline.id)) < after)
@@ -37,12 +37,12 @@ def list_pipelines(session: Session, *, after: Position | None, limit: int) -> S
 
 
 def find_version(session: Session, *, pipeline_id: str, number: int) -> PipelineVersion | None:
-    """A version of a saved pipeline."""
+    """Return a version of a saved pipeline, or None."""
     return session.get(PipelineVersion, (pipeline_id, number))
 
 
 def list_versions(session: Session, *, pipeline_id: str) -> Sequence[PipelineVersion]:
-    """Every version, newest first."""
+    """List every version, newest first."""
     query = select(PipelineVersion).where(PipelineVersion.pipeline_id == pipeline_id)
     return session.exec(query.order_by(col(PipelineVersion.number).desc())).all()
 
@@ -50,7 +50,7 @@ def list_versions(session: Session, *, pipeline_id: str) -> Sequence[PipelineVer
 def map_newest_versions(
     session: Session, *, pipelines: Iterable[SavedPipeline]
 ) -> dict[str, PipelineVersion]:
-    """The newest version of each pipeline, by the pipeline's id."""
+    """Return the newest version of each pipeline, by the pipeline's ID."""
     newest = [(each.id, each.version) for each in pipelines]
     wanted = tuple_(col(PipelineVersion.pipeline_id), col(PipelineVersion.number)).in_(newest)
     rows = session.exec(select(PipelineVersion).where(wanted)).all() if newest else []
@@ -58,7 +58,7 @@ def map_newest_versions(
 
 
 def add(session: Session, *rows: SavedPipeline | PipelineVersion) -> None:
-    """Insert; IntegrityError where a name is taken."""
+    """Insert pipelines or versions; IntegrityError if a name is taken."""
     for row in rows:
         session.add(row)
         session.flush()
@@ -71,7 +71,7 @@ def delete_pipeline(session: Session, pipeline: SavedPipeline) -> None:
 
 
 def find_run(session: Session, *, task_id: str) -> DataTask | None:
-    """The run of this id; None for anything else."""
+    """Return the run with this ID; None for anything else."""
     task = session.get(DataTask, task_id) if is_id(task_id, prefix="dtk") else None
     return task if task is not None and task.kind == DataTaskKind.PIPELINE else None
 
@@ -86,7 +86,7 @@ def list_runs(
     after: Position | None,
     limit: int,
 ) -> Sequence[DataTask]:
-    """Runs that read or made the dataset, newest first."""
+    """List the runs that read or made the dataset, newest first."""
     query = select(DataTask).options(WITHOUT_RESULT).where(DataTask.kind == DataTaskKind.PIPELINE.value)
     if dataset is not None:
         query = query.where(or_(DataTask.dataset_id == dataset, DataTask.made_dataset_id == dataset))

@@ -36,13 +36,13 @@ Offset = Annotated[int, Query(ge=0, le=2**62)]
 
 @router.get("/operators")
 def list_operators() -> OperatorList:
-    """Every operator with the schema of its parameters."""
+    """List every operator with the schema of its parameters."""
     return operators.list_operators()
 
 
 @router.post("/validate")
 def validate_pipeline(request: PipelineCheck, session: ReadSession, settings: SettingsDep) -> PipelineChecked:
-    """Everything that is wrong with a pipeline, with a dataset also with its columns."""
+    """Return everything that is wrong with a pipeline, with a dataset also with its columns."""
     return checking.validate(session, settings, request=request)
 
 
@@ -64,7 +64,7 @@ def preview_pipeline(
 def list_pipelines(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[PipelineRead]:
-    """Saved pipelines at their newest version, newest first."""
+    """List saved pipelines at their newest version, newest first."""
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -85,7 +85,7 @@ def list_runs(
     cursor: Cursor = None,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[RunRead]:
-    """Runs, newest first; reports are left out of lists."""
+    """List runs, newest first; reports are left out of lists."""
     return runs.list_page(
         session,
         settings,
@@ -114,7 +114,10 @@ def start_run(
 
 @router.get("/runs/{task_id}")
 def read_run(task_id: str, session: ReadSession, settings: SettingsDep) -> RunRead:
-    """One run, with its report once it has succeeded. (Cancel and retry: ``/data-tasks/{task_id}``.)"""
+    """Return one run, with its report once it has succeeded.
+
+    (Cancel and retry: ``/data-tasks/{task_id}``.)
+    """
     return runs.present(session, settings, runs.get_run(session, task_id=task_id))
 
 
@@ -127,7 +130,7 @@ def read_dropped_rows(
     offset: Offset = 0,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> DroppedRows:
-    """Rows that a step (from 0) dropped, with the reason of each."""
+    """Return rows that a step (from 0) dropped, with the reason of each."""
     return kept_rows.read_dropped(session, settings, task_id=task_id, step=step, offset=offset, limit=limit)
 
 
@@ -140,7 +143,7 @@ def read_clusters(
     offset: Offset = 0,
     limit: Annotated[int, Query(ge=1, le=50)] = 10,
 ) -> Clusters:
-    """Clusters of duplicates that a step (from 0) found, the largest first."""
+    """Return clusters of duplicates that a step (from 0) found, the largest first."""
     return kept_rows.read_clusters(session, settings, task_id=task_id, step=step, offset=offset, limit=limit)
 
 
@@ -148,7 +151,7 @@ def read_clusters(
 def read_pipeline(
     pipeline_id: str, session: ReadSession, version: Annotated[int | None, Query(ge=1)] = None
 ) -> PipelineRead:
-    """One saved pipeline; the newest version by default."""
+    """Return one saved pipeline; the newest version by default."""
     return service.read(session, pipeline_id=pipeline_id, number=version)
 
 
@@ -160,7 +163,7 @@ def read_pipeline(
 def export_pipeline(
     pipeline_id: str, session: ReadSession, version: Annotated[int | None, Query(ge=1)] = None
 ) -> Response:
-    """The pipeline as YAML, as `trellis data run` reads it."""
+    """Return the pipeline as YAML, as `trellis data run` reads it."""
     found = service.read(session, pipeline_id=pipeline_id, number=version)
     name = quote(f"{found.name}.yaml", safe="")
     return Response(
@@ -172,7 +175,7 @@ def export_pipeline(
 
 @router.get("/{pipeline_id}/versions")
 def list_pipeline_versions(pipeline_id: str, session: ReadSession) -> PipelineVersionList:
-    """Versions of the pipeline, newest first."""
+    """List versions of the pipeline, newest first."""
     return PipelineVersionList(items=service.list_versions(session, pipeline_id=pipeline_id))
 
 

@@ -92,7 +92,7 @@ def start_run(session: Session, settings: Settings, *, request: RunCreate) -> Ru
 
 
 def get_run(session: Session, *, task_id: str) -> DataTask:
-    """The task of a run; 404 where there is none."""
+    """Return the task of a run; 404 if there is none."""
     task = repository.find_run(session, task_id=task_id)
     if task is None:
         raise RunNotFound(f"Run '{task_id}' not found.")
@@ -110,7 +110,7 @@ def list_page(
     cursor: str | None,
     limit: int,
 ) -> Page[RunRead]:
-    """One page without reports, newest first."""
+    """List one page without reports, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_runs(
         session,
@@ -128,7 +128,7 @@ def list_page(
 
 
 def present(session: Session, settings: Settings, task: DataTask, *, with_report: bool = True) -> RunRead:
-    """A run as clients read it; the task's result is shown as the report alone."""
+    """Present a run as clients read it; of the task's result, only the report is shown."""
     request = PipelineTask.model_validate(task.request)
     report = report_of(task) if with_report else None
     return RunRead(
@@ -143,17 +143,17 @@ def present(session: Session, settings: Settings, task: DataTask, *, with_report
 
 
 def report_of(task: DataTask) -> RunReport | None:
-    """What a run did, once it has succeeded."""
+    """Return the report of a run, once it has succeeded."""
     return RunReport.model_validate(task.result) if task.result is not None else None
 
 
 def run_folder(settings: Settings, task: DataTask) -> Path:
-    """Where the paths of a report begin."""
+    """Return the folder that the paths of a report are relative to."""
     return settings.data_task_dir(task.id) / RUN_FOLDER
 
 
 def _find_pipeline(session: Session, request: RunCreate) -> tuple[Pipeline, int | None]:
-    """The pipeline to run, and the number of its version where it is a saved one."""
+    """Return the pipeline to run, and the number of its version if it is a saved one."""
     if (request.pipeline is None) == (request.pipeline_id is None):
         raise PipelineMissing("Provide either 'pipeline' or 'pipeline_id'.")
     if request.pipeline is not None:
@@ -166,7 +166,7 @@ def _find_pipeline(session: Session, request: RunCreate) -> tuple[Pipeline, int 
 
 
 def _resolve(session: Session, resources: dict[str, VersionOf]) -> dict[str, VersionOf]:
-    """The same by full ids: a branch may move before the run begins."""
+    """Resolve the versions to full IDs: a branch may move before the run begins."""
     found: dict[str, VersionOf] = {}
     for name, wanted in resources.items():
         hold_dataset(session, dataset_id=wanted.dataset_id)
@@ -196,10 +196,10 @@ def _show(report: RunReport, folder: Path) -> RunReportRead:
 
 
 def dropped_path(report: RunReport, step: str, folder: Path) -> Path | None:
-    """The file of the rows that a step dropped."""
+    """Return the file of the rows that a step dropped, if it was kept."""
     return folder / report.dropped[step] if step in report.dropped else None
 
 
 def clusters_path(report: RunReport, step: str, folder: Path) -> Path | None:
-    """The file of the clusters that a step found."""
+    """Return the file of the clusters that a step found, if there is one."""
     return folder / report.reduced[step] / CLUSTERS_FILE if step in report.reduced else None

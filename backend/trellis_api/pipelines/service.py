@@ -64,7 +64,7 @@ def save_version(session: Session, *, pipeline_id: str, request: PipelineSave) -
 
 
 def get_pipeline(session: Session, *, pipeline_id: str, for_update: bool = False) -> SavedPipeline:
-    """The saved pipeline; 404 where there is none."""
+    """Return the saved pipeline; 404 if there is none."""
     row = repository.find_pipeline(session, pipeline_id=pipeline_id, for_update=for_update)
     if row is None:
         raise PipelineNotFound(f"Saved pipeline '{pipeline_id}' not found.")
@@ -72,7 +72,7 @@ def get_pipeline(session: Session, *, pipeline_id: str, for_update: bool = False
 
 
 def get_version(session: Session, row: SavedPipeline, *, number: int | None) -> PipelineVersion:
-    """A version, by default the newest; 404 where there is none."""
+    """Return a version, by default the newest; 404 if there is none."""
     wanted = row.version if number is None else number
     # No number of a version is near what a column holds, but a request's may be beyond it.
     found = repository.find_version(session, pipeline_id=row.id, number=wanted) if wanted < 2**31 else None
@@ -82,19 +82,19 @@ def get_version(session: Session, row: SavedPipeline, *, number: int | None) -> 
 
 
 def document_of(row: SavedPipeline, version: PipelineVersion) -> Pipeline:
-    """What a version does, under the name that the pipeline has now."""
+    """Return a version's pipeline, under the name that it has now."""
     document = {**version.document, "name": row.name, "description": row.description}
     return use_present_names(Pipeline.model_validate(document))
 
 
 def read(session: Session, *, pipeline_id: str, number: int | None) -> PipelineRead:
-    """A saved pipeline at one of its versions."""
+    """Return a saved pipeline at one of its versions."""
     row = get_pipeline(session, pipeline_id=pipeline_id)
     return _present(row, get_version(session, row, number=number))
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[PipelineRead]:
-    """One page at the newest versions, newest first."""
+    """List one page with the newest versions, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_pipelines(session, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -103,7 +103,7 @@ def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[Pipel
 
 
 def list_versions(session: Session, *, pipeline_id: str) -> list[PipelineVersionRead]:
-    """Versions of the pipeline, newest first."""
+    """List the versions of the pipeline, newest first."""
     row = get_pipeline(session, pipeline_id=pipeline_id)
     return [
         PipelineVersionRead(

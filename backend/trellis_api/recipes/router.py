@@ -13,20 +13,23 @@ router = APIRouter(prefix="/recipes", tags=["recipes"], responses={401: ERROR_RE
 
 @router.get("", response_model_exclude={"items": {"__all__": {"knobs"}}})
 def read_recipes() -> RecipeList:
-    """All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large."""
+    """Return all recipes, with their parameters and presets.
+
+    The deprecated `knobs` is left out, as it is large.
+    """
     return RecipeList(items=list_recipes())
 
 
 @router.get("/names")
 def read_recipe_names() -> RecipeNames:
-    """Id, title and engine of all recipes, without their parameters."""
+    """Return ID, title and engine of all recipes, without their parameters."""
     names = (RecipeName(id=each.id, title=each.title, engine=each.engine) for each in list_recipes())
     return RecipeNames(items=list(names))
 
 
 @router.get("/{recipe_id}", responses={404: ERROR_RESPONSES[404]})
 def read_recipe(recipe_id: str) -> Recipe:
-    """One recipe."""
+    """Return one recipe."""
     try:
         return get_recipe(recipe_id)
     except UnknownRecipe as error:

@@ -32,7 +32,10 @@ class Look:
 def find_evaluations(
     session: Session, *, gate: Gate, name: str, current: int | None, wanted: int
 ) -> Look | None:
-    """What to compare; None where nothing stands there yet, or the same. Raises ``GateClosed``."""
+    """Find the two evaluations to compare; None if the alias has no version yet, or the same.
+
+    Raises ``GateClosed``.
+    """
     _require_known(session, gate.benchmark)
     if current is None or current == wanted:
         return None
@@ -59,7 +62,7 @@ def find_evaluations(
 
 
 def judge(settings: Settings, look: Look) -> GateResult:
-    """The result, where it is not worse. Raises ``GateClosed`` with the figures where it is."""
+    """Return the result unless it is worse. Raises ``GateClosed`` with the scores if it is."""
     found = compare_label(settings, look.old, look.new, look.gate.benchmark)
     result = GateResult(
         benchmark=look.gate.benchmark,
@@ -88,7 +91,7 @@ def judge(settings: Settings, look: Look) -> GateResult:
 
 
 def _require_known(session: Session, label: str) -> None:
-    """``GateClosed`` for a label that nothing has: a wrong one must not pass where nothing stands yet."""
+    """Raise ``GateClosed`` for a label that nothing has, as a typo must not pass while the alias is unset."""
     measured = select(EvaluationScore.id).where(EvaluationScore.label == label).limit(1)
     if label in {benchmark.name for benchmark in list_benchmarks()} or session.exec(measured).first():
         return
@@ -100,7 +103,7 @@ def _require_known(session: Session, label: str) -> None:
 
 
 def _list_scores(session: Session, *, name: str, number: int, label: str) -> list[EvaluationScore]:
-    """Headline scores of a version, newest first: of its model, and of the checkpoint it was made of."""
+    """List a version's headline scores, newest first: of its model and the checkpoint it was made from."""
     version = service.get_version(session, name=name, number=number)
     model = find_model(session, model_id=version.model_id)
     query = select(EvaluationScore).where(

@@ -12,7 +12,7 @@ _NAME = 64
 
 
 def _of_name() -> Any:
-    """A column that goes with the name."""
+    """Return the foreign key of a column that is deleted with its named model."""
     return [ForeignKey("named_models.name", ondelete="CASCADE")]
 
 

@@ -11,45 +11,45 @@ MAX_NAMES, MAX_STEPS = 1000, 500
 
 
 def list_names(session: Session) -> Sequence[NamedModel]:
-    """All names, in their order."""
+    """List all names, sorted."""
     return session.exec(select(NamedModel).order_by(col(NamedModel.name)).limit(MAX_NAMES)).all()
 
 
 def lock_name(session: Session, *, name: str) -> NamedModel | None:
-    """The name, kept until the transaction ends: of two who change it, one sees what the other left."""
+    """Lock the name until the transaction ends, so that concurrent changes see each other's result."""
     return session.get(NamedModel, name, with_for_update=True, populate_existing=True)
 
 
 def list_versions(session: Session, *, name: str) -> Sequence[ModelVersion]:
-    """Newest first."""
+    """List the versions of a name, newest first."""
     query = select(ModelVersion).where(ModelVersion.name == name)
     return session.exec(query.order_by(col(ModelVersion.number).desc())).all()
 
 
 def find_version(session: Session, *, name: str, number: int) -> ModelVersion | None:
-    """One of them."""
+    """Find one version, or None."""
     return session.get(ModelVersion, (name, number))
 
 
 def next_number(session: Session, *, name: str) -> int:
-    """Of the version to come."""
+    """Return the number of the next version."""
     newest = session.exec(select(func.max(ModelVersion.number)).where(ModelVersion.name == name)).one()
     return int(newest or 0) + 1
 
 
 def list_aliases(session: Session, *, name: str | None = None) -> Sequence[ModelAlias]:
-    """Of a name, or all."""
+    """List the aliases of a name, or all."""
     query = select(ModelAlias).order_by(col(ModelAlias.name), col(ModelAlias.alias))
     return session.exec(query.where(ModelAlias.name == name) if name else query).all()
 
 
 def find_alias(session: Session, *, name: str, alias: str) -> ModelAlias | None:
-    """Where an alias stands."""
+    """Find an alias, or None."""
     return session.get(ModelAlias, (name, alias), populate_existing=True)
 
 
 def list_promotions(session: Session, *, name: str, alias: str | None = None) -> Sequence[Promotion]:
-    """Newest first."""
+    """List promotions, newest first."""
     query = select(Promotion).where(Promotion.name == name)
     if alias is not None:
         query = query.where(Promotion.alias == alias)
@@ -57,7 +57,7 @@ def list_promotions(session: Session, *, name: str, alias: str | None = None) ->
 
 
 def names_using(session: Session, *, model_id: str) -> list[str]:
-    """Aliases that stand on a version which is this model."""
+    """List the aliases that point to a version with this model."""
     query = (
         select(ModelAlias.name, ModelAlias.alias)
         .join(

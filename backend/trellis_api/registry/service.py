@@ -19,7 +19,7 @@ from trellis_api.registry.schemas import (
 
 
 def add_version(session: Session, *, request: VersionCreate) -> NamedModel:
-    """A model as the next version; the name is made at its first."""
+    """Add a model as the next version of a name, which is created with its first version."""
     lock_model(session, model_id=request.model, is_shared=True)
     model = get_model(session, model_id=request.model)
     named = repository.lock_name(session, name=request.name)
@@ -37,7 +37,7 @@ def add_version(session: Session, *, request: VersionCreate) -> NamedModel:
 
 
 def _make_name(session: Session, name: str) -> NamedModel:
-    """A new name; the row of somebody who has made it at the same moment."""
+    """Create a new name, or return the row that somebody else created at the same moment."""
     named = NamedModel(name=name)
     try:
         with session.begin_nested():
@@ -51,7 +51,7 @@ def _make_name(session: Session, name: str) -> NamedModel:
 
 
 def get_named(session: Session, *, name: str) -> NamedModel:
-    """The name; 404 without one."""
+    """Return the named model; 404 without one."""
     named = session.get(NamedModel, name)
     if named is None:
         raise NamedModelNotFound(f"Nothing is registered as '{name}'.")
@@ -59,7 +59,7 @@ def get_named(session: Session, *, name: str) -> NamedModel:
 
 
 def get_version(session: Session, *, name: str, number: int) -> ModelVersion:
-    """A version; 404 without one."""
+    """Return a version; 404 without one."""
     version = repository.find_version(session, name=name, number=number)
     if version is None:
         raise NamedModelNotFound(f"'{name}' has no version {number}.")
@@ -67,7 +67,7 @@ def get_version(session: Session, *, name: str, number: int) -> ModelVersion:
 
 
 def find_current(session: Session, *, name: str, alias: str) -> int | None:
-    """The version that an alias stands on; None where it does not stand yet."""
+    """Return the version that an alias points to; None if it points to none yet."""
     found = repository.find_alias(session, name=name, alias=alias)
     return found.version if found else None
 
@@ -115,7 +115,7 @@ def delete(session: Session, *, name: str) -> None:
 
 
 def present(session: Session, named: NamedModel) -> NamedModelRead:
-    """A name as clients see it."""
+    """Present a named model as clients see it."""
     aliases = {row.alias: row.version for row in repository.list_aliases(session, name=named.name)}
     versions = [
         NamedVersionRead(
@@ -133,7 +133,10 @@ def present(session: Session, named: NamedModel) -> NamedModelRead:
 
 
 def _find_before(session: Session, *, name: str, alias: str) -> int | None:
-    """Steps back over promotions as a stack: a rollback takes the last one off."""
+    """Return the newest version before the current one that still exists.
+
+    Each rollback undoes one promotion.
+    """
     stood: list[int] = []
     for step in reversed(repository.list_promotions(session, name=name, alias=alias)):
         if step.kind == "rollback":

@@ -6,5 +6,5 @@ from trellis_api.core.settings import Settings
 
 
 def report_folder(settings: Settings, report_id: str) -> Path:
-    """One file a format."""
+    """Return the report's folder, with one file per format."""
     return settings.data_root / "reports" / report_id

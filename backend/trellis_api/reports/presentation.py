@@ -19,12 +19,12 @@ from trellis_api.reports.schemas import (
 
 
 def present(session: Session, *, report: Report) -> ReportRead:
-    """One report."""
+    """Present one report."""
     return present_all(session, reports=[report])[0]
 
 
 def present_all(session: Session, *, reports: Sequence[Report]) -> list[ReportRead]:
-    """Many reports, with one query for the names of their evaluations."""
+    """Present several reports, with one query for the names of their evaluations."""
     asked = {report.id: ReportCreate.model_validate(report.request) for report in reports}
     ids = {each for request in asked.values() for each in request.evaluations}
     names = map_evaluation_names(session, evaluation_ids=ids)

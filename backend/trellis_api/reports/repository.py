@@ -14,12 +14,12 @@ _UNWRITTEN = (ReportState.PENDING.value, ReportState.WRITING.value)
 
 
 def find_report(session: Session, *, report_id: str) -> Report | None:
-    """The report of this id; None for anything that is no id."""
+    """Return the report with this ID; None for anything that is not an ID."""
     return session.get(Report, report_id) if is_id(report_id, prefix="rep") else None
 
 
 def lock_report(session: Session, *, report_id: str) -> Report | None:
-    """The report as it stands now, kept from changing until the transaction ends."""
+    """Lock the report until the transaction ends and return its current state."""
     if not is_id(report_id, prefix="rep"):
         return None
     return session.get(Report, report_id, with_for_update=True, populate_existing=True)
@@ -28,7 +28,7 @@ def lock_report(session: Session, *, report_id: str) -> Report | None:
 def list_reports(
     session: Session, *, evaluation_id: str | None, before: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Report]:
-    """Newest first; all, or those that an evaluation is part of."""
+    """List reports, newest first; all, or those that include an evaluation."""
     query = select(Report)
     if evaluation_id is not None:
         # As JSON text ids stand in quotes; an id has none itself.
@@ -41,6 +41,6 @@ def list_reports(
 
 
 def list_unwritten(session: Session) -> Sequence[str]:
-    """Ids of reports that wait for a worker, or were left by one that died, oldest first."""
+    """List the ids of reports that wait for a worker or whose worker died, oldest first."""
     is_unwritten = col(Report.state).in_(_UNWRITTEN)
     return session.exec(select(Report.id).where(is_unwritten).order_by(col(Report.created_at))).all()

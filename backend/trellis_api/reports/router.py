@@ -35,7 +35,7 @@ MEDIA_TYPES: dict[ReportFormat, str] = {
 def create_report(
     body: ReportCreate, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> ReportRead:
-    """A worker writes the files; read the report until it is ready."""
+    """Create a report. A worker writes the files; read the report until it is ready."""
     report = service.create(session, request=body)
     tasks.send_later(background, WRITE_REPORTS)
     return presentation.present(session, report=report)
@@ -50,13 +50,13 @@ def list_reports(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[ReportRead]:
-    """All, or those of an evaluation."""
+    """List all reports, or those of an evaluation."""
     return service.list_page(session, evaluation_id=evaluation, cursor=cursor, limit=limit)
 
 
 @router.get("/{report_id}", summary="Read a report", responses=FOUND)
 def read_report(report_id: ReportId, session: ReadSession) -> ReportRead:
-    """Its state and files."""
+    """Return a report's state and files."""
     return presentation.present(session, report=service.get_report(session, report_id=report_id))
 
 
@@ -75,7 +75,7 @@ def read_report_file(
     session: ReadSession,
     settings: SettingsDep,
 ) -> FileResponse:
-    """As an attachment: what a model wrote does not become a page of the platform."""
+    """Return the file as an attachment: what a model wrote does not become a page of the platform."""
     report, path = service.locate_file(session, settings, report_id=report_id, kind=kind)
     headers = {"Content-Disposition": disposition(f"{report.name}.{kind}")}
     return FileResponse(path, media_type=MEDIA_TYPES[kind], headers=headers)
@@ -85,7 +85,7 @@ def read_report_file(
 def retry_report(
     report_id: ReportId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> ReportRead:
-    """For a report that failed or is missing a format."""
+    """Retry a report that failed or is missing a format."""
     report = service.retry(session, report_id=report_id)
     tasks.send_later(background, WRITE_REPORTS)
     return presentation.present(session, report=report)
@@ -95,6 +95,6 @@ def retry_report(
 def delete_report(
     report_id: ReportId, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> None:
-    """The evaluations stay."""
+    """Delete a report and its files. The evaluations stay."""
     service.delete(session, report_id=report_id)
     tasks.send_later(background, TIDY_EVALUATIONS)

@@ -57,7 +57,7 @@ def create(session: Session, *, request: ReportCreate) -> Report:
 
 
 def get_report(session: Session, *, report_id: str) -> Report:
-    """The report; ``ReportNotFound`` without one."""
+    """Return the report; ``ReportNotFound`` without one."""
     report = repository.find_report(session, report_id=report_id)
     if report is None:
         raise ReportNotFound(report_id)
@@ -67,7 +67,7 @@ def get_report(session: Session, *, report_id: str) -> Report:
 def list_page(
     session: Session, *, evaluation_id: str | None, cursor: str | None, limit: int
 ) -> Page[ReportRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     before = decode_time_position(cursor) if cursor is not None else None
     rows = repository.list_reports(session, evaluation_id=evaluation_id, before=before, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -77,7 +77,7 @@ def list_page(
 def locate_file(
     session: Session, settings: Settings, *, report_id: str, kind: ReportFormat
 ) -> tuple[Report, Path]:
-    """The report and its file; ``ReportFileMissing`` where there is none, or not yet."""
+    """Return the report and its file; ``ReportFileMissing`` if there is none, or not yet."""
     report = get_report(session, report_id=report_id)
     path = report_folder(settings, report.id) / file_name(kind)
     if kind not in report.files or not path.is_file():
@@ -88,7 +88,7 @@ def locate_file(
 
 
 def file_name(kind: ReportFormat) -> str:
-    """Of a format's file within the report's folder."""
+    """Return the name of a format's file within the report's folder."""
     return f"report.{kind}"
 
 
@@ -133,7 +133,7 @@ def begin_writing(session: Session, *, report_id: str) -> Report | None:
 def record_files(
     session: Session, *, report_id: str, sizes: dict[str, int], problems: list[ReportProblem]
 ) -> bool:
-    """READY, with a size in bytes for each format that was made; False where it was deleted meanwhile."""
+    """Set READY, with the size in bytes of each format that was made; False if it was deleted meanwhile."""
     report = repository.lock_report(session, report_id=report_id)
     if report is None:
         return False
@@ -144,7 +144,7 @@ def record_files(
 
 
 def record_failure(session: Session, *, report_id: str, reason: str) -> None:
-    """FAILED; a retry writes it again."""
+    """Set FAILED; a retry writes it again."""
     report = repository.lock_report(session, report_id=report_id)
     if report is not None:
         _move(session, report, ReportState.FAILED, reason=reason)

@@ -22,7 +22,7 @@ MAX_PROBLEM = 500
 
 
 def probe_sandbox(python: str) -> str | None:
-    """Why code cannot be isolated on this machine, or None. Starts processes: no matter for a transaction."""
+    """Find why code can't be sandboxed here, or None. Starts processes: don't call in a transaction."""
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             [python, *_PROBE], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
@@ -47,19 +47,19 @@ def record_probe(session: Session, *, hostname: str, problem: str | None) -> Non
 
 
 def read_sandbox_problem(session: Session) -> str | None:
-    """What the workers' machines lack, or None where one of them can isolate code, or none was asked yet."""
+    """Return what the workers lack to isolate code; None if one of them can, or none was probed yet."""
     problems = repository.list_sandbox_problems(session)
     return problems[0] if problems and all(problems) else None
 
 
 def list_kinds(session: Session, settings: Settings) -> list[RewardKind]:
-    """The catalogue, with what this platform has filled in."""
+    """List the reward kinds of the catalogue, adapted to this platform."""
     problem = read_sandbox_problem(session)
     return [_localise(kind, settings, problem) for kind in reward_kinds().values()]
 
 
 def find_obstacle(session: Session, name: str, settings: Settings) -> Text | None:
-    """Why a reward cannot be used on this platform, or None."""
+    """Find why a reward can't be used on this platform, or None."""
     kind = reward_kinds().get(name)
     return None if kind is None else _find_obstacle(kind, settings, read_sandbox_problem(session))
 

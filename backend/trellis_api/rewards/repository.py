@@ -16,12 +16,12 @@ UNFINISHED = (DryRunState.QUEUED, DryRunState.RUNNING)
 
 
 def find_dry_run(session: Session, *, dry_run_id: str) -> DryRun | None:
-    """The dry run of this id; None for anything that is no id."""
+    """Return the dry run with this ID; None for anything that is not an ID."""
     return session.get(DryRun, dry_run_id) if is_id(dry_run_id, prefix="dry") else None
 
 
 def list_dry_runs(session: Session, *, after: Position | None, limit: int) -> Sequence[DryRun]:
-    """Newest first."""
+    """List dry runs, newest first."""
     query = select(DryRun)
     if after:
         query = query.where(tuple_(col(DryRun.created_at), col(DryRun.id)) < after)
@@ -31,7 +31,7 @@ def list_dry_runs(session: Session, *, after: Position | None, limit: int) -> Se
 
 
 def add_dry_run(session: Session, dry_run: DryRun) -> None:
-    """Insert."""
+    """Insert a dry run."""
     session.add(dry_run)
     session.flush()
 
@@ -50,7 +50,7 @@ def forget_old_dry_runs(session: Session, *, kept: int) -> None:
 
 
 def list_waiting_dry_runs(session: Session, *, lost_before: datetime) -> Sequence[str]:
-    """Ids of dry runs to carry out, oldest first, those whose worker died included."""
+    """List the ids of dry runs to carry out, oldest first, including those whose worker died."""
     is_lost = (col(DryRun.state) == DryRunState.RUNNING) & (col(DryRun.touched_at) < lost_before)
     waits = or_(col(DryRun.state) == DryRunState.QUEUED, is_lost)
     return session.exec(select(DryRun.id).where(waits).order_by(col(DryRun.created_at))).all()
@@ -85,5 +85,5 @@ def replace_sandbox_probe(session: Session, probe: SandboxProbe, *, forget_befor
 
 
 def list_sandbox_problems(session: Session) -> Sequence[str | None]:
-    """What each machine lacks, the last one to be asked first; None for one that lacks nothing."""
+    """List what each machine lacks, the last one probed first; None for one that lacks nothing."""
     return session.exec(select(SandboxProbe.problem).order_by(col(SandboxProbe.probed_at).desc())).all()

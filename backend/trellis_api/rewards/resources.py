@@ -40,7 +40,7 @@ class FoundResources:
 
 
 def as_terms(rewards: object) -> list[RewardTerm]:
-    """The terms of a parameter ``rewards``, also of an unchecked one; what is no term is left out."""
+    """Return the terms of a parameter ``rewards``, even an unchecked one; invalid terms are left out."""
     entries = rewards if isinstance(rewards, list) else []
     terms = []
     for entry in entries:
@@ -52,7 +52,7 @@ def as_terms(rewards: object) -> list[RewardTerm]:
 
 
 def names_used(terms: Iterable[RewardTerm]) -> Iterator[tuple[str, str, str]]:
-    """(source, id, option path) of every option that names something: ``("models", "mdl_...", ...)``."""
+    """Yield (source, id, option path) of each option with a resource: ``("models", "mdl_...", ...)``."""
     for index, term in enumerate(terms):
         kind = reward_kinds().get(term.name)
         for option in kind.options if kind else ():
@@ -64,7 +64,7 @@ def names_used(terms: Iterable[RewardTerm]) -> Iterator[tuple[str, str, str]]:
 def find_resources(
     session: Session, settings: Settings, *, terms: Iterable[RewardTerm], field_name: str = "params.rewards"
 ) -> FoundResources:
-    """Everything that the terms name; raises where something is not there (any more)."""
+    """Find everything that the terms name; raises if something doesn't exist (any more)."""
     found = FoundResources()
     for source, name, place in names_used(terms):
         where = f"{field_name}.{place}"
@@ -80,7 +80,7 @@ def find_resources(
 def find_problems(
     session: Session, settings: Settings, *, rewards: object, field_name: str = "params.rewards"
 ) -> list[tuple[DomainError, str]]:
-    """Why a job with these rewards cannot run on this platform, each with the field; empty where it can."""
+    """Find why a job with these rewards can't run on this platform, each with its field; empty if it can."""
     terms = as_terms(rewards)
     problems: list[tuple[DomainError, str]] = []
     for index, term in enumerate(terms):

@@ -27,7 +27,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 
 @router.get("")
 def list_rewards(session: ReadSession, settings: SettingsDep) -> RewardKindList:
-    """Every reward with its options, and why one cannot be used on this platform."""
+    """List every reward with its options, and why one cannot be used on this platform."""
     return RewardKindList(items=availability.list_kinds(session, settings))
 
 
@@ -35,7 +35,7 @@ def list_rewards(session: ReadSession, settings: SettingsDep) -> RewardKindList:
 def list_reward_files(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[RewardFileRead]:
-    """Uploaded reward functions, newest first."""
+    """List uploaded reward functions, newest first."""
     return FILES.list(session, cursor=cursor, limit=limit)
 
 
@@ -47,7 +47,7 @@ def create_reward_file(request: RewardFileCreate, session: WriteSession) -> Rewa
 
 @router.get("/files/{file_id}")
 def read_reward_file(file_id: str, session: ReadSession) -> RewardFileDetail:
-    """One uploaded file, with its code."""
+    """Return one uploaded file, with its code."""
     return RewardFileDetail.model_validate(FILES.get(session, file_id))
 
 
@@ -61,7 +61,7 @@ def delete_reward_file(file_id: str, session: WriteSession) -> None:
 def list_dry_runs(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[DryRunRead]:
-    """Dry runs, newest first."""
+    """List dry runs, newest first."""
     return service.list_dry_runs(session, cursor=cursor, limit=limit)
 
 
@@ -81,7 +81,7 @@ def create_dry_run(
 
 @router.get("/dry-runs/{dry_run_id}")
 def read_dry_run(dry_run_id: str, session: ReadSession) -> DryRunRead:
-    """One dry run: state and progress, and the result once it has succeeded."""
+    """Return one dry run: state and progress, and the result once it has succeeded."""
     return service.present_dry_run(session, service.get_dry_run(session, dry_run_id=dry_run_id))
 
 

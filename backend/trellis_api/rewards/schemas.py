@@ -15,7 +15,7 @@ from trellis_api.jobs.schemas import RevisionText
 
 
 def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:
-    """Only what can be kept, and may be: everybody who sees the dry run reads it."""
+    """Refuse what can't be stored and what must not be: everybody who sees the dry run reads it."""
     plain: list[Any] = [term.model_dump() for term in rewards]
     if storable_tree(plain) != plain:
         raise ValueError("holds characters that cannot be kept")

@@ -89,7 +89,7 @@ def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate
 
 
 def check_terms(session: Session, settings: Settings, rewards: list[RewardTerm]) -> list[RewardTerm]:
-    """The terms with defaults filled in; raises for what is wrong or cannot be used here."""
+    """Return the terms with defaults filled in; raises for what is wrong or cannot be used here."""
     terms, issues = check_mixture([term.model_dump() for term in rewards], field="rewards")
     if issues:
         raise InvalidRewards(issues[0].message, [issue.model_dump() for issue in issues])
@@ -104,7 +104,7 @@ def check_terms(session: Session, settings: Settings, rewards: list[RewardTerm])
 
 
 def get_dry_run(session: Session, *, dry_run_id: str) -> DryRun:
-    """The dry run; 404 where there is none."""
+    """Return the dry run; 404 if there is none."""
     dry_run = repository.find_dry_run(session, dry_run_id=dry_run_id)
     if dry_run is None:
         raise DryRunNotFound(f"Dry run '{dry_run_id}' not found.")
@@ -112,7 +112,7 @@ def get_dry_run(session: Session, *, dry_run_id: str) -> DryRun:
 
 
 def list_dry_runs(session: Session, *, cursor: str | None, limit: int) -> Page[DryRunRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_dry_runs(session, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -121,7 +121,7 @@ def list_dry_runs(session: Session, *, cursor: str | None, limit: int) -> Page[D
 
 
 def present_dry_run(session: Session, dry_run: DryRun) -> DryRunRead:
-    """A dry run as clients read it."""
+    """Present a dry run as clients read it."""
     return _describe(dry_run, map_dataset_names(session, dataset_ids=[dry_run.dataset_id]))
 
 
@@ -162,7 +162,7 @@ def settle_dry_run(
 
 
 def read_dataset(dataset: DatasetView, columns: Mapping[str, str]) -> tuple[DataFormat, dict[str, str]]:
-    """The format as which a dry run reads the rows, and the columns that play its roles: as a job would."""
+    """Choose the format and the columns that a dry run reads the rows with, as a job would."""
     return data_fit.read_for(get_recipe(_READER), dataset, Choice(columns))
 
 
@@ -176,7 +176,7 @@ def _require_dataset(session: Session, request: DryRunCreate, settings: Settings
 
 
 def _require_rollouts(session: Session, request: DryRunCreate) -> int | None:
-    """The step whose recorded responses are scored too; None without a job."""
+    """Return the step whose recorded responses are scored too; None without a job."""
     if request.job is None:
         return None
     jobs_service.get_job(session, job_id=request.job)

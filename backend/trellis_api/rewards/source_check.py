@@ -11,7 +11,7 @@ PARAMETERS = ("prompt", "response", "answer", "row")
 
 
 def find_problem(code: str) -> str | None:
-    """Why the file cannot be a reward, or None."""
+    """Find why the file can't be a reward, or None."""
     try:
         tree = parse_python(code)
     except SyntaxError as error:

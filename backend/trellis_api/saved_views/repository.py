@@ -12,7 +12,7 @@ PREFIX = "vew"
 
 
 def add_view(session: Session, view: SavedView) -> None:
-    """Insert or update; IntegrityError where the name is taken."""
+    """Insert or update a view; IntegrityError if the name is taken."""
     session.add(view)
     session.flush()
 

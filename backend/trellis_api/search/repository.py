@@ -76,14 +76,14 @@ SOURCES: dict[FoundKind, Source] = {
 
 
 def find(session: Session, *, source: Source, words: Sequence[str], limit: int) -> Sequence[Row[Any]]:
-    """Those whose name or id has every word, with id, name, state, detail and time of each."""
+    """Find the rows whose name or id has every word, each with id, name, state, detail and time."""
     columns = (source.id, source.name, source.state, source.detail, source.created_at)
     statement = _narrow(select(*columns).where(source.where), words, source)
     return session.execute(statement.limit(limit)).all()
 
 
 def find_endpoints(session: Session, *, words: Sequence[str], limit: int) -> list[tuple[Endpoint, Job]]:
-    """Endpoints whose name or id has every word, with their jobs, from which their state follows."""
+    """Find endpoints whose name or id has every word, with their jobs, which determine their state."""
     source = Source(Endpoint.id, Endpoint.name, Endpoint.created_at)
     pairs = cast(Select[Any], select(Endpoint, Job).where(col(Endpoint.job_id) == col(Job.id)))
     rows = session.execute(_narrow(pairs, words, source).limit(limit)).all()
@@ -91,7 +91,7 @@ def find_endpoints(session: Session, *, words: Sequence[str], limit: int) -> lis
 
 
 def _narrow(statement: Select[Any], words: Sequence[str], source: Source) -> Select[Any]:
-    """Rows with every word; names that start with the first come first, then the newest.
+    """Select rows with every word; names that start with the first one come first, then the newest.
 
     A word fits an id that begins with it, beyond the prefix that all ids of a kind share.
     """

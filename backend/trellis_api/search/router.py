@@ -26,5 +26,5 @@ def search(
     ] = "",
     limit: Annotated[int, Query(ge=1, le=20, description="Maximum matches of each kind.")] = 5,
 ) -> SearchResult:
-    """Jobs, datasets, models, evaluations, pipelines and everything else that has a name."""
+    """Search jobs, datasets, models, evaluations, pipelines and everything else that has a name."""
     return service.search(session, text=text, limit=limit)

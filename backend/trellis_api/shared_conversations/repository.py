@@ -27,7 +27,7 @@ class SharedLink:
 
 
 def add_shared(session: Session, row: SharedConversation) -> None:
-    """Insert."""
+    """Insert a shared conversation."""
     session.add(row)
     session.flush()
 

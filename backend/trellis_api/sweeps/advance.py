@@ -71,7 +71,7 @@ class _State:
 
 
 def advance(session: Session, settings: Settings, *, sweep_id: str) -> Look:
-    """One look at a sweep."""
+    """Advance a sweep by one step."""
     look = Look()
     sweep = repository.lock_sweep(session, sweep_id=sweep_id)
     if sweep is None:
@@ -129,7 +129,7 @@ def stop_runs(session: Session, runs: Sequence[SweepRun]) -> list[str]:
 
 
 def _lock_jobs(session: Session, job_ids: set[str]) -> dict[str, Job]:
-    """The jobs as they stand; those that may change are locked, always in the same order."""
+    """Return the current jobs; those that may change are locked, always in the same order."""
     found = jobs_repository.map_jobs(session, job_ids=job_ids)
     for job_id in sorted(job_id for job_id, job in found.items() if job.state in ACTIVE):
         if (job := jobs_repository.lock_job(session, job_id=job_id)) is not None:
@@ -300,13 +300,13 @@ def _submit(state: _State, run: SweepRun) -> Job:
 
 
 def elapsed_s(sweep: Sweep) -> float:
-    """Seconds under way, stops left out."""
+    """Return the seconds that the sweep has run, stops excluded."""
     now = 0.0 if sweep.finished_at else (utc_now() - sweep.started_at).total_seconds()
     return sweep.earlier_s + max(0.0, now)
 
 
 def used_slot_hours(session: Session, found: Sequence[Job]) -> float:
-    """Hours times slots that jobs have taken, in all their attempts."""
+    """Return the slot-hours that jobs have used in all their attempts."""
     earlier = jobs_repository.sum_earlier_run_times(session, jobs=found)
     seconds = 0.0
     for job in found:
@@ -317,7 +317,7 @@ def used_slot_hours(session: Session, found: Sequence[Job]) -> float:
 def find_used_budget(
     session: Session, sweep: Sweep, request: SweepCreate, found: Sequence[Job]
 ) -> str | None:
-    """The budget of time that is used up, in words; None where there is some left."""
+    """Describe the time budget that is used up; None if there is some left."""
     budget = request.budget
     if budget.hours is not None and elapsed_s(sweep) >= budget.hours * 3600:
         return f"{budget.hours:g} hours"

@@ -66,7 +66,7 @@ def make_plan(session: Session, settings: Settings, *, request: SweepCreate) -> 
 
 
 def require_plan(session: Session, settings: Settings, *, request: SweepCreate) -> Plan:
-    """The plan; ``InvalidSweep`` with everything that is wrong."""
+    """Return the plan; ``InvalidSweep`` with everything that is wrong."""
     plan = make_plan(session, settings, request=request)
     if plan.errors:
         raise InvalidSweep(plan.errors[0].message, [each.model_dump() for each in plan.errors])
@@ -74,7 +74,7 @@ def require_plan(session: Session, settings: Settings, *, request: SweepCreate) 
 
 
 def present_plan(plan: Plan) -> SweepPreview:
-    """As clients see it."""
+    """Present the plan as clients see it."""
     is_good = not plan.errors and plan.trials is not None
     return SweepPreview(
         runs=plan.request.budget.runs if is_good else None,
@@ -88,7 +88,7 @@ def present_plan(plan: Plan) -> SweepPreview:
 
 
 def job_request(request: SweepCreate, *, name: str, values: dict[str, Any], seed: int) -> JobCreate:
-    """One run as a launch; ``ValidationError`` where a value cannot stand there."""
+    """Build the launch request of one run; ``ValidationError`` if a value is invalid there."""
     params, overrides = dict(request.job.params), dict(request.job.overrides)
     for parameter, value in values.items():
         if parameter.startswith(space.OVERRIDES):
@@ -133,7 +133,7 @@ def _fill_in(request: SweepCreate, recipe: Recipe | None, settings: Settings) ->
 
 
 def _price_budget(budget: Budget, settings: Settings) -> Budget:
-    """The budget with the slot-hours that its money buys, so that a later price does not change it."""
+    """Return the budget with the slot-hours that its money buys, so that a later price does not change it."""
     if budget.cost is None or settings.slot_price is None:
         return budget
     bought = settings.slot_price.hours_for(budget.cost)
@@ -250,7 +250,7 @@ def _check_values(session: Session, settings: Settings, plan: Plan) -> None:
 
 
 def _list_checked(plan: Plan) -> Iterator[dict[str, Any]]:
-    """The extremes of each parameter with the others at their first value, and all at both ends."""
+    """Yield the extremes of each parameter with the others at their first value, and all at both ends."""
     parameters, integers = plan.request.parameters, plan.integers
     limit = max(2, (_MAX_CHECKED - 2) // max(1, len(parameters)))
     ends = {
@@ -301,7 +301,7 @@ def _warn(plan: Plan, recipe: Recipe | None) -> Iterator[SweepIssue]:
 
 
 def _list_examples(plan: Plan) -> list[dict[str, Any]]:
-    """Values of the first trials; later ones may depend on what these come to."""
+    """List the values of the first trials; later ones may depend on their results."""
     request = plan.request
     if request.search.method == "grid":
         found = space.grid(request.parameters, plan.integers)
@@ -315,7 +315,7 @@ def _list_examples(plan: Plan) -> list[dict[str, Any]]:
 
 
 def read_integers(request: SweepCreate) -> dict[str, bool]:
-    """Which parameters take whole numbers only, of a request that was checked."""
+    """Map the parameters of a checked request to whether they take whole numbers only."""
     try:
         recipe: Recipe | None = get_recipe(request.job.recipe)
     except UnknownRecipe:

@@ -14,7 +14,7 @@ from trellis_api.sweeps.schemas import SweepChecked, SweepCreate, SweepProblem
 
 
 def check_document(session: Session, settings: Settings, *, text: str) -> SweepChecked:
-    """The request that a text stands for, and everything that is wrong with it; nothing is written."""
+    """Return the request that a text stands for, and everything that is wrong with it; nothing is written."""
     try:
         found = parse_document(text)
     except UnreadableDocument as error:
@@ -35,7 +35,7 @@ def check_document(session: Session, settings: Settings, *, text: str) -> SweepC
 
 
 def _with_ids(session: Session, content: dict[str, Any]) -> dict[str, Any]:
-    """Names of model and datasets become their ids, as the command line takes them."""
+    """Replace names of model and datasets by their ids, as the command line accepts them."""
     job = replace(content.get("job"), ("dataset", "validation_dataset"), dataset_ids(session))
     return {**content, "job": replace(job, ("model",), model_ids(session))}
 

@@ -17,7 +17,7 @@ _PERMUTATIONS = 199
 
 
 def measure(runs: Sequence[tuple[Mapping[str, Any], float]], names: Sequence[str]) -> Importance:
-    """Values and objective of finished runs; the most important parameter first."""
+    """Measure importance from the values and objectives of finished runs, most important parameter first."""
     found: list[ParameterImportance] = []
     if len(runs) >= MIN_RUNS:
         ranks = rank([value for _, value in runs])
@@ -49,7 +49,7 @@ def _measure_one(
 
 
 def rank(values: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Rank the values from 1; equal values share the mean of their ranks."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
     start = 0
@@ -64,7 +64,7 @@ def rank(values: Sequence[float]) -> list[float]:
 
 
 def group(column: Sequence[Any]) -> list[Hashable]:
-    """The group of each run: its value, or the third of the runs that its number lies in."""
+    """Return the group of each run: its value, or for many numbers the third of the runs that it ranks in."""
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in column)
     if not is_number or len(set(column)) <= _MAX_GROUPS:
         return [repr(value) for value in column]
@@ -72,7 +72,7 @@ def group(column: Sequence[Any]) -> list[Hashable]:
 
 
 def epsilon_squared(groups: Sequence[Hashable], ranks: Sequence[float]) -> float:
-    """Share of the variance of the ranks between groups, less what chance would give."""
+    """Compute the share of rank variance between groups, less what chance would give."""
     count, mean = len(ranks), sum(ranks) / len(ranks)
     total = sum((each - mean) ** 2 for each in ranks)
     members: dict[Hashable, list[float]] = {}
@@ -86,7 +86,7 @@ def epsilon_squared(groups: Sequence[Hashable], ranks: Sequence[float]) -> float
 
 
 def correlate(left: Sequence[float], right: Sequence[float]) -> float:
-    """Pearson's correlation; of ranks that is Spearman's."""
+    """Compute Pearson's correlation; of ranks that is Spearman's."""
     a, b = sum(left) / len(left), sum(right) / len(right)
     spread = (sum((x - a) ** 2 for x in left) * sum((y - b) ** 2 for y in right)) ** 0.5
     return sum((x - a) * (y - b) for x, y in zip(left, right, strict=True)) / spread if spread else 0.0

@@ -45,7 +45,7 @@ def note(session: Session, run: SweepRun, job: Job, request: SweepCreate) -> Non
 
 
 def find_value(points: Sequence[tuple[int, float]], request: SweepCreate) -> tuple[float | None, int | None]:
-    """The last or the best value with its step; Nones where no number was measured."""
+    """Return the last or the best value with its step; Nones if no number was measured."""
     finite = [(value, step) for step, value in points if math.isfinite(value)]
     if not finite or (request.objective.take == "last" and not math.isfinite(points[-1][1])):
         return None, None
@@ -56,7 +56,7 @@ def find_value(points: Sequence[tuple[int, float]], request: SweepCreate) -> tup
 
 
 def find_reason_to_stop(run: SweepRun, runs: Sequence[SweepRun], request: SweepCreate) -> str | None:
-    """Why a run shall be stopped early, by its newest record; None where it goes on."""
+    """Find why a run is to be stopped early, by its newest record; None if it continues."""
     rule = request.early_stop
     if rule is None or not run.rungs:
         return None
@@ -83,12 +83,12 @@ def _read(record: dict[str, float | None], request: SweepCreate) -> Rung:
 
 
 def has_failed(run: SweepRun, job: Job | None) -> bool:
-    """Whether a run that is over came to nothing by a fault."""
+    """Tell whether a run that has ended has failed."""
     return run.problem is not None or (job is not None and job.state in {JobState.FAILED, JobState.CRASHED})
 
 
 def list_trials(runs: Sequence[SweepRun], jobs: Mapping[str, Job]) -> list[Trial]:
-    """Trials in order, each with the mean over its seeds once all are over; none where a seed has failed."""
+    """List trials in order, each with the mean over its seeds once all ended; without it if a seed failed."""
     job_of = {run.index: jobs.get(run.job_id or "") for run in runs}
     succeeded = {index for index, job in job_of.items() if job and job.state == JobState.SUCCEEDED}
     found: dict[int, list[SweepRun]] = {}
@@ -105,14 +105,14 @@ def list_trials(runs: Sequence[SweepRun], jobs: Mapping[str, Job]) -> list[Trial
 
 
 def _list_counted(runs: Sequence[SweepRun], succeeded: set[int]) -> list[float]:
-    """Values of the finished runs; of all, as long as none has finished."""
+    """List the values of the finished runs, or of all as long as none has finished."""
     found = [(run.index in succeeded, run.value) for run in runs if run.value is not None]
     has_finished = any(is_finished for is_finished, _ in found)
     return [value for is_finished, value in found if is_finished or not has_finished]
 
 
 def rank_trials(runs: Sequence[SweepRun], request: SweepCreate, *, succeeded: set[int]) -> list[TrialRead]:
-    """Trials with a value, the best first: those whose seeds have all finished, with some, and with none."""
+    """Rank trials with a value, best first: those with all seeds finished, with some, and with none."""
     planned = len(request.seeds) or 1
     found: dict[int, list[SweepRun]] = {}
     for run in runs:

@@ -31,13 +31,13 @@ SEED = "seed"
 
 
 def can_resume(sweep: Sweep, runs: Sequence[SweepRun], request: SweepCreate) -> bool:
-    """Whether there is something to go on with."""
+    """Tell whether there is anything left to resume."""
     is_left = any(run.is_paused for run in runs) or len(runs) < (request.budget.runs or 0)
     return sweep.state not in (*UNDER_WAY, SweepState.SUCCEEDED) and is_left
 
 
 def summarise_all(session: Session, sweeps: Sequence[Sweep]) -> list[SweepSummary]:
-    """Many sweeps, with a fixed number of queries."""
+    """Summarize several sweeps with a fixed number of queries."""
     by_sweep = repository.map_runs(session, sweep_ids=[sweep.id for sweep in sweeps])
     job_ids = {run.job_id for runs in by_sweep.values() for run in runs if run.job_id}
     jobs = map_jobs(session, job_ids=job_ids)
@@ -45,7 +45,7 @@ def summarise_all(session: Session, sweeps: Sequence[Sweep]) -> list[SweepSummar
 
 
 def present(session: Session, sweep: Sweep) -> SweepRead:
-    """One sweep with its runs, ranked."""
+    """Present one sweep with its runs, ranked."""
     request = SweepCreate.model_validate(sweep.document)
     runs = repository.list_runs(session, sweep_id=sweep.id)
     jobs = map_jobs(session, job_ids={run.job_id for run in runs if run.job_id})

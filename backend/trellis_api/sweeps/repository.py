@@ -20,19 +20,19 @@ Position = tuple[datetime, str]
 
 
 def find_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
-    """The sweep of this id; None for anything that is no id."""
+    """Return the sweep with this ID; None for anything that is not an ID."""
     return session.get(Sweep, sweep_id) if is_id(sweep_id, prefix=PREFIX) else None
 
 
 def lock_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
-    """The sweep as it stands now, kept until the transaction ends; runs change under this lock only."""
+    """Lock the sweep until the transaction ends and return it; runs change only under this lock."""
     if not is_id(sweep_id, prefix=PREFIX):
         return None
     return session.get(Sweep, sweep_id, with_for_update=True, populate_existing=True)
 
 
 def list_sweeps(session: Session, *, before: Position | None, limit: int) -> Sequence[Sweep]:
-    """Newest first."""
+    """List sweeps, newest first."""
     query = select(Sweep)
     if before:
         query = query.where(tuple_(col(Sweep.created_at), col(Sweep.id)) < before)
@@ -40,13 +40,13 @@ def list_sweeps(session: Session, *, before: Position | None, limit: int) -> Seq
 
 
 def list_runs(session: Session, *, sweep_id: str) -> list[SweepRun]:
-    """Its runs in order, as they stand now."""
+    """List a sweep's runs in order, in their current state."""
     query = select(SweepRun).where(SweepRun.sweep_id == sweep_id).order_by(col(SweepRun.index))
     return list(session.exec(query.execution_options(populate_existing=True)))
 
 
 def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[SweepRun]]:
-    """The runs of several sweeps."""
+    """Return the runs of several sweeps, by sweep ID."""
     query = select(SweepRun).where(col(SweepRun.sweep_id).in_(list(sweep_ids)))
     found: dict[str, list[SweepRun]] = {}
     for run in session.exec(query.order_by(col(SweepRun.index))):
@@ -55,14 +55,14 @@ def map_runs(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, list[Sw
 
 
 def map_trials(session: Session, *, job_ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Sweep and trial of each job that is a run of a sweep."""
+    """Map each job that is a run of a sweep to its sweep and trial."""
     columns = select(SweepRun.job_id, SweepRun.sweep_id, SweepRun.trial)
     found = session.exec(columns.where(col(SweepRun.job_id).in_(list(job_ids))))
     return {job_id: (sweep_id, trial) for job_id, sweep_id, trial in found if job_id is not None}
 
 
 def list_unsettled(session: Session) -> Sequence[str]:
-    """Ids of sweeps that are under way, or whose runs a person has resumed; oldest first."""
+    """List the ids of sweeps that are under way, or whose runs a user has resumed; oldest first."""
     running = select(Job.sweep_id).where(col(Job.sweep_id).is_not(None), col(Job.state).in_(ACTIVE))
     # A run that a person resumed has ended since the last look.
     ended = (
@@ -82,7 +82,7 @@ def list_unsettled(session: Session) -> Sequence[str]:
 
 
 def map_names(session: Session, sweep_ids: Iterable[str]) -> dict[str, str]:
-    """The names of those that exist."""
+    """Return the names of those sweeps that exist, by ID."""
     return dict(session.exec(select(Sweep.id, Sweep.name).where(col(Sweep.id).in_(list(sweep_ids)))).all())
 
 
@@ -93,7 +93,7 @@ def express_name(sweep_id: Mapped[str | None]) -> ColumnElement[Any]:
 
 
 def read_points(session: Session, *, job_id: str, key: str, after: int = -1) -> list[tuple[int, float]]:
-    """What a job measured of one metric, behind a step; what is no number comes as NaN."""
+    """Read a job's points of one metric after a step; a value that is not a number is NaN."""
     points, series = metric_points.c, metric_series.c
     statement = (
         select(points.step, points.value)
@@ -106,7 +106,7 @@ def read_points(session: Session, *, job_id: str, key: str, after: int = -1) -> 
 
 
 def list_keys(session: Session, *, job_id: str) -> list[str]:
-    """Metrics that a job has reported."""
+    """List the metrics that a job has reported."""
     statement = select(metric_series.c.key).where(metric_series.c.job_id == job_id)
     return sorted(row[0] for row in session.connection().execute(statement))
 

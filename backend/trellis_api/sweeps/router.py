@@ -29,7 +29,7 @@ def list_sweeps(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[SweepSummary]:
-    """Sweeps, newest first."""
+    """List sweeps, newest first."""
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -41,7 +41,10 @@ def create_sweep(
     tasks: TasksDep,
     background: BackgroundTasks,
 ) -> SweepRead:
-    """The bounds of every range are validated before anything runs; runs start within seconds."""
+    """Create a sweep.
+
+    The bounds of every range are validated before anything runs; runs start within seconds.
+    """
     sweep = service.create(session, settings, request=request)
     tasks.send_later(background, ADVANCE_SWEEPS)
     return present(session, sweep)
@@ -61,7 +64,7 @@ def check_sweep(body: SweepText, session: ReadSession, settings: SettingsDep) ->
 
 @router.get("/{sweep_id}")
 def read_sweep(sweep_id: str, session: ReadSession) -> SweepRead:
-    """One sweep with its runs, the best ones and the importance of its parameters."""
+    """Return one sweep with its runs, the best ones and the importance of its parameters."""
     return present(session, service.get_sweep(session, sweep_id=sweep_id))
 
 
@@ -93,5 +96,5 @@ def resume_sweep(
 
 @router.delete("/{sweep_id}", status_code=204)
 def delete_sweep(sweep_id: str, session: WriteSession) -> None:
-    """Refused while it is running. Its jobs are kept."""
+    """Delete a sweep; refused while it is running. Its jobs are kept."""
     service.delete(session, sweep_id=sweep_id)

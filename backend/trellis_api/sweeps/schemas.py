@@ -176,7 +176,7 @@ class SweepCreate(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _name_job(cls, data: Any) -> Any:
-        """A run is called as its sweep and its number, so the job needs no name of its own."""
+        """Name the job after its sweep: runs are named after the sweep and their number."""
         if isinstance(data, dict) and isinstance(job := data.get("job"), dict) and "name" not in job:
             return {**data, "job": {**job, "name": data.get("name")}}
         return data

@@ -34,7 +34,7 @@ def propose(
     mode: Literal["min", "max"],
     budget: int,
 ) -> Values | None:
-    """Values of the next trial; None where a grid has no more."""
+    """Propose the values of the next trial; None if a grid has no more."""
     number = len(trials)
     if not parameters:
         return {} if number == 0 else None

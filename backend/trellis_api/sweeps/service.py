@@ -39,7 +39,7 @@ def create(session: Session, settings: Settings, *, request: SweepCreate) -> Swe
 
 
 def get_sweep(session: Session, *, sweep_id: str) -> Sweep:
-    """The sweep; 404 where there is none."""
+    """Return the sweep; 404 if there is none."""
     sweep = repository.find_sweep(session, sweep_id=sweep_id)
     if sweep is None:
         raise _not_found(sweep_id)
@@ -47,7 +47,7 @@ def get_sweep(session: Session, *, sweep_id: str) -> Sweep:
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[SweepSummary]:
-    """One page, newest first."""
+    """List one page, newest first."""
     before = decode_time_position(cursor) if cursor else None
     rows = repository.list_sweeps(session, before=before, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)

@@ -16,7 +16,7 @@ Values = dict[str, Any]
 
 
 def is_integer(name: str, variation: Variation, recipe: Recipe | None) -> bool:
-    """Whether only whole numbers are meant."""
+    """Tell whether only whole numbers are meant."""
     parameter = recipe.parameter(name) if recipe is not None else None
     if parameter is not None and not name.startswith(OVERRIDES):
         return parameter.type == "int"
@@ -25,12 +25,12 @@ def is_integer(name: str, variation: Variation, recipe: Recipe | None) -> bool:
 
 
 def clean(value: float, *, as_integer: bool) -> float | int:
-    """A number that a person could have written: without the noise of floating point."""
+    """Round a number to what a person would write: without floating-point noise."""
     return round(value) if as_integer else float(f"{value:.6g}")
 
 
 def list_points(variation: Variation, *, as_integer: bool) -> list[Any] | None:
-    """The values of a list or of a range with points, each once; None for a range without."""
+    """List the values of a list or of a range with points, each once; None for a range without points."""
     if variation.values is not None:
         return list(variation.values)
     low, high = _bounds(variation)
@@ -46,7 +46,7 @@ def list_points(variation: Variation, *, as_integer: bool) -> list[Any] | None:
 
 
 def count_grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]) -> int | None:
-    """Combinations of all values; None where a range has no points."""
+    """Count the combinations of all values; None if a range has no points."""
     total = 1
     for name, variation in parameters.items():
         points = list_points(variation, as_integer=integers[name])
@@ -57,14 +57,14 @@ def count_grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]
 
 
 def grid(parameters: Mapping[str, Variation], integers: Mapping[str, bool]) -> Iterator[Values]:
-    """All combinations, the last parameter changing first."""
+    """Yield all combinations, the last parameter changing first."""
     points = [list_points(each, as_integer=integers[name]) or [] for name, each in parameters.items()]
     for combination in product(*points):
         yield dict(zip(parameters, combination, strict=True))
 
 
 def grid_at(parameters: Mapping[str, Variation], integers: Mapping[str, bool], trial: int) -> Values | None:
-    """The combination of one trial; None behind the last."""
+    """Return the combination of one trial; None after the last."""
     return next(islice(grid(parameters, integers), trial, None), None)
 
 
@@ -76,7 +76,7 @@ def draw(
     trial: int,
     known: list[Values],
 ) -> Values:
-    """Independent draws of one trial, the same whoever draws; not one of ``known`` where others are left."""
+    """Draw one trial's values independently and reproducibly; not one of ``known`` if others are left."""
     source = random.Random(f"{seed}:{trial}")  # noqa: S311 (no secret)
     found: Values = {}
     for _ in range(_MAX_TRIES):
@@ -87,7 +87,7 @@ def draw(
 
 
 def list_extremes(variation: Variation, *, as_integer: bool, limit: int) -> list[Any]:
-    """Values to check before anything runs: the ends, and of a list as many as ``limit`` allows."""
+    """List the values to check before anything runs: the bounds, or up to ``limit`` of listed values."""
     if variation.values is not None:
         found = list(variation.values)
         return found if len(found) <= limit else [*found[: limit - 1], found[-1]]

@@ -46,7 +46,7 @@ _OF_JOB = {
 
 
 def of_run(*, job_state: JobState | None, is_pruned: bool, is_refused: bool) -> RunState:
-    """The state of a run; ``job_state`` is None where its job was deleted or never written."""
+    """Return the state of a run; ``job_state`` is None if its job was deleted or never written."""
     if is_refused:
         return RunState.REFUSED
     if job_state is None:

@@ -23,7 +23,7 @@ class Rung:
 
 
 def list_rungs(rule: StopRule, *, last_step: int) -> list[int]:
-    """Steps at which runs are compared, up to ``last_step``."""
+    """List the steps at which runs are compared, up to ``last_step``."""
     if rule.rule == "median":
         return list(range(rule.min_steps, last_step + 1, rule.min_steps))
     found, step = [], rule.min_steps
@@ -34,7 +34,10 @@ def list_rungs(rule: StopRule, *, last_step: int) -> list[int]:
 
 
 def read_rung(points: Sequence[tuple[int, float]], step: int, *, is_less_better: bool) -> Rung | None:
-    """What a run had at a rung; None before it was measured there. ``points`` in the order of their steps."""
+    """Return a run's best value at a rung; None before it was measured there.
+
+    ``points`` are sorted by step.
+    """
     upto = []
     for at, value in points:
         if not math.isfinite(value):
@@ -47,7 +50,7 @@ def read_rung(points: Sequence[tuple[int, float]], step: int, *, is_less_better:
 
 
 def is_worse(rule: StopRule, own: Rung, others: Iterable[Rung], *, is_less_better: bool) -> bool:
-    """Whether a run shall be stopped at a rung, given the others' records at the same one."""
+    """Tell whether a run is to be stopped at a rung, given the others' records at the same one."""
     sign = -1.0 if is_less_better else 1.0
     records = list(others)
     if len(records) + 1 < rule.min_runs:

@@ -17,12 +17,12 @@ _UNFINISHED = (TransferState.QUEUED.value, TransferState.RUNNING.value)
 
 
 def find_transfer(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer of this id; None for anything that is no id."""
+    """Return the transfer with this ID; None for anything that is not an ID."""
     return session.get(Transfer, transfer_id) if is_id(transfer_id, prefix=PREFIX) else None
 
 
 def lock_transfer(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer as it stands now, kept until the transaction ends."""
+    """Lock the transfer until the transaction ends and return its current state."""
     if not is_id(transfer_id, prefix=PREFIX):
         return None
     return session.get(Transfer, transfer_id, with_for_update=True, populate_existing=True)
@@ -31,7 +31,7 @@ def lock_transfer(session: Session, *, transfer_id: str) -> Transfer | None:
 def list_transfers(
     session: Session, *, model_id: str | None, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Transfer]:
-    """Newest first."""
+    """List transfers, newest first."""
     query = select(Transfer)
     if model_id is not None:
         query = query.where(Transfer.model_id == model_id)
@@ -42,19 +42,19 @@ def list_transfers(
 
 
 def transfers_of(session: Session, *, model_id: str) -> list[str]:
-    """Ids of unfinished transfers of a model."""
+    """List the ids of a model's unfinished transfers."""
     query = select(Transfer.id).where(Transfer.model_id == model_id, col(Transfer.state).in_(_UNFINISHED))
     return list(session.exec(query))
 
 
 def list_states(session: Session, *, transfer_ids: Sequence[str]) -> dict[str, str]:
-    """States of those that are there."""
+    """Map the ids of those transfers that exist to their states."""
     query = select(Transfer.id, Transfer.state).where(col(Transfer.id).in_(transfer_ids))
     return dict(session.exec(query).all())
 
 
 def add_transfer(session: Session, transfer: Transfer) -> None:
-    """Insert."""
+    """Insert a transfer."""
     session.add(transfer)
     session.flush()
 
@@ -65,7 +65,7 @@ def delete_transfer(session: Session, *, transfer_id: str) -> None:
 
 
 def list_due(session: Session, *, lost_before: datetime) -> Sequence[str]:
-    """Ids of those that wait, or whose worker shows no sign of life since then; oldest first."""
+    """List the ids of those that wait, or whose worker has been silent since then; oldest first."""
     return session.exec(
         select(Transfer.id).where(_is_due(lost_before)).order_by(col(Transfer.created_at))
     ).all()
@@ -121,17 +121,17 @@ def settle_transfer(
 
 
 def _is_lost(lost_before: datetime) -> ColumnElement[bool]:
-    """Whether its worker shows no sign of life since then."""
+    """Select transfers whose worker has been silent since then."""
     return (col(Transfer.state) == TransferState.RUNNING.value) & (col(Transfer.touched_at) < lost_before)
 
 
 def _is_due(lost_before: datetime) -> ColumnElement[bool]:
-    """Whether it waits for a worker, or has lost its own."""
+    """Select transfers that wait for a worker, or whose worker died."""
     return (col(Transfer.state) == TransferState.QUEUED.value) | _is_lost(lost_before)
 
 
 def _update_running(transfer_id: str, attempt: int) -> Update:
-    """A change that is made only while this attempt runs."""
+    """Build an update that applies only while this attempt runs."""
     return update(Transfer).where(
         col(Transfer.id) == transfer_id,
         col(Transfer.state) == TransferState.RUNNING.value,

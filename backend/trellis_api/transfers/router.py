@@ -94,7 +94,7 @@ def resume_transfer(
 
 @router.delete("/transfers/{transfer_id}", status_code=204, summary="Delete a transfer", responses=CONFLICT)
 def delete_transfer(transfer_id: TransferId, session: WriteSession, settings: SettingsDep) -> None:
-    """Also deletes an exported file; pushed files stay on the Hub."""
+    """Delete a transfer and its exported file; pushed files stay on the Hub."""
     service.delete(session, settings, transfer_id=transfer_id)
 
 
@@ -107,7 +107,7 @@ def delete_transfer(transfer_id: TransferId, session: WriteSession, settings: Se
 def download_transfer_file(
     transfer_id: TransferId, session: ReadSession, settings: SettingsDep
 ) -> FileResponse:
-    """Supports byte ranges, so interrupted downloads can resume."""
+    """Download the file. Supports byte ranges, so interrupted downloads can resume."""
     path = service.file_of(settings, service.get_transfer(session, transfer_id=transfer_id))
     headers = {"Content-Disposition": disposition(path.name)}
     return FileResponse(path, media_type="application/octet-stream", headers=headers)

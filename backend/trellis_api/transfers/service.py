@@ -48,7 +48,7 @@ _MAX_REASON = 1000
 
 
 def transfer_folder(settings: Settings, transfer_id: str) -> Path:
-    """Where the files of a transfer lie."""
+    """Return the folder of a transfer's files."""
     return settings.data_root / "transfers" / transfer_id
 
 
@@ -94,7 +94,7 @@ def _begin(
 
 
 def get_transfer(session: Session, *, transfer_id: str) -> Transfer:
-    """The transfer; 404 where there is none."""
+    """Return the transfer; 404 if there is none."""
     found = repository.find_transfer(session, transfer_id=transfer_id)
     if found is None:
         raise TransferNotFound(f"There is no transfer '{transfer_id[:40]}'.")
@@ -104,7 +104,7 @@ def get_transfer(session: Session, *, transfer_id: str) -> Transfer:
 def list_page(
     session: Session, settings: Settings, *, model_id: str | None, cursor: str | None, limit: int
 ) -> Page[TransferRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_transfers(session, model_id=model_id, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -112,7 +112,7 @@ def list_page(
 
 
 def present(settings: Settings, transfer: Transfer) -> TransferRead:
-    """A transfer as clients see it."""
+    """Present a transfer as clients see it."""
     read = TransferRead.model_validate(transfer)
     read.has_own_card = read.request.get("card") is not None
     read.request = {name: value for name, value in read.request.items() if name != "card"}
@@ -161,7 +161,7 @@ def delete(session: Session, settings: Settings, *, transfer_id: str) -> None:
 
 
 def file_of(settings: Settings, transfer: Transfer) -> Path:
-    """The file that an export has made."""
+    """Return the file that an export has made; ``TransferFileMissing`` without one."""
     path = _find_file(settings, transfer)
     if path is None:
         raise TransferFileMissing("The transfer has no file: it is no export, or is not done.")
@@ -169,7 +169,7 @@ def file_of(settings: Settings, transfer: Transfer) -> Path:
 
 
 def file_name(model_name: str, request: GgufCreate) -> str:
-    """How the file of an export is called: the model's name as far as file systems take it."""
+    """Name the file of an export after the model, without characters that file systems may refuse."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", model_name).strip("-.") or "model"
     return f"{stem}.{request.type.value}.gguf"
 
@@ -192,27 +192,27 @@ def _lock(session: Session, transfer_id: str) -> Transfer:
 
 
 def find(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer, if it is still there."""
+    """Return the transfer, if it still exists."""
     return repository.find_transfer(session, transfer_id=transfer_id)
 
 
 def hold(session: Session, *, transfer_id: str) -> Transfer | None:
-    """The transfer, if it is still there; nobody changes it until the transaction ends."""
+    """Lock the transfer until the transaction ends and return it, if it still exists."""
     return repository.lock_transfer(session, transfer_id=transfer_id)
 
 
 def list_states(session: Session, *, transfer_ids: Sequence[str]) -> dict[str, str]:
-    """States of those that are there."""
+    """Map the ids of those transfers that exist to their states."""
     return repository.list_states(session, transfer_ids=transfer_ids)
 
 
 def is_active(transfer: Transfer) -> bool:
-    """Whether it waits or runs."""
+    """Tell whether it waits or runs."""
     return transfer.state not in TRANSFER_FINISHED
 
 
 def list_due(session: Session) -> Sequence[str]:
-    """Those that wait, and those whose worker has died."""
+    """List those that wait, and those whose worker has died."""
     return repository.list_due(session, lost_before=utc_now() - LOST_AFTER)
 
 

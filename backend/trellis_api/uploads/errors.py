@@ -103,7 +103,7 @@ class UploadDiskFull(UploadError, DiskFull):
 
 
 def too_large(limit_bytes: int) -> UploadTooLarge:
-    """The error for an upload above the limit."""
+    """Build the error for an upload above the limit."""
     return UploadTooLarge(
         f"The file is larger than the limit of {limit_bytes} bytes (TRELLIS_MAX_UPLOAD_BYTES).",
         {"limit_bytes": limit_bytes},
@@ -111,5 +111,5 @@ def too_large(limit_bytes: int) -> UploadTooLarge:
 
 
 def explain_disk_error(error: OSError) -> Exception:
-    """A full disk is a fact worth telling; any other disk error stays itself."""
+    """Return a clear error if the disk is full; any other disk error is returned as it is."""
     return UploadDiskFull("The data root's disk is full.") if means_no_room(error) else error

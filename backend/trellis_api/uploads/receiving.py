@@ -86,7 +86,7 @@ class Piece:
         self._buffer = bytearray()
 
     def complete(self) -> int:
-        """All of the piece is there: compare its checksum, put it on disk; the new offset.
+        """Complete a piece that has arrived: check its checksum, sync it to disk, return the new offset.
 
         With the last piece the whole is compared, too, where its hash is known: it is not read for that.
         """
@@ -151,7 +151,7 @@ async def receive(
 
 
 async def _next_of(body: AsyncIterator[bytes]) -> bytes:
-    """The next bytes that are not empty; none at the end of the body."""
+    """Return the next bytes that are not empty; none at the end of the body."""
     while True:
         try:
             data = await asyncio.wait_for(anext(body, None), STALL_TIMEOUT_S)

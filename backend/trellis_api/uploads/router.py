@@ -59,7 +59,7 @@ PieceSize = Annotated[int, Header(alias="Content-Length", ge=0, include_in_schem
 
 @router.options("", status_code=204, response_class=Response)
 def describe_uploads(settings: SettingsDep) -> Response:
-    """Supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size."""
+    """Return the supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size."""
     headers = {
         "Tus-Resumable": TUS_VERSION,
         "Tus-Version": TUS_VERSION,
@@ -88,7 +88,7 @@ def create_upload(
 
 @router.head("/{upload_id}", response_class=Response, responses=_PROTOCOL)
 def locate_upload(upload_id: str, settings: SettingsDep, version: TusVersion = None) -> Response:
-    """Number of bytes received: ``Upload-Offset``."""
+    """Return the number of bytes received: ``Upload-Offset``."""
     tus.check_version(version)
     upload = storage.find(settings, upload_id)
     headers = _tell(upload) | {
@@ -100,7 +100,7 @@ def locate_upload(upload_id: str, settings: SettingsDep, version: TusVersion = N
 
 @router.get("/{upload_id}")
 def read_upload(upload_id: str, settings: SettingsDep) -> UploadRead:
-    """One upload, as JSON."""
+    """Return one upload, as JSON."""
     return storage.find(settings, upload_id).describe()
 
 

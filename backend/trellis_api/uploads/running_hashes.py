@@ -20,7 +20,7 @@ class RunningHashes:
         self._lock = threading.Lock()
 
     def take(self, upload_id: str, offset: int) -> "hashlib._Hash | None":
-        """The hash of the first ``offset`` bytes, to go on with; None where some came in by another way."""
+        """Take the hash of the first ``offset`` bytes; None if other bytes were written in between."""
         with self._lock:
             known, found = self._held.pop(upload_id, (0, hashlib.sha256()))
         return found if known == offset else None

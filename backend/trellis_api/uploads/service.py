@@ -15,7 +15,7 @@ from trellis_api.uploads.tus import parse_metadata
 
 
 def begin(settings: Settings, *, size_bytes: int, metadata: str | None) -> StoredUpload:
-    """A new upload; one of nothing is complete at once."""
+    """Begin a new upload; an empty one is complete at once."""
     told = parse_metadata(metadata)
     upload = storage.create(
         settings, filename=told.filename, size_bytes=size_bytes, wanted_sha256=told.sha256

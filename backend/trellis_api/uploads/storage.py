@@ -107,7 +107,7 @@ class StoredUpload:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """The right to write; 423 where somebody else has it. A killed process loses it."""
+        """Hold the write lock; 423 if another request has it. A killed process loses it."""
         if not self.folder.is_dir():
             raise UploadNotFound(f"Upload '{self.id}' not found; it may have expired.")
         with (self.folder / _LOCK).open("ab") as lock:
@@ -118,11 +118,11 @@ class StoredUpload:
             yield
 
     def mark_unchecked(self, offset: int) -> None:
-        """What comes from here on does not count before ``settle`` was called."""
+        """Mark the bytes from here on as unchecked: they do not count until ``settle`` is called."""
         (self.folder / _UNCHECKED).write_text(str(offset))
 
     def settle(self, offset: int) -> None:
-        """The upload ends here; what lies behind goes. Call it with the lock."""
+        """End the upload here and drop what follows. Call it with the lock."""
         os.truncate(self.path, offset)
         (self.folder / _UNCHECKED).unlink(missing_ok=True)
 
@@ -142,7 +142,7 @@ class StoredUpload:
         self.write_record(record.model_copy(update={"sha256": sha256}))
 
     def require_complete(self) -> CompleteUpload:
-        """The file, whether or not its hash is known; says what is missing where not all has arrived."""
+        """Return the file, whether or not its hash is known; the error says what is missing otherwise."""
         record, offset = self.record, self.offset
         if offset != record.size_bytes:
             raise UploadIncomplete(
@@ -152,7 +152,7 @@ class StoredUpload:
         return CompleteUpload(self.path, record.filename, record.size_bytes, record.sha256)
 
     def describe(self) -> UploadRead:
-        """The upload as clients see it."""
+        """Describe the upload as clients see it."""
         record, offset = self.record, self.offset
         return UploadRead(
             id=self.id,
@@ -189,14 +189,14 @@ def create(
 
 
 def reserve(settings: Settings) -> StoredUpload:
-    """A folder for a file that arrives in one request; no upload before its record is written."""
+    """Create a folder for a file that arrives in one request; it is an upload once it has a record."""
     upload = StoredUpload(_folder(settings) / new_id("up"))
     upload.folder.mkdir(parents=True)
     return upload
 
 
 def find(settings: Settings, upload_id: str) -> StoredUpload:
-    """The upload; 404 where there is none."""
+    """Return the upload; 404 if there is none."""
     if not is_id(upload_id, prefix="up"):
         raise UploadNotFound(f"Upload '{upload_id[:40]}' not found.")
     upload = StoredUpload(_folder(settings) / upload_id)
@@ -205,7 +205,7 @@ def find(settings: Settings, upload_id: str) -> StoredUpload:
 
 
 def find_complete(settings: Settings, upload_id: str) -> CompleteUpload | None:
-    """The whole file of an upload, as it was announced; None where there is none, or not all has arrived.
+    """Return an upload's verified complete file; None if there is none, or it is incomplete.
 
     For workers: a file whose hash nobody knows is read from beginning to end. Raises
     ``ChecksumMismatch`` where it is not what was announced.
@@ -223,7 +223,7 @@ def find_complete(settings: Settings, upload_id: str) -> CompleteUpload | None:
 
 
 def require_complete(settings: Settings, upload_id: str) -> CompleteUpload:
-    """The whole file of an upload, which stays for another day; says what is missing otherwise."""
+    """Return an upload's complete file, kept for another day; the error says what is missing otherwise."""
     upload = find(settings, upload_id)
     found = upload.require_complete()
     if found.sha256 is None:
@@ -235,7 +235,7 @@ def require_complete(settings: Settings, upload_id: str) -> CompleteUpload:
 
 
 def locate(settings: Settings, upload_id: str) -> Path:
-    """The folder of an upload, of whose id the platform itself made sure."""
+    """Return the folder of an upload whose ID the platform has already checked."""
     return _folder(settings) / upload_id
 
 
@@ -278,13 +278,13 @@ def check_room(settings: Settings, size_bytes: int) -> None:
 
 
 def clean_filename(sent: str) -> str:
-    """The last component, printable: the name is shown and never used as a path."""
+    """Return the last path component, printable: the name is shown and never used as a path."""
     name = PurePosixPath(sent.replace("\\", "/")).name
     return "".join(character for character in name if character.isprintable())[:255]
 
 
 def new_hash(algorithm: str) -> "hashlib._Hash":
-    """The hash of a piece; the protocol wants SHA-1, which protects from accidents only."""
+    """Create the hash for a chunk; the protocol requires SHA-1, which protects from accidents only."""
     return hashlib.new(algorithm, usedforsecurity=False)
 
 

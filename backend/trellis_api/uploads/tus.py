@@ -48,7 +48,7 @@ def check_piece_type(sent: str | None) -> None:
 
 
 def parse_metadata(header: str | None) -> Metadata:
-    """``Upload-Metadata``: pairs of a key and a value in base64."""
+    """Parse ``Upload-Metadata``: pairs of a key and a value in base64."""
     values: dict[str, str] = {}
     for pair in (header or "").split(","):
         key, _, encoded = pair.strip().partition(" ")
@@ -65,7 +65,7 @@ def parse_metadata(header: str | None) -> Metadata:
 
 
 def parse_checksum(header: str | None) -> Checksum | None:
-    """``Upload-Checksum``: an algorithm and a digest in base64."""
+    """Parse ``Upload-Checksum``: an algorithm and a digest in base64."""
     if header is None:
         return None
     algorithm, _, encoded = header.strip().partition(" ")

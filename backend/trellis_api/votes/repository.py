@@ -18,13 +18,13 @@ _PAGE = 20
 
 
 def add_vote(session: Session, vote: Vote) -> None:
-    """Insert."""
+    """Insert a vote."""
     session.add(vote)
     session.flush()
 
 
 def find_vote(session: Session, *, vote_id: str) -> Vote | None:
-    """The vote of this id; None for anything that is no id."""
+    """Return the vote with this ID; None for anything that is not an ID."""
     return session.get(Vote, vote_id) if is_id(vote_id, prefix=PREFIX) else None
 
 
@@ -36,7 +36,7 @@ def delete_vote(session: Session, *, vote_id: str) -> None:
 def list_votes(
     session: Session, wanted: VoteFilter, *, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Vote]:
-    """Newest first."""
+    """List votes, newest first."""
     query = select(Vote).where(*_conditions(wanted))
     if after:
         query = query.where(tuple_(col(Vote.created_at), col(Vote.id)) < after)
@@ -45,7 +45,7 @@ def list_votes(
 
 
 def iterate_decided(session: Session, wanted: VoteFilter) -> Iterator[Vote]:
-    """Votes with a better and a worse answer, oldest first, a page at a time."""
+    """Iterate over votes with a better and a worse answer, oldest first, a page at a time."""
     query = select(Vote).where(
         *_conditions(wanted),
         col(Vote.verdict).in_(("a", "b")),
@@ -57,7 +57,7 @@ def iterate_decided(session: Session, wanted: VoteFilter) -> Iterator[Vote]:
 
 
 def count_verdicts(session: Session, wanted: VoteFilter) -> Sequence[tuple[str, str, str, int]]:
-    """Votes by pair of models and verdict; a model against itself tells nothing."""
+    """Count votes by pair of models and verdict; a model against itself is left out."""
     query = (
         select(Vote.model_a, Vote.model_b, Vote.verdict, func.count())
         .where(*_conditions(wanted), col(Vote.model_a) != col(Vote.model_b))

@@ -50,7 +50,7 @@ def add(session: Session, *, request: VoteCreate, voter: str) -> Vote:
 
 
 def present(vote: Vote) -> VoteRead:
-    """A vote as clients see it."""
+    """Present a vote as clients see it."""
     return VoteRead(
         id=vote.id,
         voter=vote.voter,
@@ -65,7 +65,7 @@ def present(vote: Vote) -> VoteRead:
 
 
 def list_page(session: Session, wanted: VoteFilter, *, cursor: str | None, limit: int) -> Page[VoteRead]:
-    """One page, newest first."""
+    """List one page, newest first."""
     after = decode_time_position(cursor) if cursor else None
     rows = repository.list_votes(session, wanted, after=after, limit=limit + 1)
     shown, next_cursor = cut_page(rows, limit=limit)
@@ -80,7 +80,7 @@ def delete(session: Session, *, vote_id: str) -> None:
 
 
 def rate(session: Session, wanted: VoteFilter) -> WinRates:
-    """Win rates of all pairs that were voted on, with Wilson's interval at 95 %."""
+    """Compute the win rates of all pairs that were voted on, with Wilson's 95% interval."""
     pairs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for model_a, model_b, verdict, count in repository.count_verdicts(session, wanted):
         pairs[model_a, model_b][verdict] += count
@@ -109,7 +109,7 @@ def _rate(model_a: str, model_b: str, counts: Counter[str]) -> WinRate:
 
 
 def write_pairs(session: Session, settings: Settings, wanted: VoteFilter, *, filename: str) -> StoredUpload:
-    """An upload with one preference row for each vote that chose an answer. Raises ``NoVotesToLearnFrom``.
+    """Write an upload with a preference row for each decided vote. Raises ``NoVotesToLearnFrom``.
 
     Ties, and votes on two answers that are the same, have nothing to learn from.
     """

@@ -10,10 +10,10 @@ FOLDER, PACKAGES_FOLDER = "workflows", "workflow-packages"
 
 
 def package_folder(settings: Settings, workflow_id: str) -> Path:
-    """The files of a package, as they were uploaded."""
+    """Return the folder of a package's files, as they were uploaded."""
     return settings.data_root / FOLDER / workflow_id
 
 
 def packages_cache(settings: Settings) -> Path:
-    """What was installed, a folder for each set of requirements."""
+    """Return the folder of installed packages, with one folder for each set of requirements."""
     return settings.data_root / PACKAGES_FOLDER

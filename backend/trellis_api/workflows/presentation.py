@@ -33,7 +33,7 @@ SUMMARISE_JOBS: Provided[[Session, str, Collection[str], int], Mapping[str, Trai
 
 
 def list_page(session: Session, *, cursor: str | None, limit: int) -> Page[WorkflowListed]:
-    """One page, newest first."""
+    """List one page, newest first."""
     page = FILES.list(session, cursor=cursor, limit=limit)
     ids = [file.id for file in page.items]
     users = WORKFLOWS.map(session, ids)

@@ -13,7 +13,7 @@ from trellis_api.workflows.models import WorkflowFile
 
 
 def list_waiting(session: Session, *, lost_before: datetime) -> Sequence[str]:
-    """Ids, oldest first, those whose worker died included."""
+    """List ids, oldest first, including those whose worker died."""
     query = select(WorkflowFile.id).where(_waits(lost_before))
     return session.exec(query.order_by(col(WorkflowFile.created_at))).all()
 
@@ -50,14 +50,14 @@ def settle(
 
 
 def list_known(session: Session, *, workflow_ids: Iterable[str]) -> set[str]:
-    """Those of the ids that exist."""
+    """Return those of the ids that exist."""
     return set(
         session.exec(select(WorkflowFile.id).where(col(WorkflowFile.id).in_(list(workflow_ids)))).all()
     )
 
 
 def list_requirements(session: Session) -> set[tuple[str, ...]]:
-    """The requirements of all workflows, those of each in order."""
+    """Return the requirements of all workflows, those of each in order."""
     rows = session.exec(select(WorkflowFile.requirements).where(col(WorkflowFile.files).is_not(None))).all()
     return {tuple(sorted(each)) for each in rows if each}
 

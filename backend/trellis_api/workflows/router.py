@@ -23,7 +23,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 def list_workflows(
     session: ReadSession, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Page[WorkflowListed]:
-    """Uploaded workflows, newest first, with what they are used by."""
+    """List uploaded workflows, newest first, with what they are used by."""
     return presentation.list_page(session, cursor=cursor, limit=limit)
 
 
@@ -57,7 +57,7 @@ def retry_workflow(
 
 @router.get("/{workflow_id}")
 def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
-    """One uploaded workflow, with its code."""
+    """Return one uploaded workflow, with its code."""
     return WorkflowDetail.model_validate(FILES.get(session, workflow_id))
 
 

@@ -42,7 +42,7 @@ class Unpacked:
 
 
 def unpack_upload(settings: Settings, *, request: WorkflowCreate) -> Unpacked | None:
-    """The package of a request, unpacked and looked at; None where it brings a single file.
+    """Unpack and check the package of a request; None if it brings a single file.
 
     Takes seconds for a large archive, so it is done before a transaction begins.
     """
@@ -123,7 +123,7 @@ def keep_workflow(session: Session, params: dict[str, Any]) -> None:
 
 
 def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile | None:
-    """The file that a job's parameters name, None where they name none; raises where it cannot be used."""
+    """Return the file that a job's parameters name, None if they name none; raises if it cannot be used."""
     name = params.get(PARAMETER)
     if not isinstance(name, str):
         return None
@@ -144,7 +144,7 @@ def require_workflow(session: Session, params: dict[str, Any]) -> WorkflowFile |
 
 
 def find_workflow_problems(session: Session, params: dict[str, Any]) -> list[tuple[DomainError, str]]:
-    """Why a job cannot train with the workflow that it names, with the field; empty where it can."""
+    """Find why a job can't train with the workflow that it names, with the field; empty if it can."""
     try:
         require_workflow(session, params)
     except AuxiliaryModelsMissing as error:

@@ -41,7 +41,7 @@ def write_once(folder: Path, arguments: Sequence[str]) -> None:
 
 
 def ensure_dataset(client: ApiClient, file: Path, name: str) -> str:
-    """The id of the dataset with this very file, uploaded if need be.
+    """Return the id of the dataset with exactly this file; upload it if needed.
 
     Where an older version of the demonstration left other rows under the name, it gets a further part.
     """
@@ -59,7 +59,7 @@ def ensure_dataset(client: ApiClient, file: Path, name: str) -> str:
 
 
 def ensure_model(client: ApiClient, name: str, source: dict[str, Any]) -> str:
-    """The id of the model with this name, registered if need be."""
+    """Return the id of the model with this name; register it if needed."""
     for model in client.pages("/models"):
         if model["name"] == name and model["state"] == "ready":
             return str(model["id"])
@@ -69,7 +69,7 @@ def ensure_model(client: ApiClient, name: str, source: dict[str, Any]) -> str:
 
 
 def find_or_get(client: ApiClient, name: str) -> str:
-    """The id of a model of the platform, else of the catalogue's model of that name, fetched if need be."""
+    """Return the id of the platform's model of that name, or fetch the catalogue's model of that name."""
     if found := look_for_model(client, name):
         return found
     known = [entry["name"] for entry in client.get("/models/catalogue")["items"]]
@@ -83,13 +83,13 @@ def find_or_get(client: ApiClient, name: str) -> str:
 
 
 def register_folder(client: ApiClient, data_root: Path, folder: Path, name: str) -> str:
-    """The id of a model whose files are copied below the data root, where models registered by path lie."""
+    """Copy a model folder below the data root, register it by path, and return the model's id."""
     shutil.copytree(folder, data_root / name)
     return ensure_model(client, name, {"kind": "local", "path": name})
 
 
 def last_checkpoint(client: ApiClient, job: str) -> dict[str, Any]:
-    """The newest checkpoint of a job, as the source of a model."""
+    """Return a job's newest checkpoint as the source of a model."""
     checkpoints = list(client.pages(f"/jobs/{job}/checkpoints"))
     if not checkpoints:
         raise Problem(f"job {job} succeeded but saved no checkpoint")
@@ -110,7 +110,7 @@ def run_job(client: ApiClient, request: dict[str, Any]) -> str:
 
 
 def measured_accuracies(client: ApiClient, job: str) -> tuple[float, float]:
-    """Validation accuracy at the first and at the last measurement of a GRPO job."""
+    """Return a GRPO job's validation accuracy at the first and at the last measurement."""
     keys = [each["key"] for each in client.get(f"/jobs/{job}/metric-keys")]
     key = next((key for key in keys if key.startswith("val-core/") and "/acc/" in key), None)
     if key is None:

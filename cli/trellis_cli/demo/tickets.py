@@ -102,7 +102,7 @@ def run_tickets_demo(platform: Platform, *, model: str, seed: int) -> dict[str, 
 
 
 def compare_answers(client: ApiClient, job: str) -> list[dict[str, Any]]:
-    """Some held-out prompts with the right answer and those at the first and the last measurement.
+    """Return some held-out prompts with the correct answer and the answers at the first and last measurement.
 
     Prompts whose answer became right come first.
     """
@@ -123,11 +123,11 @@ def compare_answers(client: ApiClient, job: str) -> list[dict[str, Any]]:
 
 
 def _message_of(prompt: str) -> str:
-    """The customer's message in a prompt that the chat template wrote."""
+    """Extract the customer's message from a prompt rendered with the chat template."""
     return prompt.partition(MESSAGE_MARK)[2].removesuffix("assistant\n").removesuffix("assistant").strip()
 
 
 def read_answers(client: ApiClient, job: str, step: int) -> dict[str, dict[str, Any]]:
-    """The recorded validation responses of a step, by prompt."""
+    """Read the recorded validation responses of a step, by prompt."""
     found = client.pages(f"/jobs/{job}/rollouts", step=step, split="validation")
     return {str(each["prompt"]): each for each in found}

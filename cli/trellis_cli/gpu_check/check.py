@@ -63,7 +63,7 @@ def examine(
     tools: Sequence[Tool] = (),
     through_platform: Callable[[Ground], Iterator[Row]] | None = None,
 ) -> Iterator[Row]:
-    """The rows of all checks as they end: driver, tools, libraries, what takes a GPU to run, the platform."""
+    """Yield the rows of all checks as they end: driver, tools, libraries, GPU runs and the platform."""
     names = gpu_names()
     yield Row(DRIVER, "ok" if names else "failing", ", ".join(names) or "nvidia-smi lists no GPU")
     obstacle = None if names else "no GPU found"
@@ -96,7 +96,7 @@ def _state_of(tool: Tool) -> State:
 
 
 def find_obstacle(check: Check, gpus: int) -> str | None:
-    """Why a check cannot be made on a machine with so many GPUs, or None."""
+    """Return why a check cannot be made on a machine with so many GPUs, or None."""
     if check.gpus > gpus:
         return f"needs {check.gpus} GPUs, found {gpus}"
     if check.package is not None and importlib.util.find_spec(check.package) is None:
@@ -105,7 +105,7 @@ def find_obstacle(check: Check, gpus: int) -> str | None:
 
 
 def count_gpus(names: Sequence[str]) -> int:
-    """The GPUs that processes started from here may use."""
+    """Count the GPUs that processes started from here may use."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return len(names)
@@ -123,7 +123,7 @@ def make_starter(ground: Ground) -> Row:
 
 
 def show(rows: Sequence[Row], *, is_passed: bool, as_json: bool) -> None:
-    """One line a check."""
+    """Show one line per check."""
     if as_json:
         checks = [
             {"check": row.check, "state": row.state, "detail": row.detail, "seconds": row.seconds}

@@ -54,7 +54,7 @@ class Told:
 def find_problem(
     ended: Ended, told: Told, *, steps: int, losses: Sequence[str], gradient: str, limit_s: float
 ) -> str | None:
-    """What is wrong with a run that should have made so many steps, or None.
+    """Return what is wrong with a run that should have made this many steps, or None.
 
     ``losses`` must be finite at every step, and so must the norm named ``gradient``, which must not be zero
     at all of them.

@@ -54,7 +54,7 @@ def _check_jobs(client: ApiClient, ground: Ground, started: float) -> Iterator[R
 
 
 def run_check(name: str, check: Callable[[], str]) -> Row:
-    """The row of a check: what it says, or how it failed."""
+    """Run a check and return its row: what it reports, or how it failed."""
     started = time.monotonic()
     try:
         detail = check()

@@ -136,7 +136,7 @@ class Probe:
 
 
 def _environment(platform: str) -> Mapping[str, str]:
-    """As an evaluation has it; nothing is fetched, and nobody is told."""
+    """Return an evaluation's environment, without downloads and telemetry."""
     quiet = {
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",

@@ -74,7 +74,7 @@ class TrainingRun:
         return write_spec(job)
 
     def _describe(self, spec: JobSpec, told: Told) -> str:
-        """What ran, and the first of its losses."""
+        """Describe what ran, with the values of the first loss."""
         name = self.losses[0]
         values = " → ".join(f"{told.metrics[step][name]:.4g}" for step in range(1, STEPS + 1))
         return f"{STEPS} steps of {spec.recipe} on {spec.engine}, {name} {values}, checkpoint written"

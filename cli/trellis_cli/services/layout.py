@@ -57,11 +57,11 @@ class Layout:
         self.ray_token_path = data_root / "ray" / "token"
 
     def pid_path(self, service: str) -> Path:
-        """The pid file of a service."""
+        """Return the path of a service's pid file."""
         return self.run_dir / f"{service}.pid"
 
     def log_path(self, service: str) -> Path:
-        """The log of a service."""
+        """Return the path of a service's log."""
         return self.log_dir / f"{service}.log"
 
     def prepare(self) -> None:
@@ -100,7 +100,7 @@ class Layout:
             yield True
 
     def read_state(self) -> PlatformState:
-        """What was settled on before, or a fresh state."""
+        """Read the saved state, or return a new one."""
         try:
             return PlatformState.model_validate_json(self.state_path.read_text())
         except (FileNotFoundError, NotADirectoryError):
@@ -115,7 +115,7 @@ class Layout:
         write_private(self.state_path, state.model_dump_json(indent=1))
 
     def ray_temp_dir(self) -> Path:
-        """A folder for Ray's sockets: under the data root where the kernel's limit on names allows.
+        """Return a folder for Ray's sockets, under the data root if the kernel's path limit allows.
 
         Otherwise a private folder under /tmp, named after the data root and linked from it.
         """
@@ -138,7 +138,7 @@ class Layout:
         return outside
 
     def ray_token(self) -> str:
-        """The token of our own Ray head, made at the first start."""
+        """Return the token of our own Ray head, which is created at the first start."""
         if not self.ray_token_path.exists():
             self.ray_token_path.parent.mkdir(parents=True, exist_ok=True)
             create_private(self.ray_token_path, secrets.token_hex(32))

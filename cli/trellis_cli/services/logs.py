@@ -26,7 +26,7 @@ def rotate(path: Path) -> None:
 
 
 def tail(path: Path, count: int) -> list[str]:
-    """The last lines of a log, without reading all of it."""
+    """Read the last lines of a log without reading all of it."""
     if not path.exists():
         return []
     with path.open("rb") as handle:
@@ -36,7 +36,7 @@ def tail(path: Path, count: int) -> list[str]:
 
 
 def follow(paths: dict[str, Path], count: int) -> Iterator[tuple[str, str]]:
-    """The last lines of several logs, then what is added, for ever; a log that was emptied is followed on."""
+    """Yield the last lines of several logs, then new ones, forever; a truncated log is followed again."""
     positions: dict[str, int] = {}
     for name, path in paths.items():
         positions[name] = path.stat().st_size if path.exists() else 0

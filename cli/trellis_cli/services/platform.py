@@ -75,11 +75,11 @@ class Platform:
         self.settings.host = self.state.api_host or self.settings.host
 
     def mark(self, service: str) -> str:
-        """The value that marks a service's processes."""
+        """Return the value that marks a service's processes."""
         return f"{self.state.instance}:{service}"
 
     def environment(self, service: str) -> dict[str, str]:
-        """The environment of a service: the caller's, with every address spelled out."""
+        """Build the environment of a service: the caller's, with every address set explicitly."""
         env = dict(os.environ)
         # Without bytecode every process of a run would compile torch, Ray and vLLM anew.
         env.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -111,7 +111,7 @@ class Platform:
         return self._without_secrets(env) if service == "ray" else env
 
     def _without_secrets(self, env: Mapping[str, str]) -> dict[str, str]:
-        """For Ray, whose environment every job has: workers hand a job the keys that it needs.
+        """Remove secrets for Ray, whose environment every job inherits: workers give a job the keys it needs.
 
         What runs there executes other people's models: it is told no address that carries a password.
         """
@@ -134,7 +134,7 @@ def python_command(*arguments: str) -> list[str]:
 
 
 def load_platform(port: int | None = None) -> Platform:
-    """The platform of this environment. The port: asked for, else set, else the one used last."""
+    """Load the platform of this environment; its port is the one requested, else set, else last used."""
     try:
         settings = Settings()
     except ValidationError as error:

@@ -10,7 +10,7 @@ import psutil
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether a server could listen there now."""
+    """Return whether a server could listen there now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # Servers set this too; without it a port in TIME_WAIT would look taken.
@@ -25,7 +25,7 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def wait_until_free(ports: Iterable[int], timeout_s: float, host: str = "127.0.0.1") -> bool:
-    """Whether servers could listen on all of them, now or within the timeout."""
+    """Wait until servers could listen on all ports; return whether that was within the timeout."""
     wanted = list(ports)
     deadline = time.monotonic() + timeout_s
     while not all(is_free(port, host) for port in wanted):
@@ -36,7 +36,7 @@ def wait_until_free(ports: Iterable[int], timeout_s: float, host: str = "127.0.0
 
 
 def pick_free(count: int) -> list[int]:
-    """Different ports that are free now, from the range that the kernel hands out."""
+    """Pick different ports that are free now, from the kernel's range."""
     picked: list[int] = []
     with contextlib.ExitStack() as held:
         for _ in range(count):
@@ -47,7 +47,7 @@ def pick_free(count: int) -> list[int]:
 
 
 def holder_of(port: int) -> str:
-    """Who listens on a port, in words: "nginx (pid 812)", or "another process" when it is not visible."""
+    """Describe who listens on a port: "nginx (pid 812)", or "another process" if it is not visible."""
     try:
         connections = psutil.net_connections("tcp")
     except psutil.AccessDenied:

@@ -10,7 +10,7 @@ NO_BROKER = "the broker does not answer"
 
 
 def find_presence(platform: Platform, pattern: str, pid: int | None) -> str | None:
-    """None when the process with this pid shows itself under such a key, else what is wrong."""
+    """Return None if the process with this pid is registered under such a key, else what is wrong."""
     client = redis.Redis.from_url(platform.redis_url, socket_connect_timeout=1.0, socket_timeout=1.0)
     try:
         values = [client.get(key) for key in client.scan_iter(match=pattern)]
@@ -23,5 +23,5 @@ def find_presence(platform: Platform, pattern: str, pid: int | None) -> str | No
 
 
 def find_absence(problem: str | None) -> str | None:
-    """The problem, unless it is the broker's: then nothing is known of the process."""
+    """Return the problem, unless it is the broker's: then the process's state is unknown."""
     return None if problem is None or problem.startswith(NO_BROKER) else problem

@@ -31,7 +31,7 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
-        """The identity of a running process, or None where there is none (a zombie is none)."""
+        """Return the identity of a running process, or None if there is none (or only a zombie)."""
         fields = _read_stat(pid)
         if fields is None or fields[0] in "ZX":
             return None
@@ -58,13 +58,13 @@ def write_record(path: Path, identity: ProcessIdentity) -> None:
 
 
 def read_record(path: Path) -> ProcessIdentity | None:
-    """The process of a pid file if it still runs, else None."""
+    """Read a pid file; return its process if it is still running, else None."""
     identity = read_last_record(path)
     return identity if identity is not None and identity.is_alive else None
 
 
 def read_last_record(path: Path) -> ProcessIdentity | None:
-    """The process of a pid file, whether or not it still runs."""
+    """Read the process of a pid file, whether or not it is still running."""
     try:
         pid, start_ticks, boot_id = path.read_text().split()
         return ProcessIdentity(int(pid), int(start_ticks), boot_id)
@@ -97,7 +97,7 @@ def start_detached(
 
 
 def marked(mark_prefix: str) -> Iterator[ProcessIdentity]:
-    """Every process whose environment carries a mark that starts so."""
+    """Find every process whose environment contains a mark that starts so."""
     needle = f"{MARK}={mark_prefix}".encode()
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -113,7 +113,7 @@ def marked(mark_prefix: str) -> Iterator[ProcessIdentity]:
 
 
 def in_session(leader: ProcessIdentity, folder: Path) -> Iterator[ProcessIdentity]:
-    """Every process of the session that a leader began, dead or alive, which works below the folder.
+    """Find every process of the session of a leader, dead or alive, that works below the folder.
 
     The kernel gives the leader's pid to nobody else while its session has a process; when it has none,
     a stranger may get that pid and begin a session. The boot, the start and the folder tell them apart.
@@ -139,7 +139,7 @@ def in_session(leader: ProcessIdentity, folder: Path) -> Iterator[ProcessIdentit
 
 
 def _read_stat(pid: int) -> list[str] | None:
-    """The fields behind the command's name; None where there is no such process."""
+    """Read the fields after the command's name in /proc/PID/stat; None if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

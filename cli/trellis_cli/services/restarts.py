@@ -21,7 +21,7 @@ class Restarts:
     due_at: float | None = None
 
     def note_death(self, now: float) -> None:
-        """It was found dead; decides when it is started again, if at all."""
+        """Record that the service was found dead and decide when, if at all, to start it again."""
         self.deaths = [each for each in self.deaths if now - each < WINDOW_S] + [now]
         if len(self.deaths) > MOST_DEATHS:
             self.has_given_up, self.due_at = True, None
@@ -31,15 +31,15 @@ class Restarts:
         self.due_at = now + pause_s
 
     def put_off(self, now: float) -> None:
-        """It could not be started for a reason that is not its own, such as a full disk: that is no death."""
+        """Postpone a start that failed for an outside reason, such as a full disk: it is not a death."""
         self.due_at = now + PUT_OFF_S
 
     def is_due(self, now: float) -> bool:
-        """Whether it shall be started now."""
+        """Return whether it should be started now."""
         return self.due_at is not None and now >= self.due_at
 
     def note_start(self) -> None:
-        """It was started, by whomever: somebody who starts it by hand gives it another chance."""
+        """Record that the service was started; after giving up, a manual start resets the count of deaths."""
         self.due_at = None
         if self.has_given_up:
             self.has_given_up = False

@@ -17,7 +17,7 @@ _DYING_TIMEOUT_S = 10.0
 
 @cache
 def open_client() -> httpx.Client:
-    """The HTTP client of this process: making one reads all certificates, 20 ms of a core."""
+    """Return this process's HTTP client; it is shared since creating one reads all certificates (20 ms)."""
     return httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
 
 
@@ -100,23 +100,23 @@ class Service(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command line that runs it in the foreground."""
+        """Return the command line that runs the service in the foreground."""
 
     @abstractmethod
     def probe(self) -> str | None:
         """Ask it whether it works: None, or what is wrong. Returns within about a second."""
 
     def find_hang(self) -> str | None:
-        """None unless the process itself gives no answer; what else may be wrong, no restart would mend."""
+        """Return why the process itself does not answer, or None; a restart would not fix anything else."""
         return self.probe()
 
     def environment(self) -> dict[str, str]:
-        """The environment of its process."""
+        """Return the environment of the service's process."""
         environment = self.platform.environment(self.name)
         if self.temporary_folder is None:
             return environment
         return keep_compiled(environment) | {"TMPDIR": str(self.temporary_folder)}
 
     def describe(self) -> str:
-        """Its address or size, for the status table."""
+        """Describe the service's address or size, for the status table."""
         return ""

@@ -45,14 +45,14 @@ class Watched:
         self.is_put_off = False
 
     def note_alive(self, record: ProcessIdentity) -> None:
-        """It runs; perhaps as another process than before."""
+        """Record that the service is running, perhaps as another process than before."""
         if record != self.seen or self.told.state in ("waiting", "given_up"):
             self.seen, self.failed_probes = record, 0
             self.restarts.note_start()
             self.told.state = "starting"
 
     def note_death(self, reason: str, now: float) -> None:
-        """It was found dead, or is ended because it hangs."""
+        """Record that the service was found dead, or is being ended because it hangs."""
         self.seen = None
         self.restarts.note_death(now)
         self.told.died_at, self.told.reason = time.time(), reason
@@ -98,7 +98,7 @@ class Watch:
             (self.layout.data_root / SUPERVISION_FILE).unlink(missing_ok=True)
 
     def _look_whatever_happens(self) -> None:
-        """A disk that is full or away for a while must not end the watch; it is told once."""
+        """Look at the services; a full or missing disk must not end the watch and is reported once."""
         try:
             self.look()
         except (Problem, OSError) as problem:
@@ -132,7 +132,7 @@ class Watch:
         return not self._hangs(watched)
 
     def _hangs(self, watched: Watched) -> bool:
-        """Whether it has not answered for so long that it is started again."""
+        """Return whether it has not answered for so long that it must be restarted."""
         now = time.monotonic()
         if now - watched.probed_at < _PROBE_INTERVAL_S:
             return False
@@ -149,7 +149,7 @@ class Watch:
         return watched.failed_probes * _PROBE_INTERVAL_S > patience_s
 
     def _care_for(self, watched: Watched) -> None:
-        """One that is dead or hangs, under the lock: note it, and start it when it is due."""
+        """Handle a service that is dead or hangs, under the lock: record it, and start it when it is due."""
         service, record = watched.service, watched.service.record
         if record is not None and record != watched.seen:
             return  # somebody has started it since
@@ -182,7 +182,7 @@ class Watch:
             self._note_death(watched, self._explain(watched), time.monotonic())
 
     def _put_off(self, watched: Watched, error: OSError) -> None:
-        """A disk that is full or cannot be written says nothing of the service: it is tried for as long."""
+        """Postpone a start that failed because of the disk; it is retried until the disk works again."""
         # It may run without a record.
         watched.service.end()
         watched.told.reason = f"it cannot be started: {error.strerror or error}"

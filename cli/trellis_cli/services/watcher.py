@@ -23,7 +23,7 @@ class WatcherService(Service):
         return python_command("-m", "trellis_cli", "supervise")
 
     def environment(self) -> dict[str, str]:
-        """The caller's own: with the addresses spelled out, broker and cluster would look external."""
+        """Return the caller's environment; with addresses set, broker and cluster would seem external."""
         platform = self.platform
         return {
             **os.environ,

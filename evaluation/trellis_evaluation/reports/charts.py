@@ -89,7 +89,7 @@ class Line:
 
 
 def draw_bars(groups: Sequence[BarGroup], title: str) -> str:
-    """Horizontal bars on an axis of 0 to 100 %, with whiskers and the numbers at the right."""
+    """Draw horizontal bars on an axis of 0 to 100 %, with whiskers and the numbers at the right."""
     rows = sum(len(group.bars) for group in groups)
     headings = sum(1 for group in groups if group.heading)
     height = rows * _ROW + headings * _TITLE_ROW + 34
@@ -133,7 +133,7 @@ def _draw_bar(axes: "mpl.axes.Axes", bar: Bar, y: float) -> None:
 
 
 def draw_radar(axes_labels: Sequence[str], shapes: Sequence[Shape], title: str) -> str:
-    """One axis a benchmark, one shape an evaluation; an axis that was not measured leaves a gap."""
+    """Draw one axis per benchmark and one shape per evaluation; unmeasured axes leave a gap."""
     size = 330.0
     angles = np.linspace(0, 2 * np.pi, len(axes_labels), endpoint=False)
     legend = 18 * len(shapes) + 8 if len(shapes) > 1 else 0
@@ -167,7 +167,7 @@ def draw_radar(axes_labels: Sequence[str], shapes: Sequence[Shape], title: str) 
 def draw_history(
     lines: Sequence[Line], ticks: Sequence[tuple[float, str]] | None, x_title: str, title: str
 ) -> str:
-    """Scores over steps or versions, intervals as bands; ``ticks`` name places that are no numbers."""
+    """Draw scores over steps or versions, with intervals as bands; ``ticks`` name places without numbers."""
     height = 250.0
     legend = 18 * len(lines) + 8 if len(lines) > 1 else 0
     with _drawing(height + legend) as figure:
@@ -200,12 +200,12 @@ def draw_history(
 
 
 def text_width(text: str) -> float:
-    """Width at the charts' size in any usual font, in points; Chinese characters are twice as wide."""
+    """Estimate a text's width at the charts' font size, in points; Chinese characters are twice as wide."""
     return sum(10.4 if unicodedata.east_asian_width(each) in "WF" else 6.0 for each in text)
 
 
 def _cut(text: str, room: float) -> str:
-    """As much of a label as there is room for."""
+    """Cut a label to the room there is."""
     text = " ".join(text.split())
     if text_width(text) <= room:
         return text
@@ -221,7 +221,7 @@ def _percent_axis(axis: "mpl.axis.Axis", set_limits: object) -> None:
 
 
 def _legend(figure: Figure, entries: Sequence[tuple[str, str]], height: float) -> None:
-    """One line an entry below the chart; a single one needs none."""
+    """Draw the legend below the chart, one line per entry; a single entry needs none."""
     if len(entries) < 2:
         return
     for row, (label, colour) in enumerate(reversed(entries)):
@@ -256,7 +256,7 @@ class _drawing:
 
 
 def _to_svg(figure: Figure, title: str) -> str:
-    """The figure as an element of a page, with a name for screen readers and ids of its own."""
+    """Render the figure as an SVG element with a label for screen readers and unique ids."""
     file = io.StringIO()
     with warnings.catch_warnings():
         # The page's fonts have the characters that the measuring font lacks.

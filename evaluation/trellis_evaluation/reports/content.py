@@ -95,7 +95,7 @@ class Content:
     settings: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def entry(self, evaluation_id: str) -> Entry:
-        """The evaluation of that id; ``ValueError`` where the report has none."""
+        """Return the evaluation of that id; raise ``ValueError`` if the report does not contain it."""
         for entry in self.entries:
             if entry.evaluation.id == evaluation_id:
                 return entry
@@ -126,7 +126,7 @@ def build_content(report: ReportInput, texts: Texts) -> Content:
 
 
 def merge_settings(entries: Sequence[Entry]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Each setting once, with the values that evaluations have of it: most are the same for all."""
+    """List each setting once with its values and their evaluations: most are the same for all."""
     found: dict[str, dict[str, list[str]]] = {}
     for entry in entries:
         for name, value in flatten_manifest(entry.evaluation.manifest):
@@ -144,17 +144,17 @@ def merge_settings(entries: Sequence[Entry]) -> list[tuple[str, list[tuple[str, 
 
 
 def find_score(result: BenchmarkResult | None, metric: str) -> Score | None:
-    """The score under a metric, where it was measured."""
+    """Return the score for a metric, or None if it was not measured."""
     return next((score for score in result.scores if score.metric == metric), None) if result else None
 
 
 def is_share(score: Score) -> bool:
-    """Whether it is a part of 1, to be read as percent; perplexities and the like are shown as numbers."""
+    """Return whether the score is a fraction, shown as percent; perplexities are shown as numbers."""
     return all(0 <= value <= 1 for value in (score.value, score.low, score.high) if value is not None)
 
 
 def flatten_manifest(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The manifest as lines, without what is long; versions only of packages that decide scores."""
+    """Flatten the manifest into lines, without long values; versions only of packages that affect scores."""
     found: list[tuple[str, str]] = []
     _flatten(manifest, "", found)
     packages = manifest.get("packages")
@@ -164,14 +164,14 @@ def flatten_manifest(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def clean(text: str) -> str:
-    """Without characters that change how others are shown, or that no page may hold."""
+    """Remove characters that change how others are shown, or that a page must not contain."""
     shown = _CONTROL.sub("�", text.replace("\r\n", "\n").replace("\r", "\n"))
     # Bytes that are no text come in rows; how many there are says as much.
     return _UNPRINTABLE.sub(lambda run: f"�×{len(run.group())}", shown)
 
 
 def verdicts() -> list[str]:
-    """All verdicts in their order."""
+    """List all verdicts in order."""
     return [verdict.value for verdict in Verdict]
 
 
@@ -204,7 +204,7 @@ def _breakdown(kind: str, results: list[BenchmarkResult | None]) -> Breakdown:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Level 10 behind Level 9."""
+    """Return a sort key that puts Level 10 after Level 9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 

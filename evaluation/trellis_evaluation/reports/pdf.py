@@ -16,7 +16,7 @@ _FOOTER = (
 
 
 def find_chromium() -> str | None:
-    """The browser that prints; None where there is none."""
+    """Find the browser that prints PDFs; None if there is none."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
@@ -70,6 +70,6 @@ def _let_only(address: str, route: object) -> None:
 
 
 def _arguments() -> list[str]:
-    """Chromium's own sandbox does not start as root, which is what containers often run as."""
+    """Return Chromium's arguments; its own sandbox does not start as root, common in containers."""
     arguments = ["--disable-gpu", "--disable-dev-shm-usage"]
     return [*arguments, "--no-sandbox"] if os.geteuid() == 0 else arguments

@@ -41,7 +41,7 @@ class HistoryPicture:
 
 
 def draw_scores(content: Content) -> str | None:
-    """Every benchmark's headline, an evaluation a bar; None where none is a part of 1."""
+    """Draw every benchmark's headline score with a bar per evaluation; None if none is a fraction."""
     title = content.texts("chart_scores")
     if len(content.entries) == 1:
         bars = [
@@ -57,7 +57,7 @@ def draw_scores(content: Content) -> str | None:
 
 
 def draw_overview(content: Content) -> str | None:
-    """All benchmarks whose headline is a part of 1 as a radar, where there are enough."""
+    """Draw all benchmarks whose headline score is a fraction as a radar, if there are enough."""
     sections = [
         section for section in content.sections if all(map(is_share, filter(None, _headlines(section))))
     ]
@@ -75,7 +75,7 @@ def draw_overview(content: Content) -> str | None:
 
 
 def draw_breakdown(content: Content, section: BenchmarkSection, breakdown: Breakdown) -> str | None:
-    """One kind of group as bars; None where there are too many."""
+    """Draw one kind of group as bars; None if there are too many."""
     bars = sum(1 for _, scores in breakdown.rows for score in scores if score)
     if bars > MOST_BARS:
         return None
@@ -89,7 +89,7 @@ def draw_breakdown(content: Content, section: BenchmarkSection, breakdown: Break
 
 
 def draw_histories(content: Content) -> list[HistoryPicture]:
-    """One picture a benchmark and metric."""
+    """Draw one picture per benchmark and metric."""
     by_metric: dict[tuple[str, str], list[HistoryPoint]] = {}
     for point in filter(lambda point: is_share(point.score), content.report.history):
         by_metric.setdefault((point.label, point.metric), []).append(point)

@@ -27,7 +27,7 @@ _BAR_CELLS = 20
 
 
 def render_html(report: ReportInput, language: Language) -> str:
-    """One page: texts escaped, charts inside, a policy that forbids loading anything, printable on A4."""
+    """Render one page: escaped texts, embedded charts, a policy against loading anything, printable on A4."""
     content = _build(report, language)
     environment = _environment(autoescape=True)
     template = environment.get_template("report.html.jinja")
@@ -42,7 +42,7 @@ def render_html(report: ReportInput, language: Language) -> str:
 
 
 def render_markdown(report: ReportInput, language: Language) -> str:
-    """Tables and bars of characters; what a model wrote stands in fenced blocks."""
+    """Render tables and text bars; the model's output is in fenced blocks."""
     content = _build(report, language)
     text = _environment(autoescape=False).get_template("report.md.jinja").render(**_values(content))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
@@ -57,7 +57,7 @@ def _build(report: ReportInput, language: Language) -> Content:
 
 
 def _summarise(content: Content, a: str, b: str, found: Comparison) -> str:
-    """One comparison in a sentence."""
+    """Summarize one comparison in a sentence."""
     texts, names = content.texts, {"a": content.entry(a).label, "b": content.entry(b).label}
     benchmark = f"{found.label} ({texts.name('metric_names', found.metric)})"
     if found.obstacle:
@@ -84,7 +84,7 @@ def _summarise(content: Content, a: str, b: str, found: Comparison) -> str:
 
 
 def _list_scores(content: Content) -> Iterator[str]:
-    """The score that stands for each benchmark."""
+    """Yield each benchmark's headline score as a line of text."""
     for section in content.sections:
         scores = dict(section.scores).get(section.headline) or []
         for entry, score in zip(content.entries, scores, strict=False):
@@ -131,12 +131,12 @@ def _environment(*, autoescape: bool) -> Environment:
 
 
 def _safe(svg: str | None) -> Markup | None:
-    """Our own style sheet, and charts, which escape their texts."""
+    """Mark our own style sheet or a chart, whose texts are escaped, as safe HTML."""
     return None if svg is None else Markup(svg)  # noqa: S704
 
 
 def _number(score: Score) -> str:
-    """As percent where it is a part of 1."""
+    """Format a score, as percent if it is a fraction."""
     return f"{score.value:.1%}" if is_share(score) else f"{score.value:.4g}"
 
 
@@ -145,7 +145,7 @@ def _percent(value: float) -> str:
 
 
 def _points(value: float, comparison: Comparison) -> str:
-    """A difference with its sign: of percentages in points, of other scores as it is."""
+    """Format a difference with its sign: of percentages in points, of other scores as it is."""
     shares = is_share(comparison.a) and is_share(comparison.b)
     said = f"{value * 100:+.1f}" if shares else f"{value:+.4g}"
     return said.replace("-", "−")
@@ -167,14 +167,14 @@ def _bar(score: Score) -> str:
 
 
 def _cell(value: object) -> str:
-    """Any text as one cell of a Markdown table: on one line, nothing in it is Markdown or HTML."""
+    """Format any text as one Markdown table cell: one line, with Markdown and HTML escaped."""
     text = " ".join(clean(str(value)).split())
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]#|~$!])", r"\\\1", text)
 
 
 def _fence(text: str) -> str:
-    """A block with a fence that is longer than any in the text."""
+    """Wrap a text in a code fence that is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{clean(text)}\n{fence}"

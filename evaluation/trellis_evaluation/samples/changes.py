@@ -53,13 +53,13 @@ class Changes:
     only_there: int
 
     def mask(self, changed: Changed) -> NDArray[np.bool_]:
-        """The samples that got better, worse, or any of both or another verdict."""
+        """Select the samples that got better or worse, or that differ in score or verdict."""
         better: NDArray[np.bool_] = np.greater(self.gains, 0)
         worse: NDArray[np.bool_] = np.less(self.gains, 0)
         return {"better": better, "worse": worse, "any": better | worse | self.turned}[changed]
 
     def counts(self, among: NDArray[np.bool_] | None = None) -> ChangeCounts:
-        """How many there are of each, all together or among some."""
+        """Count the changes of each kind, of all samples or of some."""
         chosen = np.ones(len(self.gains), dtype=bool) if among is None else among
         better, worse = (self.gains > 0) & chosen, (self.gains < 0) & chosen
         otherwise = self.turned & (self.gains == 0) & chosen
@@ -95,5 +95,5 @@ def find_changes(here: SampleColumns, there: SampleColumns) -> Changes:
 
 
 def _names(columns: SampleColumns) -> NDArray[np.uint64]:
-    """What tells a generation apart in every file: its problem's key and its number."""
+    """Return ids that identify a generation in every file, from its problem's key and its number."""
     return columns.keys + (columns.ids % NUMBERS).astype(np.uint64) * _SPREAD

@@ -42,7 +42,7 @@ def list_disagreements(
     cursor: str | None = None,
     limit: int = 50,
 ) -> DisagreementPage:
-    """Samples of the baseline that any of the others (or those ``among`` them) answered differently.
+    """List samples of the baseline that any of the others (or those ``among`` them) answered differently.
 
     ``changed``: better or worse than the baseline, or any difference in score or verdict.
     """

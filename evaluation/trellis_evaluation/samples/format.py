@@ -46,12 +46,12 @@ create virtual table texts using fts5(
 
 
 def sample_id(position: int, number: int) -> int:
-    """The place of a sample in its file."""
+    """Compute a sample's id, which gives its place in its file."""
     return position * NUMBERS + number
 
 
 def key_hash(key: str) -> int:
-    """64 bits that stand for a problem's key."""
+    """Hash a problem's key to 64 bits."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
@@ -74,12 +74,12 @@ class Codec:
         return packer.compress(sample.model_dump_json().encode()) + packer.flush()
 
     def decode(self, body: bytes) -> Sample:
-        """Raises ``zlib.error`` or pydantic's ``ValidationError`` where the bytes are no sample."""
+        """Decode a sample; raise ``zlib.error`` or pydantic's ``ValidationError`` for other bytes."""
         unpacker = zlib.decompressobj(zdict=self.dictionary)
         return Sample.model_validate_json(unpacker.decompress(body) + unpacker.flush())
 
     def searched_text(self, sample: Sample) -> str:
-        """In lower case: the problem's name, answer and reference, and the prompt without what all share."""
+        """Return lower-case text to search: key, answer, reference, and the prompt's own part."""
         start = _common_start(self.prompt, sample.prompt)
         # Whole lines only; and of the first prompt, which shares all with itself, everything.
         start = 0 if start == len(sample.prompt) else sample.prompt.rfind("\n", 0, start) + 1
@@ -89,13 +89,13 @@ class Codec:
 
 
 def indexed_text(text: str) -> str:
-    """What the index is given: the text, and its pairs of Chinese, Japanese and Korean characters."""
+    """Return the text to index: the text itself and its pairs of Chinese, Japanese and Korean characters."""
     pairs = {run[at : at + 2] for run in _WIDE.findall(text) for at in range(len(run) - 1)}
     return text + "".join(PAIR + pair for pair in sorted(pairs)) if pairs else text
 
 
 def index_query(wanted: str) -> str | None:
-    """An FTS5 query that finds at least all texts with ``wanted`` (lower case); None: it cannot help."""
+    """Build an FTS5 query that finds at least all texts with ``wanted`` (lower case); None if impossible."""
     if len(wanted) == 2 and _WIDE.fullmatch(wanted):
         tokens = [PAIR + wanted]
     elif len(wanted) < 3:
@@ -108,7 +108,7 @@ def index_query(wanted: str) -> str | None:
 
 
 def _common_start(first: str, second: str) -> int:
-    """Characters with which both begin; found by halving, because prompts are long and there are many."""
+    """Count the characters that both begin with, by bisection, because prompts are long and numerous."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

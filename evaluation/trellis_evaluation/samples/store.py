@@ -90,7 +90,7 @@ class SampleStore:
         limit: int = 50,
         against: "SampleStore | None" = None,
     ) -> Page:
-        """The next ``limit`` samples that fit, behind ``cursor``; ``against`` is needed for ``changed``."""
+        """Return the next ``limit`` matching samples after ``cursor``; ``changed`` requires ``against``."""
         filters = filters or Filters()
         with self._told():
             fitting = self._fitting(filters, against)
@@ -105,7 +105,7 @@ class SampleStore:
             return self._found_page(places, after, limit, total, wanted)
 
     def get(self, position: int, number: int = 0) -> Sample:
-        """One sample; ``EvaluationProblem`` where there is none."""
+        """Return one sample; raise ``EvaluationProblem`` if there is none."""
         with self._told():
             found = list(self._read([sample_id(position, number)])) if number < NUMBERS else []
         if not found:
@@ -115,26 +115,26 @@ class SampleStore:
         return found[0]
 
     def find(self, key: str, number: int = 0) -> Sample | None:
-        """The generation of the problem of that key, wherever it stands here."""
+        """Find the generation with this number for the problem of that key, wherever it is in this file."""
         with self._told():
             hits = self.ids[self.keys == np.uint64(key_hash(key))]
             hits = hits[hits % NUMBERS == number]
             return next((each for each in self._read(hits.tolist()) if each.key == key), None)
 
     def samples(self) -> Iterator[Sample]:
-        """All of them, in order."""
+        """Yield all samples, in order."""
         with self._told():
             for (body,) in self._connection.execute("select body from samples order by id"):
                 yield self._codec.decode(body)
 
     def counts(self) -> VerdictCounts:
-        """Samples by verdict."""
+        """Count the samples by verdict."""
         with self._told():
             found = np.bincount(self.verdicts, minlength=len(VERDICTS)).tolist()
         return VerdictCounts(total=len(self), **dict(zip(VERDICTS, found, strict=True)))
 
     def groups(self) -> dict[str, dict[str, int]]:
-        """Samples by kind and name of group."""
+        """Count the samples by kind and name of group."""
         with self._told():
             return {
                 kind: {name: count for name, (_, count) in names.items()}
@@ -142,13 +142,13 @@ class SampleStore:
             }
 
     def changes(self, against: "SampleStore", filters: Filters | None = None) -> ChangeCounts:
-        """How many samples differ from those of another file, all or those that fit (a search aside)."""
+        """Count the samples that differ from another file's: all, or those that match without the search."""
         with self._told():
             among = self._fitting(filters, None) if filters else None
             return self._changes(against).counts(among)
 
     def problem_scores(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """Hashes of the problems' keys, sorted and the same in every file, and each problem's mean score."""
+        """Return the sorted hashes of the problems' keys, equal in every file, and their mean scores."""
         with self._told():
             keys, where = np.unique(self.keys, return_inverse=True)
             return keys, np.bincount(where, weights=self.scores) / np.bincount(where)
@@ -212,7 +212,7 @@ class SampleStore:
     # -- filters
 
     def _fitting(self, filters: Filters, against: "SampleStore | None") -> NDArray[np.bool_] | None:
-        """Which samples fit, a search aside; None for all."""
+        """Mark the samples that match, ignoring the search; None for all."""
         masks = []
         if filters.verdicts:
             wanted = np.array([verdict in filters.verdicts for verdict in VERDICTS])
@@ -247,7 +247,7 @@ class SampleStore:
     def _found_page(
         self, places: NDArray[Any] | None, after: int, limit: int, total: int, wanted: str
     ) -> Page:
-        """Reads candidates until there are enough, they are all read, or time is up."""
+        """Read candidates until there are enough matches, none are left, or time is up."""
         found: list[Sample] = []
         ends = time.perf_counter() + SEARCH_SECONDS
         last = after
@@ -262,7 +262,7 @@ class SampleStore:
         return Page(found, None, total)
 
     def _candidates(self, places: NDArray[Any] | None, after: int, wanted: str) -> Iterator[list[int]]:
-        """Ids behind ``after`` of samples that may hold the text, some at a time."""
+        """Yield ids after ``after`` of samples that may contain the text, some at a time."""
         query = index_query(wanted)
         ids = self.ids if places is None else self.ids[places]
         if query is None or len(ids) <= _READ_RATHER:
@@ -279,7 +279,7 @@ class SampleStore:
             yield mine.tolist()
 
     def _read(self, ids: list[int]) -> Iterator[Sample]:
-        """The samples of these ids, in their order; those that there are not are left out."""
+        """Read the samples of these ids, in their order; missing ones are left out."""
         for row in ids:
             found = self._connection.execute("select body from samples where id = ?", (row,)).fetchone()
             if found is not None:
@@ -294,7 +294,7 @@ class SampleStore:
 
 
 def open_store(path: Path) -> SampleStore:
-    """A finished benchmark's samples; ``EvaluationProblem`` where the file is missing, damaged or other."""
+    """Open a finished benchmark's samples; raise ``EvaluationProblem`` if the file is missing or damaged."""
     if not path.is_file():
         raise EvaluationProblem(
             "samples_missing",

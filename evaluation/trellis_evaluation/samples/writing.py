@@ -63,7 +63,7 @@ def _build(path: Path, samples: Iterable[Sample]) -> None:
 
 
 def _keep(connection: sqlite3.Connection, samples: Iterable[Sample]) -> Codec:
-    """The samples themselves, as they come."""
+    """Store the samples as they come and return their codec."""
     codec: Codec | None = None
     for sample in samples:
         if codec is None:
@@ -87,7 +87,7 @@ def _keep(connection: sqlite3.Connection, samples: Iterable[Sample]) -> Codec:
 
 
 def _describe(connection: sqlite3.Connection, codec: Codec) -> None:
-    """Columns and index, in the order of the ids: the index can only be filled in that order quickly."""
+    """Write the columns and the index in the order of the ids, which is the only fast order for the index."""
     columns = _Columns()
     for place, (row, body) in enumerate(connection.execute("select id, body from samples order by id")):
         sample = codec.decode(body)

@@ -32,7 +32,7 @@ class Interval:
 
 
 def wilson(correct: int, n: int, *, confidence: float = CONFIDENCE) -> Interval:
-    """Wilson's score interval of ``correct`` among ``n`` (Wilson 1927), without continuity correction.
+    """Compute Wilson's score interval of ``correct`` among ``n`` (1927), without continuity correction.
 
     It keeps inside 0 to 1 and has a width where all or none are right. ``ValueError`` for n = 0.
     """
@@ -45,7 +45,7 @@ def wilson(correct: int, n: int, *, confidence: float = CONFIDENCE) -> Interval:
 
 
 def cluster_means(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Floats:
-    """One mean for each cluster, in the order in which they first occur; the values themselves without."""
+    """Compute the mean of each cluster, in order of first occurrence; the values if there are none."""
     numbers = np.asarray(values, dtype=np.float64)
     if clusters is None:
         return numbers
@@ -57,7 +57,7 @@ def cluster_means(values: ArrayLike, clusters: Sequence[Hashable] | None = None)
 
 
 def resampled_means(values: Floats, *, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Means of ``resamples`` draws with replacement, as many as there are values.
+    """Compute the means of ``resamples`` draws with replacement, each as large as the values.
 
     Where few values differ a draw is a multinomial count over these, which is the same distribution and
     takes milliseconds for 14,000 zeros and ones.
@@ -85,7 +85,7 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Interval:
-    """Percentile bootstrap of the mean of the clusters' means (Efron 1979), the clusters drawn anew.
+    """Compute the percentile bootstrap interval of the mean of cluster means (Efron 1979), by cluster.
 
     Several generations of one problem resemble each other: drawing them one by one would give an interval
     that is too narrow. ``ValueError`` without values.
@@ -99,12 +99,12 @@ def bootstrap(
 
 
 def has_many(means: Floats) -> bool:
-    """Whether so many values differ that the normal distribution serves as well as the bootstrap."""
+    """Return whether so many values differ that the normal distribution works as well as the bootstrap."""
     return len(means) > MANY and len(np.unique(means)) > MANY
 
 
 def normal(means: Floats, *, confidence: float = CONFIDENCE) -> Interval:
-    """The normal interval of a mean: for very many values."""
+    """Compute the normal interval of a mean, which suits large numbers of values."""
     from scipy import stats  # here: it takes half a second and 50 MB
 
     half = float(stats.norm.ppf((1 + confidence) / 2) * means.std(ddof=1) / np.sqrt(len(means)))
@@ -114,7 +114,7 @@ def normal(means: Floats, *, confidence: float = CONFIDENCE) -> Interval:
 def mean_score(
     metric: str, values: ArrayLike, clusters: Sequence[Hashable] | None = None, *, seed: int = SEED
 ) -> Score:
-    """The mean over problems, with its standard error and interval.
+    """Compute the mean over problems, with its standard error and interval.
 
     Wilson's where each problem is right or wrong, the bootstrap's otherwise (the normal one where more than
     20,000 values differ); of fewer than two problems that are not right or wrong nothing is known. The

@@ -40,7 +40,7 @@ class PairedTest:
 
 
 def mcnemar(improved: int, worsened: int) -> tuple[float, TestName]:
-    """Two-sided p-value of McNemar's test (1947) from the problems that only one of two models solved.
+    """Compute the two-sided p-value of McNemar's test (1947) from problems that only one model solved.
 
     Exact (binomial) up to 25 of them, then chi-squared with Edwards's continuity correction (1948).
     """
@@ -60,7 +60,7 @@ def mcnemar(improved: int, worsened: int) -> tuple[float, TestName]:
 def paired_bootstrap(
     a: ArrayLike, b: ArrayLike, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[float, TestName]:
-    """Two-sided p-value for no difference between paired values (Efron & Tibshirani 1993, 16.4).
+    """Compute the two-sided p-value for no paired difference (Efron & Tibshirani 1993, 16.4).
 
     The differences are shifted to a mean of zero and drawn anew; the value is the part of draws whose mean
     is at least as far from zero as the one that was seen, never below 1/(resamples + 1).

@@ -9,7 +9,7 @@ from trellis_evaluation.statistics.intervals import SEED, mean_score
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Probability that at least one of ``k`` programs is right, from ``n`` of which ``correct`` are.
+    """Estimate the probability that at least one of ``k`` programs is right, from ``correct`` of ``n``.
 
     1 - C(n-c, k) / C(n, k) as a product, which does not overflow. ``ValueError`` unless 1 <= k <= n.
     """
@@ -21,5 +21,5 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def pass_at_k_score(counts: Sequence[tuple[int, int]], k: int, *, seed: int = SEED) -> Score:
-    """``pass@k`` over problems from each one's (number of programs, number of right ones)."""
+    """Compute ``pass@k`` over problems from each one's (number of programs, number of right ones)."""
     return mean_score(f"pass@{k}", [pass_at_k(n, correct, k) for n, correct in counts], seed=seed)

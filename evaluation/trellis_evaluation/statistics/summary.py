@@ -22,7 +22,7 @@ def summarise(
     remarks: dict[str, float | str] | None = None,
     seed: int = SEED,
 ) -> BenchmarkResult:
-    """The result of one benchmark; samples are read once and not kept.
+    """Compute the result of one benchmark; samples are read once and not kept.
 
     Each of ``metrics`` (the headline first) is the mean over problems of ``Sample.parts``, unless ``extras``
     has a score of that name; further extras follow. A sample that failed scores 0 under every metric: what
@@ -53,7 +53,7 @@ def summarise(
 
 
 def count_verdicts(verdicts: Counter[Verdict]) -> VerdictCounts:
-    """Samples by verdict, as results hold them."""
+    """Convert counts of verdicts to the form that results contain."""
     return VerdictCounts(
         total=sum(verdicts.values()), **{verdict.value: verdicts[verdict] for verdict in Verdict}
     )
@@ -101,7 +101,7 @@ class _Collected:
         return mean_score(metric, self.columns[metric], self.positions, seed=seed)
 
     def group_scores(self, headline: str, kinds: list[str], seed: int) -> list[GroupScore]:
-        """The headline metric by group: kinds in their order, names sorted."""
+        """Compute the headline metric by group: kinds in their order, names sorted."""
         values = self.columns.get(headline, self.heads)
         found = []
         for kind, name in sorted(self.members, key=lambda each: (kinds.index(each[0]), each[1])):

@@ -30,7 +30,7 @@ _WORD_CATEGORIES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd", "N
 
 @cache
 def tables() -> tuple[np.ndarray, np.ndarray]:
-    """For each code point of the basic plane its kind (uint8) and its folded form (uint16).
+    """Build the kind (uint8) and the folded form (uint16) of each code point of the basic plane.
 
     Folding takes away case and width, so that ``Ａ``, ``A`` and ``a`` are one; a code point whose folded
     form is longer than one character (``ß``) stays as it is.
@@ -56,5 +56,5 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def blanks() -> np.ndarray:
-    """For each code point of the basic plane whether it is white space (bool)."""
+    """Mark the code points of the basic plane that are white space (bool)."""
     return np.array([chr(code).isspace() for code in range(PLANE)])

@@ -19,12 +19,12 @@ class Bands(NamedTuple):
     rows: int
 
     def probability(self, similarity: float) -> float:
-        """Of two sets of this similarity to become candidates."""
+        """Compute the probability that two sets of this similarity become candidates."""
         return 1.0 - (1.0 - similarity**self.rows) ** self.number
 
 
 def choose_bands(threshold: float, permutations: int) -> Bands:
-    """The longest bands within so many permutations that still find pairs at the threshold."""
+    """Choose the longest bands within so many permutations that still find pairs at the threshold."""
     for rows in range(permutations, 1, -1):
         bands = Bands(permutations // rows, rows)
         if bands.probability(threshold) >= RECALL_AT_THRESHOLD:

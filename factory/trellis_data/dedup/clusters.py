@@ -73,7 +73,7 @@ def apply_clusters(batch: Batch, reduced: Path, reason: str) -> Outcome:
 
 
 def _survivors(scans: Sequence[Path], parents: np.ndarray, keep: Keep) -> np.ndarray:
-    """For each root the row that survives."""
+    """Choose the row to keep for each root."""
     from trellis_data.dedup.union_find import survivors
 
     if keep == "first":
@@ -84,7 +84,7 @@ def _survivors(scans: Sequence[Path], parents: np.ndarray, keep: Keep) -> np.nda
 
 
 def _histogram(sizes: np.ndarray) -> dict[str, int]:
-    """Clusters by size: ``{"2": 10, "3-4": 2, …}``."""
+    """Count clusters by size: ``{"2": 10, "3-4": 2, …}``."""
     counts: dict[str, int] = {}
     for low, high in zip(_SIZES, (*_SIZES[1:], None), strict=True):
         label = f"{low}+" if high is None else str(low) if high == low + 1 else f"{low}-{high - 1}"

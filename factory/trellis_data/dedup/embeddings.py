@@ -28,13 +28,13 @@ _TIMEOUT_S = 60.0
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length one; those of length zero stay."""
+    """Scale vectors to length one; those of length zero stay as they are."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), dtype=np.float32)
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> np.ndarray:
-    """The vectors of a column of lists of numbers; a row without one gets zeros."""
+    """Read the vectors in a column of lists of numbers; a row without one gets zeros."""
     lists = column.combine_chunks()
     lengths = lists.value_lengths().drop_null().to_numpy()
     size = int(lengths.max(initial=0))
@@ -50,7 +50,7 @@ def of_column(column: pa.ChunkedArray, name: str) -> np.ndarray:
 
 
 def of_file(path: Path, first: int, count: int) -> np.ndarray:
-    """The vectors of rows from a NumPy file that has one a row."""
+    """Read the vectors of some rows from a NumPy file with one vector per row."""
     every = np.load(path, mmap_mode="r")
     if every.ndim != 2 or len(every) < first + count:
         raise OperatorProblem(
@@ -63,7 +63,7 @@ def of_file(path: Path, first: int, count: int) -> np.ndarray:
 def of_endpoint(
     texts: Sequence[str], url: str, model: str, key_variable: str | None, *, allows_local: bool
 ) -> np.ndarray:
-    """The vectors that an OpenAI-style endpoint gives for some texts; tries again where it is busy.
+    """Request the vectors of some texts from an OpenAI-style endpoint; retry if it is busy.
 
     ``allows_local``: the endpoint may lie on this machine or in a private network (``addresses``).
     """

@@ -56,7 +56,7 @@ def is_readable(texts: pl.Series) -> np.ndarray:
 
 
 def encode_readable(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors (float16, as they lie on disk), and which texts have one; the others' are zeros."""
+    """Encode the readable texts as vectors (float16, as on disk) and mark them; the others get zeros."""
     readable = is_readable(texts)
     vectors = np.zeros((len(texts), SIZE), dtype=np.float16)
     if readable.any():
@@ -65,7 +65,7 @@ def encode_readable(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:
-    """Vectors of length one (float32, texts x ``SIZE``).
+    """Encode texts as vectors of length one (float32, texts x ``SIZE``).
 
     A text of several windows gets the mean of their vectors, weighted by their tokens, so that texts which
     only begin alike are told apart. Of a text beyond 16,000 characters 16 windows are read, spread over it.
@@ -81,7 +81,7 @@ def encode(texts: Sequence[str]) -> np.ndarray:
 
 
 def _windows(tokenizer: Any, texts: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
-    """Pieces of the texts, the text that each belongs to, and its tokens."""
+    """Cut the texts into windows; return them, the text each belongs to, and its number of tokens."""
     spans = [(at, span) for at, text in enumerate(texts) for span in _spans(text)]
     told = tokenizer(
         [span for _, span in spans], add_special_tokens=False, return_offsets_mapping=True, verbose=False
@@ -101,7 +101,7 @@ def _windows(tokenizer: Any, texts: Sequence[str]) -> tuple[list[str], list[int]
 
 
 def _spans(text: str) -> list[str]:
-    """The whole text, or pieces spread evenly over a long one."""
+    """Return the whole text, or pieces spread evenly over a long one."""
     most = _WINDOWS * _WINDOW_CHARACTERS
     if len(text) <= most:
         return [text]
@@ -125,7 +125,7 @@ def _load() -> Any:
 
 
 def find_weights() -> Path:
-    """The file of weights; raises ``OperatorProblem`` where it is not the published one."""
+    """Find the file of weights; raise ``OperatorProblem`` if it is not the published one."""
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or found.origin is None:
         raise OperatorProblem("encoder_missing", f"The package {_PACKAGE} has no files.")

@@ -73,7 +73,7 @@ class ExactDuplicates(Deduplicator):
 
 
 def _hash_rows(frame: pl.DataFrame, hashes: np.ndarray, rows: int) -> np.ndarray:
-    """One hash a row from those of its texts and of where they stand; 0 where no text says anything."""
+    """Combine the hashes of a row's texts and their places into one hash per row; 0 for rows without text."""
     from trellis_data.dedup import kernels
 
     place = frame.select(pl.concat_str("field", "speaker", "turn", separator="\0")).to_series()

@@ -30,7 +30,7 @@ def mix(value):
 
 @njit(cache=True, nogil=True, inline="always")
 def code_point(data, at):
-    """The code point at a place of UTF-8 and the place after it."""
+    """Decode the UTF-8 character at a position; return its code point and the position after it."""
     first = np.uint32(data[at])
     if first < 0x80:
         return first, at + 1
@@ -48,7 +48,7 @@ def code_point(data, at):
 
 @njit(cache=True, nogil=True)
 def tokens_of(data, start, stop, kinds, folded, out):
-    """Hashes of a text's tokens into ``out``; how many. A word is one token, a CJK character too."""
+    """Write the hashes of a text's tokens to ``out`` and count them. A word or a CJK character is a token."""
     count = 0
     word = np.uint64(0)
     at = start
@@ -77,7 +77,7 @@ def tokens_of(data, start, stop, kinds, folded, out):
 
 @njit(cache=True, nogil=True)
 def shingles_of(tokens, count, size, out):
-    """Hashes of all runs of ``size`` tokens into ``out``, of all tokens where they are fewer; how many."""
+    """Write the hashes of all runs of ``size`` tokens (of all tokens if fewer) to ``out`` and count them."""
     if count == 0:
         return 0
     size = min(size, count)
@@ -96,7 +96,7 @@ def shingles_of(tokens, count, size, out):
 
 @njit(cache=True, nogil=True)
 def content_hashes(data, offsets, kinds, folded):
-    """One hash a text over its tokens: equal where texts differ in case, width, spaces and marks only.
+    """Hash each text by its tokens, so that case, width, spaces and punctuation make no difference.
 
     0 where a text has no token.
     """
@@ -111,7 +111,7 @@ def content_hashes(data, offsets, kinds, folded):
 
 @njit(cache=True, nogil=True)
 def folded_hashes(data, offsets, blanks, folded):
-    """One hash a text over its characters without case and width, white space counted as one blank.
+    """Hash each text by its characters, ignoring case and width and counting white space as one blank.
 
     0 where a text is blank.
     """
@@ -140,7 +140,7 @@ def folded_hashes(data, offsets, blanks, folded):
 
 @njit(cache=True, nogil=True)
 def simhashes(data, offsets, kinds, folded, size):
-    """The 64-bit SimHash of each text's shingles (Charikar, 2002); 0 where a text has no token.
+    """Compute the 64-bit SimHash of each text's shingles (Charikar, 2002); 0 for a text without tokens.
 
     Each bit is what most of the shingles' hashes have there.
     """
@@ -168,7 +168,7 @@ def simhashes(data, offsets, kinds, folded, size):
 
 @njit(cache=True, nogil=True)
 def byte_hashes(data, offsets):
-    """One hash a text over its bytes as they are; 0 where it is empty."""
+    """Hash each text by its bytes; 0 for an empty text."""
     rows = len(offsets) - 1
     hashes = np.zeros(rows, dtype=np.uint64)
     for row in range(rows):
@@ -200,7 +200,7 @@ def _whole(tokens, count):
 
 @njit(cache=True, nogil=True)
 def sketch(data, offsets, kinds, folded, size, factors, terms, band_rows, bands):
-    """Shingles, hashes of whole texts and MinHash bands of some texts in one pass.
+    """Compute the shingles, hashes of whole texts and MinHash bands of some texts in one pass.
 
     ``bands`` (bands × texts, uint32) is filled; returned are all shingles' hashes (uint32) in a row, how many
     each text has (int64), and the hashes of the whole texts (uint64).
@@ -236,7 +236,7 @@ def sketch(data, offsets, kinds, folded, size, factors, terms, band_rows, bands)
 
 @njit(cache=True, nogil=True)
 def sign(shingles, factors, terms, signature):
-    """The MinHash signature: for each of the hash functions the least value of any shingle."""
+    """Compute the MinHash signature: for each hash function, its smallest value over all shingles."""
     signature[:] = np.uint32(0xFFFFFFFF)
     for shingle in shingles:
         for index in range(len(factors)):
@@ -247,7 +247,7 @@ def sign(shingles, factors, terms, signature):
 
 @njit(cache=True, nogil=True)
 def grams(data, offsets, blanks, folded, size, bits):
-    """Hashes (``bits`` bits, uint32) of the different runs of ``size`` characters of each text, and how many.
+    """Hash the distinct runs of ``size`` characters of each text (``bits`` bits, uint32), and count them.
 
     Case, width and the amount of white space do not count; a text shorter than a run is one run.
     """
@@ -289,7 +289,7 @@ def grams(data, offsets, blanks, folded, size, bits):
 
 @njit(cache=True, nogil=True)
 def project(flat, starts, weights, size, seed):
-    """Sums of weighted runs, each at four random places with a random sign; float32, rows × size."""
+    """Sum weighted runs, each at four random places with a random sign; float32, rows × size."""
     rows = len(starts) - 1
     out = np.zeros((rows, size), dtype=np.float32)
     for row in range(rows):

@@ -15,7 +15,7 @@ _MAX_ROWS = 1 << 32
 
 
 def new_forest(rows: int) -> np.ndarray:
-    """Every row in a tree of its own; raises ``OperatorProblem`` where there are more rows than numbers."""
+    """Put every row in its own tree; raise ``OperatorProblem`` if there are too many rows."""
     if rows >= _MAX_ROWS:
         raise OperatorProblem(
             "too_many_rows", f"{rows} rows exceed the limit of {_MAX_ROWS}; split the dataset."
@@ -24,7 +24,7 @@ def new_forest(rows: int) -> np.ndarray:
 
 
 def join_equal(column: Column) -> tuple[np.ndarray, np.ndarray]:
-    """All hashes of a column, and the forest in which rows of equal hash are one tree; 0 is no hash."""
+    """Join rows of equal hash into one tree; return the column's hashes and the forest. 0 means no hash."""
     values = column.whole()
     parents = new_forest(len(column))
     for keys in sorted_keys(column, values != 0, shift=32):
@@ -34,7 +34,7 @@ def join_equal(column: Column) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sorted_keys(column: Column, taken: np.ndarray, shift: int = 0, bits: int = 32) -> Iterator[np.ndarray]:
-    """Sorted keys ``hash << 32 | row`` of the rows that are taken, in parts of bounded size.
+    """Yield sorted keys ``hash << 32 | row`` of the rows that are taken, in parts of bounded size.
 
     The hash is what is left of a value of the column after ``shift``, its lowest ``bits`` bits. Equal hashes
     are never in different parts.

@@ -29,7 +29,7 @@ class NearDuplicates:
         self.joined = 0
 
     def join(self) -> np.ndarray:
-        """For each row the first row of its cluster."""
+        """Join near duplicates; return the first row of each row's cluster."""
         # Rows of equal tokens have the same set: there is nothing to compare.
         _, self._parents = join_equal(Column(self._scans, "whole", np.uint64))
         # One of several identical rows stands for all of them.
@@ -46,7 +46,7 @@ class NearDuplicates:
         return self._parents
 
     def similarity(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Exact Jaccard similarity of the shingles of each pair; ``rows`` ascend."""
+        """Compute the exact Jaccard similarity of the shingles of each pair; ``rows`` ascend."""
         out = np.empty(len(rows), dtype=np.float32)
         counts = self._shingles.counts(rows) + self._shingles.counts(others)
         start = 0
@@ -59,7 +59,7 @@ class NearDuplicates:
         return out
 
     def _sorted_bands(self, taken: np.ndarray) -> Iterator[np.ndarray]:
-        """Sorted keys of every band; the next are read and sorted while the last are worked on."""
+        """Yield the sorted keys of every band; the next are read and sorted while the last are in use."""
         every = (
             keys
             for number in range(self._bands.number)

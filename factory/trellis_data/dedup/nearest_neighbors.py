@@ -35,17 +35,17 @@ class Vectors:
         return len(self._column) // max(self.size, 1)
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The first row and the vectors of each block, in order."""
+        """Yield the first row and the vectors of each block, in order."""
         for first in range(0, len(self), _BLOCK):
             yield first, self.range(first, min(first + _BLOCK, len(self)))
 
     def range(self, first: int, last: int) -> np.ndarray:
-        """The vectors of the rows from ``first`` to before ``last``."""
+        """Return the vectors of the rows from ``first`` up to, but not including, ``last``."""
         values = self._column.read(first * self.size, last * self.size)
         return values.reshape(-1, self.size).astype(np.float32)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors of some rows (ascending)."""
+        """Return the vectors of some rows (ascending)."""
         out = np.empty((len(rows), self.size), dtype=np.float32)
         breaks = np.flatnonzero(np.diff(rows) > 1) + 1
         for run in np.split(np.arange(len(rows)), breaks):
@@ -55,7 +55,7 @@ class Vectors:
 
 
 def join_close(vectors: Vectors, threshold: float, seed: int) -> tuple[np.ndarray, dict[str, float]]:
-    """For each row the first of its cluster, and what a sample tells of the pairs that were missed."""
+    """Join close vectors; return the first row of each row's cluster, and the recall of a sample."""
     parents = new_forest(len(vectors))
     if len(vectors) <= ALL_WITH_ALL:
         _join_bucket(vectors, np.arange(len(vectors)), threshold, parents)
@@ -101,7 +101,7 @@ def _centres(vectors: Vectors, seed: int) -> np.ndarray:
 
 
 def _assign(vectors: Vectors, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row the nearest centre and the next."""
+    """Find the nearest and the second nearest center of each row."""
     first = np.empty(len(vectors), dtype=np.uint16)
     second = np.empty(len(vectors), dtype=np.uint16)
     for at, block in vectors.blocks():
@@ -111,7 +111,7 @@ def _assign(vectors: Vectors, centres: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _recall(vectors: Vectors, threshold: float, parents: np.ndarray, seed: int) -> float:
-    """Of the close pairs of some rows the share that is in one cluster."""
+    """Estimate the recall: of the close pairs of some rows, the share that is in one cluster."""
     rows = np.sort(
         np.random.default_rng(seed).choice(len(vectors), min(_PROBED, len(vectors)), replace=False)
     )

@@ -52,7 +52,7 @@ class Column:
         return int(self.starts[-1])
 
     def pieces(self, size: int = PIECE) -> Iterator[tuple[int, np.ndarray]]:
-        """The position of the first value and some values, from first to last."""
+        """Yield pieces of the column from first to last, each with the position of its first value."""
         for shard, path in enumerate(self._paths):
             at, stop = int(self.starts[shard]), int(self.starts[shard + 1])
             if at == stop:
@@ -64,7 +64,7 @@ class Column:
                     at += len(values)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """The values of a range of positions."""
+        """Read the values in a range of positions."""
         parts = []
         shard = int(np.searchsorted(self.starts, start, side="right")) - 1
         while start < stop:
@@ -77,7 +77,7 @@ class Column:
         return np.concatenate(parts) if parts else np.empty(0, self.dtype)
 
     def whole(self) -> np.ndarray:
-        """All values; for columns that fit into memory."""
+        """Read all values, for columns that fit into memory."""
         values = np.empty(len(self), self.dtype)
         for at, piece in self.pieces():
             values[at : at + len(piece)] = piece
@@ -110,11 +110,11 @@ class Ragged:
         return len(self.offsets) - 1
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
-        """How many values these rows have."""
+        """Count the values of these rows."""
         return np.asarray(self.offsets[rows + 1] - self.offsets[rows])
 
     def gather(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All values of some rows (ascending) in a row, and where each row's begin (one more at the end)."""
+        """Concatenate the values of some rows (ascending), and return where each row begins (plus end)."""
         begins, ends = self.offsets[rows], self.offsets[rows + 1]
         starts = np.concatenate([[0], np.cumsum(ends - begins)]).astype(np.int64)
         out = np.empty(int(starts[-1]), self._flat.dtype)
@@ -136,7 +136,7 @@ class Ragged:
 
 
 def _ranges(begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """``[b0, …, e0 - 1, b1, …, e1 - 1, …]``."""
+    """Concatenate the ranges: ``[b0, …, e0 - 1, b1, …, e1 - 1, …]``."""
     lengths = ends - begins
     total = int(lengths.sum())
     steps = np.ones(total, dtype=np.int64)

@@ -204,7 +204,7 @@ class SemanticDuplicates(Deduplicator):
         return source == "encoder" or (source == "auto" and encoder.is_installed())
 
     def _common_size(self, sizes: set[int]) -> int:
-        """Numbers of a vector; 0 where rows go by characters alone, or where there are no rows."""
+        """Return the vectors' common size; 0 if rows are compared by characters, or if there are none."""
         if self.params.source not in _OF_TEXT:
             sizes = sizes - {0}  # a shard without rows
         if len(sizes) > 1:
@@ -213,7 +213,7 @@ class SemanticDuplicates(Deduplicator):
         return max(sizes, default=0)
 
     def _spaces(self, scans: Sequence[Path], folder: Path, size: int, *, has_grams: bool) -> list["Vectors"]:
-        """The vectors to compare: those of the scans, those of characters, or both."""
+        """Return the vectors to compare: those of the scans, those of character n-grams, or both."""
         from trellis_data.dedup.embeddings import project_grams
         from trellis_data.dedup.nearest_neighbors import Vectors
 

@@ -99,7 +99,7 @@ class SimHashDuplicates(Deduplicator):
 
 
 def blocks(distance: int) -> list[tuple[int, int]]:
-    """The bits of each block, from and to."""
+    """Return the range of bits of each block."""
     count = distance + 1
     edges = [number * _BITS // count for number in range(count + 1)]
     return list(pairwise(edges))

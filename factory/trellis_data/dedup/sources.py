@@ -50,7 +50,7 @@ class TextBuffers:
 
     @staticmethod
     def of(texts: pl.Series) -> "TextBuffers":
-        """The buffers of a series without nulls."""
+        """Take the buffers of a series without nulls."""
         column = texts.to_arrow().cast(pa.large_string())
         _, offsets, data = column.buffers()
         size = len(column)
@@ -100,7 +100,7 @@ def scan_rows(writer: ColumnWriter, batch: Batch, params: DuplicateParams) -> pl
 
 
 def previews(ragged: Ragged, rows: np.ndarray) -> list[str]:
-    """The previews of some rows (ascending)."""
+    """Return the previews of some rows (ascending)."""
     data, starts = ragged.gather(rows)
     whole = data.tobytes()
     return [whole[start:stop].decode() for start, stop in pairwise(starts)]

@@ -16,7 +16,7 @@ ALL_PAIRS = 16
 
 @njit(cache=True, nogil=True)
 def find(parents, row):
-    """The root of a row's tree; halves the path on the way."""
+    """Find the root of a row's tree, halving the path on the way."""
     while parents[row] != row:
         parents[row] = parents[parents[row]]
         row = parents[row]
@@ -50,7 +50,7 @@ def join_pairs(parents, ones, others, hits):
 
 @njit(cache=True, nogil=True)
 def make_keys(hashes, taken, first, out):
-    """Keys of the rows that are taken, into ``out``; how many. ``first`` is the number of the first row."""
+    """Write the keys of the rows taken to ``out`` and count them; ``first`` is the first row's number."""
     count = 0
     for index in range(len(hashes)):
         if taken[index]:
@@ -80,7 +80,7 @@ def join_equals(keys, values, parents):
 
 @njit(cache=True, nogil=True)
 def candidate_pairs(keys, parents, out):
-    """Pairs of rows of one run that are not joined yet into ``out`` as ``earlier << 32 | later``; how many.
+    """Write the pairs of a run that are not joined yet to ``out`` as ``earlier << 32 | later``; count them.
 
     Writes no further than ``out`` is long but counts on, so that a caller can come again with more room.
     """
@@ -130,7 +130,7 @@ def make_sets(flat, starts, counts):
 
 @njit(cache=True, nogil=True)
 def jaccard(flat, starts, sizes, ones, others, out):
-    """The Jaccard similarity of each pair of sets, into ``out``."""
+    """Compute the Jaccard similarity of each pair of sets, into ``out``."""
     for index in range(len(ones)):
         one, other = ones[index], others[index]
         a, b = starts[one], starts[other]
@@ -177,7 +177,7 @@ def join_near_hashes(keys, values, parents, distance, window):
 
 @njit(cache=True, nogil=True)
 def hamming(ones, others):
-    """Number of bits in which two hashes differ, pair by pair."""
+    """Count the bits in which two hashes differ, pair by pair."""
     out = np.empty(len(ones), dtype=np.int64)
     for index in range(len(ones)):
         out[index] = _bits(ones[index] ^ others[index])
@@ -196,7 +196,7 @@ def _bits(value):
 
 @njit(cache=True, nogil=True)
 def survivors(parents, ranks, best):
-    """For each root the row of its cluster with the highest rank, the first of equals, into ``best``."""
+    """Write each root's row with the highest rank in its cluster, the first of equals, to ``best``."""
     for row in range(len(parents)):
         root = parents[row]
         if best[root] < 0 or ranks[row] > ranks[best[root]]:

@@ -52,7 +52,7 @@ class _Wanted:
 def convert_columns(
     table: pa.Table, reading: Reading, target: Shape, schema: pa.Schema, extraction: Extraction
 ) -> tuple[dict[str, pa.Array], np.ndarray] | None:
-    """The target's columns for all rows, and for which of them they are right; None for an uncommon way.
+    """Convert all rows by columns; return the columns and which rows are right, or None if not supported.
 
     Pairs that become two rows each are none of this module's: they come as ``chosen`` and ``rejected``.
     """
@@ -64,7 +64,7 @@ def convert_columns(
 
 
 def _column(table: pa.Table, reading: Reading, role: str) -> tuple[str, pa.Array] | None:
-    """The column of a role: the one that was named, else the first of its usual ones that is there."""
+    """Find the column of a role: the one named, else the first of its usual columns that exists."""
     if role in reading.columns:
         names: tuple[str, ...] = (reading.columns[role],)
     else:
@@ -90,7 +90,7 @@ def _says(texts: pa.Array) -> np.ndarray:
 def _optional_text(
     table: pa.Table, reading: Reading, role: str
 ) -> tuple[pa.Array, np.ndarray, np.ndarray] | None:
-    """A text that a row may have: the texts, where there is one, and where that is sure."""
+    """Read an optional text: the texts, which rows have one, and for which rows that is certain."""
     found = _column(table, reading, role)
     size = table.num_rows
     if found is None or pa.types.is_null(found[1].type):
@@ -103,7 +103,7 @@ def _optional_text(
 
 
 def _read_prompt(table: pa.Table, reading: Reading) -> tuple[Turns, np.ndarray] | None:
-    """The turns before the answer, and where that is sure."""
+    """Read the turns before the answer, and for which rows they are certain."""
     found = _column(table, reading, "prompt")
     if found is None:
         return None
@@ -160,7 +160,7 @@ def _read_messages(table: pa.Table, reading: Reading) -> Samples | None:
 
 
 def _has_leftovers(table: pa.Table) -> bool:
-    """Whether an earlier conversion left beside the messages what belongs to them."""
+    """Return whether an earlier conversion left columns beside the messages that belong to them."""
     return bool({"rejected", "label", "reward_model"} & set(table.column_names))
 
 
@@ -205,7 +205,10 @@ def _read_labelled(table: pa.Table, reading: Reading) -> Samples | None:
 
 
 def _read_side(table: pa.Table, reading: Reading, role: str) -> tuple[Turns, np.ndarray] | None:
-    """What answers a prompt, where that is a text or begins with the assistant."""
+    """Read the answers to the prompts, and for which rows they are certain.
+
+    An answer is a text, or turns that begin with the assistant's.
+    """
     found = _column(table, reading, role)
     if found is None:
         return None
@@ -240,7 +243,7 @@ def _read_rl(table: pa.Table, reading: Reading) -> Samples | None:
 
 
 def _text_field(column: pa.Array, name: str) -> pa.Array | None:
-    """A text that objects hold; None where they hold none."""
+    """Return a text field of a column of objects; None if the objects do not have it."""
     if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
         return None
     values = pc.struct_field(column, name)
@@ -271,7 +274,7 @@ def _as_turns(samples: Samples, wanted: _Wanted) -> tuple[dict[str, pa.Array], n
 
 
 def _questions(samples: Samples) -> tuple[pa.Array, pa.Array, pa.Array, np.ndarray]:
-    """System, prompt and answer of conversations of one question, and which those are."""
+    """Split one-question conversations into system, prompt and answer, and mark the rows that are such."""
     turns = samples.turns
     counts = turns.counts
     first, system = turns.nth(np.zeros(len(turns), np.int64))
@@ -287,7 +290,7 @@ def _questions(samples: Samples) -> tuple[pa.Array, pa.Array, pa.Array, np.ndarr
 
 
 def _extracted(texts: pa.Array, sure: np.ndarray, extraction: Extraction) -> tuple[pa.Array, np.ndarray]:
-    """The final answers, and of which rows there is one."""
+    """Extract the final answers, and mark the rows that have one."""
     if extraction == "whole":
         return texts, sure
     found: list[str | None] = []

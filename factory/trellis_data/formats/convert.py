@@ -55,7 +55,7 @@ class Converter:
     def __init__(
         self, schema: pa.Schema, reading: Reading, target: Shape, *, extraction: Extraction | None = None
     ) -> None:
-        """``extraction`` is how final answers are found; by default none but for rewards."""
+        """Prepare a conversion; ``extraction``: how final answers are found, by default only for rewards."""
         self._reading = reading
         self._target = target
         self._extraction: Extraction = extraction or ("auto" if target is Shape.VERL_RL else "whole")
@@ -74,7 +74,7 @@ class Converter:
         self.schema = pa.schema([*self._made, *fields])
 
     def convert(self, table: pa.Table) -> Converted:
-        """The rows of a table; those that have no place in the target are named instead."""
+        """Convert the rows of a table; report those that cannot be represented in the target."""
         in_columns = convert_columns(table, self._reading, self._target, self._written, self._extraction)
         size = table.num_rows
         columns, sure = in_columns if in_columns else (None, np.zeros(size, bool))
@@ -122,7 +122,7 @@ class Converter:
 
 
 def _two_rows_each(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """The chosen answer and then the rejected one of every pair."""
+    """Turn every pair into two rows: the chosen answer and then the rejected one."""
     size = len(columns["prompt"])
     order = pa.array(np.arange(2 * size).reshape(2, size).T.ravel())
     answers = pa.concat_arrays([columns["completion"], columns["rejected"]])
@@ -134,7 +134,7 @@ def _two_rows_each(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _consumed_columns(schema: pa.Schema, reading: Reading, target: Shape) -> set[str]:
-    """The source's columns that are wholly in the new ones."""
+    """Return the source's columns whose content is completely in the new ones."""
     if target is Shape.TEXT:
         return set()  # a conversation cannot be told from its texts
     roles = list(_CONSUMED[reading.shape])

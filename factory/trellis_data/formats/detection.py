@@ -47,7 +47,7 @@ class Candidate(Strict):
 
 
 def detect(table: pa.Table) -> list[Candidate]:
-    """The formats that the columns of some rows allow for, the likeliest first; empty where none does."""
+    """Detect the formats that some rows' columns may have, the most likely first; empty if there is none."""
     sample = table.slice(0, _SAMPLE_ROWS)
     rows = sample.to_pylist()
     found = []
@@ -60,7 +60,7 @@ def detect(table: pa.Table) -> list[Candidate]:
 
 
 def shape_columns(shape: Shape, schema: pa.Schema) -> dict[str, str] | None:
-    """The columns that play the roles of a shape by their usual names; None where one is missing or unfit."""
+    """Find the columns for a shape's roles by their usual names; None if one is missing or unsuitable."""
     kinds = {each.name: kind_of(describe_type(each.type)) for each in schema}
     if shape is Shape.SHAREGPT:
         name = next((each for each in TURN_COLUMNS if each in kinds), None)
@@ -76,7 +76,7 @@ def shape_columns(shape: Shape, schema: pa.Schema) -> dict[str, str] | None:
 
 
 def _judge(reading: Reading, rows: list[dict[str, object]], schema: pa.Schema) -> Candidate:
-    """How many of the rows can be read as that format, and why not the others."""
+    """Check how many of the rows can be read as that format, and why the others cannot."""
     probe = RowConverter(reading, _PROBE.get(reading.shape, Shape.MESSAGES), "whole")
     problems: list[str] = []
     for row in rows:
@@ -114,7 +114,7 @@ def _explain(reading: Reading) -> str:
 
 
 def find_columns(data_format: DataFormat, kinds: dict[str, ColumnKind]) -> dict[str, str] | None:
-    """The columns that play the format's roles by their usual names; None where one is missing or unfit.
+    """Find the columns for a format's roles by their usual names; None if one is missing or unsuitable.
 
     The first of the usual names that is there counts, fit or not. ``system`` and ``input`` go
     without saying: readers look for them beside a prompt.
@@ -131,7 +131,7 @@ def find_columns(data_format: DataFormat, kinds: dict[str, ColumnKind]) -> dict[
 
 
 def is_plausible(data_format: DataFormat, columns: dict[str, str], schema: pa.Schema) -> bool:
-    """Whether columns with the right names and kinds are likely to mean what the format says."""
+    """Return whether columns with the right names and kinds are likely to mean what the format says."""
     kinds = {role: kind_of(describe_type(schema.field(name).type)) for role, name in columns.items()}
     if data_format is DataFormat.PREFERENCE:
         are_texts = ColumnKind.TEXT in (kinds["chosen"], kinds["rejected"])
@@ -144,12 +144,12 @@ def is_plausible(data_format: DataFormat, columns: dict[str, str], schema: pa.Sc
 
 
 def first_of(names: Collection[str], wanted: tuple[str, ...]) -> str | None:
-    """The first of the wanted names that is among ``names``."""
+    """Return the first of the wanted names that is in ``names``."""
     return next((name for name in wanted if name in names), None)
 
 
 def find_column(schema: pa.Schema, reading: Reading, role: str) -> str | None:
-    """The column that plays a role: the one that was named, else the first with a usual name."""
+    """Find the column of a role: the one that was named, else the first with a usual name."""
     if role in reading.columns:
         return reading.columns[role]
     if reading.shape is Shape.SHAREGPT:
@@ -159,7 +159,7 @@ def find_column(schema: pa.Schema, reading: Reading, role: str) -> str | None:
 
 
 def reading_of(schema: pa.Schema, data_format: DataFormat, columns: dict[str, str]) -> Reading | None:
-    """How rows of a known format are read; where it is unknown, as what their columns look like."""
+    """Choose how to read rows of a known format; if it is unknown, judge by the columns."""
     if data_format is not DataFormat.UNKNOWN:
         shape = next(shape for shape, meant in MEANS.items() if meant is data_format and shape in _ORDINARY)
         return Reading(shape, columns)

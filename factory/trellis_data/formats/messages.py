@@ -14,7 +14,7 @@ RichMessage = dict[str, Any]
 
 
 def rich_messages_in(cell: Cell) -> list[RichMessage]:
-    """A conversation with calls of tools; texts in parts become one."""
+    """Parse a conversation with tool calls; texts in several parts are joined."""
     if not isinstance(cell.value, list) or not cell.value:
         raise BadRow(f"'{cell.column}' must be a list of messages", "missing")
     return [_message(message, f"message {n} of '{cell.column}'") for n, message in enumerate(cell.value, 1)]
@@ -54,7 +54,7 @@ def _content(content: Any, place: str) -> str | None:
 
 
 def _old_call(call: Any) -> list[Any]:
-    """The call of a message from before there were several."""
+    """Convert a message's ``function_call``, the older field for a single call, to a list of calls."""
     return [{"function": call}] if isinstance(call, Mapping) and call.get("name") else []
 
 
@@ -75,7 +75,7 @@ def _call(call: Any, place: str) -> dict[str, Any]:
 
 
 def from_turns(cell: Cell, extra: Mapping[str, Any]) -> list[RichMessage]:
-    """ShareGPT's turns as messages; a call that follows a text of the same speaker joins it."""
+    """Convert ShareGPT turns to messages; a call that follows a text of the same speaker joins it."""
     if not isinstance(cell.value, list) or not cell.value:
         raise BadRow(f"'{cell.column}' must be a list of turns", "missing")
     messages: list[RichMessage] = []
@@ -109,7 +109,7 @@ def _parse_calls(value: str, place: str) -> list[dict[str, Any]]:
 
 
 def to_turns(messages: list[RichMessage]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Messages as ShareGPT's turns, and what those have no place for."""
+    """Convert messages to ShareGPT turns; also return what those cannot represent."""
     turns: list[dict[str, Any]] = []
     left: dict[str, Any] = {}
     for number, message in enumerate(messages):

@@ -77,16 +77,16 @@ class Convert(RowOperator):
             raise OperatorProblem("column_missing", f"No column '{missing[0]}' to convert from.")
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """The target's columns, and those that stay beside them."""
+        """Return the schema with the target's columns and those that are kept."""
         reading = self._guess(schema)
         return schema if reading is None else self._converter(schema, reading).schema
 
     def layout_after(self, layout: Layout) -> Layout:  # noqa: ARG002 - whatever it was before
-        """The target's columns in their roles."""
+        """Return the layout with the target's columns in their roles."""
         return layout_of(self.params.target)
 
     def apply(self, batch: Batch) -> Outcome:
-        """Rows in the new format."""
+        """Convert the rows to the new format."""
         schema = batch.table.schema
         made = self._converter(schema, self._reading(schema, batch.layout)).convert(batch.table)
         keep = np.zeros(len(batch), dtype=bool)
@@ -103,7 +103,7 @@ class Convert(RowOperator):
         return self._named(schema) or reading_of(schema, DataFormat.UNKNOWN, {})
 
     def _named(self, schema: pa.Schema) -> Reading | None:
-        """The source that the parameters name."""
+        """Return the source that the parameters name, or None."""
         shape = self.params.source
         if shape is None:
             return None

@@ -45,7 +45,7 @@ class Sample:
 
 
 def extract_answer(text: str, how: Extraction) -> str:
-    """The answer that a solution ends in; raises ``BadRow`` where it has none of that kind."""
+    """Extract the final answer of a solution; raise ``BadRow`` if it has none of that kind."""
     found = _EXTRACTORS[how](text)
     if found is None or not found.strip():
         marks = {"gsm8k": " (####)", "boxed": r" (\boxed{})"}
@@ -64,7 +64,7 @@ class RowConverter:
         self._extraction = extraction
 
     def convert(self, row: Row) -> list[dict[str, Any]]:
-        """The rows that a row becomes, with the columns that the target has; raises ``BadRow``."""
+        """Convert a row to rows with the target's columns; raise ``BadRow`` if that is impossible."""
         sample = self._read(row)
         if sample.text is not None and self._target is not Shape.TEXT:
             raise BadRow("plain text has no prompt and no answer", "no_prompt")
@@ -118,7 +118,7 @@ class RowConverter:
         return Sample(messages, len(prompt), truth=truth)
 
     def _with_leftovers(self, sample: Sample, row: Row) -> Sample:
-        """With what a conversion into messages left beside them."""
+        """Add what an earlier conversion to messages left in other columns."""
         if self._target is Shape.PREFERENCE and row.get("rejected") is not None:
             sample.rejected = self._reader_of_answers(row, "rejected", sample)
         if isinstance(row.get("label"), bool):
@@ -149,7 +149,7 @@ class RowConverter:
         return [{"conversations": turns, "system": system, EXTRA: _json(left)}]
 
     def _question(self, sample: Sample) -> tuple[str | None, str, str]:
-        """System, prompt and answer of a conversation of one question."""
+        """Return the system prompt, prompt and answer of a conversation with one question."""
         if sample.label is False:
             raise BadRow("the response is labeled as undesirable", "unwanted_answer")
         messages = sample.messages
@@ -242,7 +242,7 @@ def _dialogue(messages: list[RichMessage]) -> Sample:
 
 
 def _extra_of(row: Row) -> Mapping[str, Any]:
-    """What a conversion had no place for."""
+    """Parse the extra column, which holds what an earlier conversion could not represent."""
     text = row.get(EXTRA)
     if not isinstance(text, str):
         return {}

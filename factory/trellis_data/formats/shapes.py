@@ -74,17 +74,17 @@ class Reading:
 
 
 def layout_of(shape: Shape) -> Layout:
-    """What the columns mean after a conversion into ``shape``."""
+    """Return what the columns mean after a conversion into ``shape``."""
     return Layout(MEANS[shape], dict(_WRITTEN[shape]))
 
 
 def message_type(*, is_wide: bool) -> pa.DataType:
-    """A conversation's type, with or without room for tools."""
+    """Return the type of a conversation, with or without fields for tools."""
     return pa.list_(WIDE_MESSAGE if is_wide else PLAIN_MESSAGE)
 
 
 def written_schema(shape: Shape, *, is_wide: bool, has_solution: bool = False) -> pa.Schema:
-    """The columns that a conversion into ``shape`` writes."""
+    """Return the columns that a conversion into ``shape`` writes."""
     messages = message_type(is_wide=is_wide)
     text, extra = pa.string(), (EXTRA, pa.string())
     solution = [("solution", text)] if has_solution else []

@@ -26,7 +26,7 @@ class Turns:
         return np.diff(self.offsets)
 
     def cut(self, start: np.ndarray, stop: np.ndarray) -> "Turns":
-        """Of each row the turns from ``start`` to ``stop``, counted within the row."""
+        """Cut the turns from ``start`` to ``stop`` out of each row, counted within the row."""
         counts = np.maximum(stop - start, 0)
         offsets = _offsets_of(counts)
         first = np.repeat(self.offsets[:-1] + start - offsets[:-1], counts)
@@ -34,13 +34,13 @@ class Turns:
         return Turns(offsets, self.roles.take(at), self.texts.take(at))
 
     def nth(self, number: np.ndarray) -> tuple[pa.Array, pa.Array]:
-        """Role and text of one turn a row, null where a row has none of that number."""
+        """Return role and text of one turn per row, null where a row has no turn of that number."""
         inside = (number >= 0) & (number < self.counts)
         at = pa.array(self.offsets[:-1] + number, mask=~inside)
         return self.roles.take(at), self.texts.take(at)
 
     def last_of(self, role: str) -> np.ndarray:
-        """The number of the last turn of that role in each row; -1 where there is none."""
+        """Return the index of the last turn of that role in each row; -1 if there is none."""
         hits = np.flatnonzero(pc.fill_null(pc.equal(self.roles, role), False).to_numpy(zero_copy_only=False))
         rows = np.searchsorted(self.offsets, hits, side="right") - 1
         last = np.full(len(self), -1, dtype=np.int64)
@@ -48,7 +48,7 @@ class Turns:
         return last
 
     def all_in_row(self, holds: pa.Array) -> np.ndarray:
-        """Whether something holds for every turn of a row (``holds``: one a turn; null counts as no)."""
+        """Return whether ``holds`` (one value per turn; null counts as no) is true for all turns of a row."""
         wrong = np.flatnonzero(~pc.fill_null(holds, False).to_numpy(zero_copy_only=False))
         rows = np.searchsorted(self.offsets, wrong, side="right") - 1
         every = np.ones(len(self), dtype=bool)
@@ -56,15 +56,15 @@ class Turns:
         return every
 
     def as_messages(self, kind: pa.DataType) -> pa.ListArray:
-        """Lists of messages of that type."""
+        """Convert the turns to lists of messages of that type."""
         return self._lists(kind, {"role": self.roles, "content": self.texts})
 
     def as_turns(self, kind: pa.DataType, roles: pa.Array) -> pa.ListArray:
-        """ShareGPT's lists, with these names of speakers."""
+        """Convert the turns to ShareGPT lists with these speaker names."""
         return self._lists(kind, {"from": roles, "value": self.texts})
 
     def joined(self, between: str) -> pa.Array:
-        """All texts of a row as one."""
+        """Join all texts of a row."""
         lists = pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), self.texts)
         return pc.binary_join(lists, between)
 
@@ -79,7 +79,7 @@ class Turns:
 
 
 def turns_of(column: pa.Array, role: str, text: str) -> tuple[Turns, np.ndarray]:
-    """The turns of a column of lists, and which rows hold nothing beside a role and a text in each."""
+    """Read the turns of a column of lists, and which rows contain only a role and a text in each turn."""
     items = column.flatten()
     counts = pc.fill_null(column.value_lengths(), 0).to_numpy(zero_copy_only=False)
     turns = Turns(
@@ -95,7 +95,7 @@ def turns_of(column: pa.Array, role: str, text: str) -> tuple[Turns, np.ndarray]
 
 
 def interleave(parts: list[tuple[str, pa.Array, np.ndarray]]) -> Turns:
-    """Turns from columns: each has a role, a text a row, and in which rows there is one."""
+    """Build turns from columns: each has a role, a text per row, and a mask of the rows that have it."""
     present = np.stack([mask for _, _, mask in parts])
     offsets = _offsets_of(present.sum(axis=0))
     before = np.cumsum(present, axis=0) - present
@@ -107,7 +107,7 @@ def interleave(parts: list[tuple[str, pa.Array, np.ndarray]]) -> Turns:
 
 
 def joined(first: Turns, second: Turns) -> Turns:
-    """Row by row the turns of both."""
+    """Concatenate the turns of both, row by row."""
     counts = np.stack([first.counts, second.counts])
     offsets = _offsets_of(counts.sum(axis=0))
     places = [
@@ -131,7 +131,7 @@ def _offsets_of(counts: np.ndarray) -> np.ndarray:
 
 
 def is_wide(kind: pa.DataType) -> bool:
-    """Whether messages of a list of this type may hold names or calls of tools, or parts."""
+    """Return whether messages in lists of this type may contain tool names, tool calls or parts."""
     if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
         return False
     known = {field.name for field in WIDE_MESSAGE} | {"function_call"}

@@ -7,14 +7,14 @@ from trellis_data.generate.asking import Outcome
 
 
 def with_system(settings: Generation, prompt: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The prompt behind the settings' own first words, unless it brings some."""
+    """Put the settings' system prompt before the prompt, unless the prompt has its own."""
     if settings.system is None or (prompt and prompt[0].role in ("system", "developer")):
         return prompt
     return (Message("system", settings.system), *prompt)
 
 
 def answer_of(outcome: Outcome) -> tuple[str | None, str]:
-    """The answer of a reply, or None and why there is none that could be learned from."""
+    """Return the answer of a reply, or None and the reason why it cannot be trained on."""
     if outcome.reply is None:
         return None, outcome.problem or "no_completion"
     if outcome.reply.finish_reason == "length":

@@ -86,7 +86,7 @@ class Asker:
         return self._ledger.unsettled
 
     def ask(self, questions: Sequence[Question]) -> list[Outcome]:
-        """An outcome for each question. Raises ``OperatorProblem`` where the endpoint is away."""
+        """Return an outcome for each question; raise ``OperatorProblem`` if the endpoint is unavailable."""
         if self._should_stop():
             raise RunCancelled("The generation was cancelled.")
         digests = [self._digest(question) for question in questions]
@@ -152,6 +152,6 @@ class Asker:
 
 
 def draw(*parts: object) -> int:
-    """A number that looks drawn at random, the same for the same parts; endpoints take it as a seed."""
+    """Derive a pseudo-random number from the parts, always the same for the same parts; used as a seed."""
     digest = hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "little") % 2**31

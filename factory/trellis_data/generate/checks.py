@@ -32,7 +32,7 @@ def check_judge(check: MatchCheck | ScorerCheck, context: Context) -> None:
 
 
 def can_score(check: MatchCheck | ScorerCheck, reference: str | None) -> bool:
-    """Whether an answer could pass: matching needs something to match."""
+    """Return whether an answer could pass the check: matching needs a reference to match."""
     if isinstance(check, ScorerCheck):
         return True
     if reference is None or not reference.strip():
@@ -41,7 +41,7 @@ def can_score(check: MatchCheck | ScorerCheck, reference: str | None) -> bool:
 
 
 def score(check: MatchCheck | ScorerCheck, attempts: Sequence[Attempt], context: Context) -> list[Verdict]:
-    """One verdict for each attempt, in their order."""
+    """Score the attempts; return one verdict for each, in order."""
     if not attempts:
         return []
     if isinstance(check, MatchCheck):
@@ -64,7 +64,7 @@ def _agree(kind: str, answer: str, reference: str) -> bool:
 
 
 def last_number(text: str) -> Decimal | None:
-    """The last number in a text.
+    """Return the last number in a text.
 
     >>> last_number("2 and 2 is 1,004.50")
     Decimal('1004.50')

@@ -111,7 +111,7 @@ class Output:
 
 
 def template_hash(settings: Generation) -> str:
-    """SHA-256 over the words that are put around what seed rows say."""
+    """Return the SHA-256 of the fixed text around the contents of seed rows."""
     template = None if isinstance(settings.method, RejectionSampling) else settings.method.template
     text = json.dumps([settings.system, template], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

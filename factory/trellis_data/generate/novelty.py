@@ -20,12 +20,12 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in one form, for comparison."""
+    """Split a text into normalized words, for comparison."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def rouge_l(left: list[str], right: list[str]) -> float:
-    """The F-measure of the longest common subsequence.
+    """Compute the F-measure of the longest common subsequence.
 
     >>> rouge_l(["the", "cat", "sat"], ["the", "dog", "sat"])
     0.6666666666666666
@@ -73,7 +73,7 @@ class NoveltyFilter:
         return False
 
     def _suspects(self, words: list[int]) -> list[int]:
-        """Texts that may have enough words in common, the likeliest first.
+        """Find texts that may share enough words, the most likely first.
 
         One that is similar shares at least ``needed`` words, so the most common words need not be looked
         up as long as they are fewer than that: one of the others must be shared too.
@@ -102,7 +102,7 @@ def _f_measure(common: int, left: int, right: int) -> float:
 
 
 def _masks(words: list[int]) -> dict[int, int]:
-    """By word the positions that it stands at, as bits."""
+    """Map each word to its positions, as bits."""
     masks: dict[int, int] = {}
     for position, word in enumerate(words):
         masks[word] = masks.get(word, 0) | 1 << position
@@ -110,7 +110,7 @@ def _masks(words: list[int]) -> dict[int, int]:
 
 
 def _common(masks: dict[int, int], size: int, other: "array[int] | list[int]") -> int:
-    """Length of the longest common subsequence, a row of the table at a time as the bits of a number.
+    """Compute the length of the longest common subsequence, with a table row as the bits of a number.
 
     Hyyrö 2004, "Bit-parallel LCS-length computation revisited".
     """

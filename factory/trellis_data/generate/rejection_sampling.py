@@ -45,7 +45,7 @@ class RejectionSampled:
         self._seeds, self._asker, self._output, self._context = seeds, asker, output, context
 
     def run(self, tick: Callable[[int], None]) -> Stopped | None:
-        """Wave after wave of prompts until all seeds were asked; why it ended before."""
+        """Run through the prompts wave by wave until all seeds are done; return why it stopped early."""
         size = max(1, _DEPTH * self._settings.concurrency // self._method.samples)
         waves, done, stopped = _waves(self._seeds, size), 0, None
         for wave in waves:
@@ -107,7 +107,7 @@ class RejectionSampled:
     def _answers(
         self, seed: Seed, questions: Sequence[Question], outcomes: Sequence[Outcome]
     ) -> list[_Answer]:
-        """What can be scored; the rest is noted."""
+        """Return the answers that can be scored; record the others as dropped."""
         found = []
         for sample, (question, outcome) in enumerate(zip(questions, outcomes, strict=True)):
             text, problem = answer_of(outcome)

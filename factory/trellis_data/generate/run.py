@@ -57,7 +57,7 @@ def generate(
     on_progress: Callable[[GenerationProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> GenerationReport:
-    """Rows in ``folder/output/train``, and what came of it.
+    """Generate rows in ``folder/output/train``, and return a report.
 
     ``address`` is where the endpoint is at the moment, for a server that has another port whenever it is
     started; rows and replies go by the address in the settings, so that a run can go on all the same.
@@ -99,7 +99,7 @@ class _Run:
         self._seeds = 0
 
     def write(self, destination: Path) -> GenerationReport:
-        """All rows, in the place of those that an earlier run made."""
+        """Write all rows, replacing those of an earlier run."""
         began = time.monotonic()
         older = destination.with_name(f"{destination.name}-before")
         shutil.rmtree(older, ignore_errors=True)
@@ -166,7 +166,7 @@ class _Run:
 
 
 def _identity(settings: Generation, seeds: Sequence[Path], layout: Layout) -> dict[str, Any]:
-    """What decides on the rows, given the replies."""
+    """Return everything that determines the rows, given the replies."""
     looks = [(path, path.stat()) for path in seeds]
     decisive = settings.model_dump(mode="json", exclude=_INDECISIVE)
     return {
@@ -181,7 +181,7 @@ def _as_yaml(settings: Generation) -> str:
 
 
 def load_generation(path: Path) -> Generation:
-    """The settings in a YAML file; raises ``PipelineProblem`` that names the line."""
+    """Load the settings in a YAML file; raise ``PipelineProblem`` that names the line if they are invalid."""
     text = read_document(path, kind="generation")
     return load_document(
         text, Generation, name=path.name, kind="generation", needs="name, endpoint and method"

@@ -38,7 +38,7 @@ class Seed:
 
 
 def read_seeds(files: Sequence[Path], layout: Layout, reference: str | None = None) -> Iterator[Seed | int]:
-    """The rows of Parquet files in order; of one that asks nothing its position alone.
+    """Read the rows of Parquet files in order; for a row without a prompt, yield only its position.
 
     ``reference`` is the column of the answers, where the format has none or another one counts.
     """
@@ -55,7 +55,7 @@ def read_seeds(files: Sequence[Path], layout: Layout, reference: str | None = No
 
 
 def _columns(schema: pa.Schema, layout: Layout) -> dict[str, str]:
-    """Columns by role; rows that only ask are seeds too, though they are of no format."""
+    """Return the columns by role; rows with only a prompt are seeds too, though they have no known format."""
     columns = {role: name for role, name in layout.columns.items() if name in schema.names}
     if layout.format == DataFormat.UNKNOWN and not columns:
         texts = [name for name in PROMPT_COLUMNS if name in schema.names and is_text(schema.field(name).type)]
@@ -89,7 +89,7 @@ def _seed_of(
 
 
 def _prompt_of(values: dict[str, Any]) -> list[Message]:
-    """The turns that a row holds, with the answer's where it is a conversation."""
+    """Return the turns of a row, including the answer if it is a conversation."""
     asked = values.get("prompt") or values.get("text")
     if asked is None:
         asked = next((values[role] for role in _CONVERSATIONS if isinstance(values.get(role), list)), None)

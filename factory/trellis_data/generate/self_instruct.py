@@ -59,7 +59,7 @@ class SelfInstructing:
         self._in_vain = 0
 
     def run(self, tick: Callable[[int], None]) -> Stopped | None:
-        """Wave after wave until there are as many rows as are wanted; why it ended before."""
+        """Run wave by wave until there are enough rows; return why it stopped early, or None."""
         while self._output.rows < self._method.rows:
             ideas, is_over = self._find_ideas()
             is_over = self._answer(ideas) or is_over
@@ -71,7 +71,7 @@ class SelfInstructing:
         return None
 
     def _find_ideas(self) -> tuple[list[_Idea], bool]:
-        """New instructions of one wave, and whether the bound was reached."""
+        """Generate one wave of new instructions, and tell whether the budget was used up."""
         asked = [self._compose(self._requests + number) for number in range(_WAVE)]
         self._requests += _WAVE
         outcomes = self._asker.ask([question for question, _ in asked])
@@ -88,7 +88,7 @@ class SelfInstructing:
         return ideas, any(outcome.problem == OVER_BUDGET for outcome in outcomes)
 
     def _compose(self, number: int) -> tuple[Question, tuple[int, ...]]:
-        """A request with examples drawn for it alone, and the seed rows among them."""
+        """Compose a request with its own random examples; also return the seed rows among them."""
         method, drawn = self._method, random.Random(draw(self._settings.seed, "examples", number))  # noqa: S311
         seeds = drawn.sample(self._seeds, min(method.seed_examples, len(self._seeds)))
         made = drawn.sample(self._made, min(method.made_examples, len(self._made)))
@@ -101,7 +101,7 @@ class SelfInstructing:
         return question, tuple(seed.position for seed in seeds)
 
     def _read(self, text: str, shown: tuple[int, ...], *, is_cut: bool) -> list[_Idea]:
-        """The instructions of a reply that are new, of those that were asked for."""
+        """Extract the new instructions from a reply, up to the number that was requested."""
         parts = [part.strip() for part in _HEADING.split(text)[1:]]
         if is_cut:  # the last one may lack its end
             for part in parts[-1:] or [text]:

@@ -72,7 +72,7 @@ class ControlCharacters(TextOperator):
     params: ControlCharactersParams
 
     def apply(self, batch: Batch) -> Outcome:
-        """Count, drop by share, then remove."""
+        """Count control characters, drop rows by their share, then remove them."""
         frame = self.texts(batch)
         texts = frame["text"]
         counts: Counter[str] = Counter()

@@ -112,7 +112,7 @@ class Decontaminate(TextOperator):
         self._known = _index(np.concatenate(hashes), np.concatenate(items))
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """The benchmarks are there and hold texts."""
+        """Check that the benchmarks exist and contain texts."""
         super().check(schema, layout)
         if self.params.action == "mark" and _MARKS in schema.names:
             raise OperatorProblem(
@@ -124,7 +124,7 @@ class Decontaminate(TextOperator):
             _text_columns(lines, name, self.params.benchmark_columns)
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """Marked rows have one more column."""
+        """Return the schema with one more column if rows are marked."""
         return schema if self.params.action == "drop" else schema.append(pa.field(_MARKS, pa.string()))
 
     def apply(self, batch: Batch) -> Outcome:
@@ -182,7 +182,7 @@ class Decontaminate(TextOperator):
             ) from None
 
     def _runs_of(self, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Hashes of the benchmark's runs of words, with the items that have them."""
+        """Hash the benchmark's runs of words; return them with the items that contain them."""
         from trellis_data.word_kernels import runs
 
         lines = _scan(self._path(name))
@@ -200,7 +200,7 @@ class Decontaminate(TextOperator):
 
 
 def _scan(path: Path) -> pl.LazyFrame:
-    """The rows of a benchmark's file."""
+    """Open the rows of a benchmark's file."""
     try:
         lines = pl.scan_parquet(path) if path.suffix == ".parquet" else pl.scan_ndjson(path)
         lines.collect_schema()
@@ -236,7 +236,7 @@ def _index(hashes: np.ndarray, items: np.ndarray) -> _Known:
 
 
 def _in_pieces(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with very long texts in pieces, which bounds the memory that one takes."""
+    """Split very long texts of the frame into pieces, to limit the memory that one needs."""
     if frame.is_empty() or int(frame["text"].str.len_bytes().max() or 0) <= _PIECE:  # type: ignore[arg-type]
         return frame
     parts = [

@@ -79,7 +79,7 @@ class EmptyAnswers(TextOperator):
         self._disclaimer = f"^(?:{'|'.join(re.escape(each.lower()) for each in disclaimers)})"
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """There is an answer to look at: without one every row would count as empty."""
+        """Check that there are answers: without them every row would count as empty."""
         super().check(schema, layout)
         if self.params.where != "answer":
             return
@@ -121,7 +121,7 @@ class EmptyAnswers(TextOperator):
         return plain.str.replace_all("’", "'", literal=True).str.contains(self._disclaimer)
 
     def _without_answer(self, batch: Batch, calls: pl.DataFrame) -> np.ndarray:
-        """Rows that hold no text at all where one is looked for (null, or no such turn)."""
+        """Mark the rows without any text where answers should be (null, or no such turn)."""
         seen = np.zeros(len(batch), dtype=bool)
         seen[self.texts(batch)["row"].to_numpy()] = True
         seen[calls["row"].to_numpy()] = True
@@ -144,7 +144,7 @@ def _bare_phrase(phrase: str) -> str:
 
 
 def _calls(turns: pa.StructArray) -> np.ndarray:
-    """Whether each turn calls a tool."""
+    """Mark the turns that call a tool."""
     names = {field.name for field in turns.type}
     if "role" not in names:
         named = pc.equal(pc.struct_field(turns, "from"), CALL_TURN)
@@ -159,7 +159,7 @@ def _calls(turns: pa.StructArray) -> np.ndarray:
 
 
 def _turns_that_call(batch: Batch) -> pl.DataFrame:
-    """Row, field and turn of those that call a tool: they need no text."""
+    """List the turns (row, field, turn) that call a tool: they need no text."""
     found = []
     for field in batch.table.schema:
         if not is_conversation(field.type):

@@ -99,7 +99,7 @@ class Html(TextOperator):
     params: HtmlParams
 
     def apply(self, batch: Batch) -> Outcome:
-        """Only lines with something like a tag or an entity are parsed."""
+        """Parse and clean only the lines with something that looks like a tag or an entity."""
         frame = self.texts(batch)
         hints = frame["text"].str.contains("<[a-zA-Z/!]|&[#a-zA-Z]")
         found = frame[np.flatnonzero(hints.to_numpy())]
@@ -135,7 +135,7 @@ def _markup_length(texts: pl.Series, tags: pl.Series) -> pl.Series:
 
 
 def _visible(text: str, *, entities: bool) -> str:
-    """What a browser would show of a text with tags; all else stands as it was written."""
+    """Return what a browser would show of a text with tags; leave everything else unchanged."""
     if not _TAG_HERE.search(text):
         return _ENTITY_HERE.sub(lambda hit: html.unescape(hit.group()), text) if entities else text
     from selectolax.lexbor import LexborHTMLParser
@@ -154,7 +154,7 @@ def _visible(text: str, *, entities: bool) -> str:
 
 
 def _depth(text: str) -> int:
-    """How deep elements may be nested at most; those that are never closed count."""
+    """Return how deep elements may be nested at most, counting those that are never closed."""
     depth = deepest = 0
     for hit in _TAG_HERE.finditer(text):
         tag = hit.group()
@@ -164,7 +164,7 @@ def _depth(text: str) -> int:
 
 
 def _protected(text: str, entities: bool) -> str:
-    """``<`` and ``&`` that begin neither a tag nor an entity, written so that the parser leaves them."""
+    """Escape each ``<`` and ``&`` that begins neither a tag nor an entity, so the parser keeps them."""
     parts = []
     end = 0
     for hit in _TAG_HERE.finditer(text):

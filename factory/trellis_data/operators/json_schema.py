@@ -63,7 +63,7 @@ class JsonSchema(RowOperator):
         self._validator = _validator(params.rules)
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - the interface
-        """The schema is one, and the column is there."""
+        """Check that the schema is valid and the column exists."""
         if self.params.column is not None and self.params.column not in schema.names:
             raise OperatorProblem("column_missing", f"There is no column '{self.params.column}'.")
         _validator(self.params.rules)
@@ -95,7 +95,7 @@ class JsonSchema(RowOperator):
         return map(_without_nulls, ready) if self.params.ignore_nulls else ready
 
     def _reason(self, value: Any) -> str:
-        """The rule that is broken first and where; positions in lists count as one place."""
+        """Describe the first violated rule and its place, with all positions in a list as one place."""
         error = next(self._validator.iter_errors(value))
         path = "".join(f"/{part}" for part in error.instance_path)
         rule = error.schema_path[-1] if error.schema_path else "false"
@@ -128,7 +128,7 @@ def _parse(text: str | None) -> Any:
 
 
 def _has_other_types(schema: pa.Schema) -> bool:
-    """Whether values may be of types that JSON does not have: times, decimals, bytes."""
+    """Return whether values may be of types that JSON does not have: times, decimals, bytes."""
     return any(re.search(r"binary|time|date|duration|decimal|map", str(field.type)) for field in schema)
 
 

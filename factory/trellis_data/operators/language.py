@@ -111,7 +111,7 @@ class Language(TextOperator):
         self._detection = LanguageDetection(sorted({*params.candidates, *params.keep, *params.drop}))
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """The column for the language is free."""
+        """Check that the column for the language does not exist yet."""
         super().check(schema, layout)
         if self.params.column in schema.names:
             raise OperatorProblem(
@@ -119,7 +119,7 @@ class Language(TextOperator):
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """One more column where it is asked for."""
+        """Return the schema with a column for the language, if one is requested."""
         return schema.append(pa.field(self.params.column, pa.string())) if self.params.column else schema
 
     def apply(self, batch: Batch) -> Outcome:

@@ -53,7 +53,7 @@ class LanguageDetection:
         self._lingua: Any = None
 
     def detect(self, texts: pl.Series) -> Languages:
-        """The language of each text, and how sure that is (0 to 1; 1 where the script decides)."""
+        """Detect the language of each text and the confidence (0 to 1; 1 if the script decides)."""
         codes = np.full(len(texts), "", dtype=object)
         confidences = np.ones(len(texts))
         self._by_script(texts, codes)

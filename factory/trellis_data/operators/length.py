@@ -83,7 +83,7 @@ class Length(TextOperator):
         self._tokenizer = load_tokenizer(self._tokenizer_folder()) if params.unit == "tokens" else None
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """There is a tokenizer where tokens are asked for."""
+        """Check that there is a tokenizer if lengths are counted in tokens."""
         super().check(schema, layout)
         if self.params.unit == "tokens" and not (self._tokenizer_folder() / TOKENIZER_FILE).is_file():
             raise OperatorProblem(

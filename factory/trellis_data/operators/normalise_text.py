@@ -88,7 +88,7 @@ class NormaliseText(TextOperator):
     params: NormaliseTextParams
 
     def apply(self, batch: Batch) -> Outcome:
-        """Expressions over all lines; only what may be misread or holds code is gone through one by one."""
+        """Normalize texts by expressions over all lines; only misread text or code is handled singly."""
         frame = self.texts(batch)
         new = frame["text"]
         counts: Counter[str] = Counter()
@@ -120,7 +120,7 @@ class NormaliseText(TextOperator):
 
 
 def _where(texts: pl.Series, pattern: str, work: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``work`` done on the texts that match: a search costs a fraction of a replacement."""
+    """Apply ``work`` only to the texts that match: a search costs a fraction of a replacement."""
     at = np.flatnonzero(texts.str.contains(pattern).to_numpy())
     return put(texts, at, work(texts.gather(at))) if len(at) else texts
 

@@ -94,7 +94,7 @@ class PersonalData(TextOperator):
     params: PersonalDataParams
 
     def apply(self, batch: Batch) -> Outcome:
-        """Only lines that may hold something are searched, and only for what they may hold."""
+        """Search only lines that may contain personal data, and only for the kinds they may contain."""
         frame = self.texts(batch)
         kinds = [kind for kind in _ALL if kind in {*self.params.mask, *self.params.drop}]
         hints = np.array([_may_hold(frame["text"], kind) for kind in kinds])
@@ -144,7 +144,7 @@ class PersonalData(TextOperator):
 
 
 def _may_hold(texts: pl.Series, kind: Kind) -> np.ndarray:
-    """For each text whether it is worth a search for that kind."""
+    """Mark the texts that are worth a search for that kind of personal data."""
     if kind not in WORDS:
         return texts.str.contains(HINTS[kind]).to_numpy()
     found = texts.str.contains_any(WORDS[kind], ascii_case_insensitive=True).to_numpy().copy()

@@ -118,7 +118,7 @@ _AT_HOME = re.compile(
 
 
 def find_personal(text: str, kinds: list[Kind], *, regions: list[str], private_addresses: bool) -> list[Span]:
-    """Where personal data of these kinds stand; of two that overlap the more certain kind."""
+    """Find personal data of these kinds; where two overlap, the more certain kind wins."""
     finders: dict[Kind, Callable[[], Iterator[tuple[int, int]]]] = {
         "key": lambda: _keys(text),
         "email": lambda: _whole(_EMAIL, text, lambda _: True),
@@ -141,7 +141,7 @@ def find_personal(text: str, kinds: list[Kind], *, regions: list[str], private_a
 
 
 def is_resident_id(number: str) -> bool:
-    """Whether a Chinese resident identity number is right: province, birthday, check digit (GB 11643)."""
+    """Validate a Chinese resident identity number: province, birthday, check digit (GB 11643)."""
     if int(number[:2]) not in _PROVINCES:
         return False
     try:
@@ -153,7 +153,7 @@ def is_resident_id(number: str) -> bool:
 
 
 def is_bank_card(number: str) -> bool:
-    """Whether the digits are of a known issuer and fulfil Luhn's check."""
+    """Return whether the digits belong to a known card issuer and pass the Luhn check."""
     digits = re.sub(r"[ -]", "", number)
     if not _CARD_ISSUER.fullmatch(digits) or len(set(digits)) < 4:
         return False
@@ -183,7 +183,7 @@ def _keys(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _entropy(text: str) -> float:
-    """Bits a character, by how often each occurs."""
+    """Compute the entropy in bits per character from how often each character occurs."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
 
@@ -215,7 +215,7 @@ def _phones(text: str, regions: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _apart(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """In order, without those that overlap one before."""
+    """Yield the spans in order, without those that overlap an earlier one."""
     end = 0
     for start, stop in sorted(spans):
         if start >= end:
@@ -224,7 +224,7 @@ def _apart(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _is_valid(number: str, region: str | None) -> bool:
-    """Whether a number can be dialled in a region and is written the way that people there write it."""
+    """Return whether a number can be dialed in a region and is written as is usual there."""
     import phonenumbers
 
     grouping = phonenumbers.Leniency.VALID if region is None else phonenumbers.Leniency.STRICT_GROUPING

@@ -19,13 +19,13 @@ _COLUMNS = ("phrase", "word", "text")
 
 @cache
 def built_in_phrases(name: BuiltIn) -> tuple[str, ...]:
-    """A list that ships with the factory, in lower case."""
+    """Return a built-in list of phrases, in lower case."""
     lists = yaml.safe_load(files(__package__).joinpath("phrases.yaml").read_text(encoding="utf-8"))
     return tuple(lists[name])
 
 
 def read_phrases(path: Path) -> list[str]:
-    """A text file with a phrase a line, or Parquet with a phrase a row; what begins with # is a remark."""
+    """Read phrases from a text file, one per line, or Parquet, one per row; # starts a comment."""
     try:
         lines = _read_rows(path) if path.suffix == ".parquet" else _read_lines(path)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -45,7 +45,7 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _read_rows(path: Path) -> list[str]:
-    """The texts of the column with the likeliest name, else of the first column with texts."""
+    """Read the texts of the column with the most likely name, else of the first column with texts."""
     with pq.ParquetFile(path) as file:
         texts = [field.name for field in file.schema_arrow if is_text(field.type)]
         if not texts:

@@ -46,7 +46,7 @@ _RULES: dict[str, _Rules] = {
 
 
 def _limit(en: str, zh: str) -> float | None:
-    """A share above which a row is dropped, in place of the rules' own."""
+    """Declare a parameter for the share above which a row is dropped, in place of the rules' own limit."""
     value: float | None = parameter(
         None,
         ge=0,

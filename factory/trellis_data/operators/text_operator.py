@@ -27,7 +27,7 @@ class TextOperator(RowOperator):
     params: TextParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """The columns are there and hold texts."""
+        """Check that the columns exist and contain texts."""
         named = self.params.columns
         for name in named if named is not None else []:
             if name not in schema.names:
@@ -42,7 +42,7 @@ class TextOperator(RowOperator):
             )
 
     def texts(self, batch: Batch) -> pl.DataFrame:
-        """The lines that the parameters name."""
+        """Return the lines of text that the parameters select."""
         return texts_of(batch, self.params.where, self.params.columns)
 
 
@@ -55,7 +55,7 @@ def rewritten(
     counts: Counter[str] | None = None,
     findings: dict[str, Finding] | None = None,
 ) -> Outcome:
-    """Rows with new texts in place of the frame's, less those that ``drop`` hits."""
+    """Return the rows with new texts in place of the frame's, without those that ``drop`` hits."""
     differs = new != frame["text"]
     changed = any_in_row(batch, frame, differs)
     table = batch.table
@@ -71,13 +71,13 @@ def rewritten(
 
 
 def replace_lines(texts: pl.Series, at: pl.Series, work: Callable[[str], str]) -> pl.Series:
-    """``texts`` with the result of ``work`` in the lines where ``at`` is true: what columns cannot."""
+    """Replace the lines where ``at`` is true by the result of ``work``, for what expressions cannot do."""
     where = np.flatnonzero(at.to_numpy())
     return put(texts, where, pl.Series([work(text) for text in texts.gather(where)], dtype=pl.String))
 
 
 def put(texts: pl.Series, at: np.ndarray, new: pl.Series) -> pl.Series:
-    """A copy of ``texts`` with ``new`` at the places ``at`` (``scatter`` changes the original)."""
+    """Return a copy of ``texts`` with ``new`` at the places ``at`` (``scatter`` changes the original)."""
     if len(at) == 0:
         return texts
     picks = np.arange(len(texts))
@@ -86,7 +86,7 @@ def put(texts: pl.Series, at: np.ndarray, new: pl.Series) -> pl.Series:
 
 
 def outside_code(text: str, work: Callable[[str], str]) -> str:
-    """``work`` done on what is not code; fenced blocks and code within a line stay as they are.
+    """Apply ``work`` to what is not code; fenced blocks and inline code stay as they are.
 
     >>> outside_code("a  b `a  b`", lambda part: part.replace("  ", " "))
     'a b `a  b`'
@@ -96,7 +96,7 @@ def outside_code(text: str, work: Callable[[str], str]) -> str:
 
 
 def outside_code_of_all(texts: pl.Series, work: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``work`` done on all texts, but not on their code (see ``outside_code``)."""
+    """Apply ``work`` to all texts, but not to their code (see ``outside_code``)."""
     new = work(texts)
     with_code = np.flatnonzero(texts.str.contains_any(["`", "~~~"]).to_numpy())
     if len(with_code) == 0:
@@ -110,7 +110,7 @@ def outside_code_of_all(texts: pl.Series, work: Callable[[pl.Series], pl.Series]
 
 
 def over_rows(batch: Batch, frame: pl.DataFrame, values: pl.Series) -> np.ndarray:
-    """The sum of the lines' values for each row of the batch (float64); 0 where a row has none."""
+    """Sum the lines' values for each row of the batch (float64); 0 for a row without lines."""
     return np.bincount(
         frame["row"].to_numpy(), weights=values.to_numpy().astype(np.float64), minlength=len(batch)
     )

@@ -81,7 +81,7 @@ class Urls(TextOperator):
     params: UrlsParams
 
     def apply(self, batch: Batch) -> Outcome:
-        """Only lines with a hint of an address are searched."""
+        """Search only the lines that may contain a URL."""
         frame = self.texts(batch)
         texts = frame["text"]
         candidates = np.flatnonzero(texts.str.contains_any(_HINTS).to_numpy())

@@ -102,13 +102,13 @@ class WordList(TextOperator):
         self._automaton: Any = automaton
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """There is a phrase to look for."""
+        """Check that there is a phrase to look for."""
         super().check(schema, layout)
         if not any(phrases for _, phrases in self._lists()):
             raise OperatorProblem("word_list_empty", "Name a built-in list, a word list file or phrases.")
 
     def apply(self, batch: Batch) -> Outcome:
-        """One pass in Rust finds the lines that hold a phrase at all; only these are looked at closely."""
+        """Find lines that contain a phrase in one fast pass, and look closely only at those."""
         frame = self.texts(batch)
         lower = frame["text"].str.to_lowercase().str.replace_all("’", "'", literal=True)
         candidates = np.flatnonzero(lower.str.contains_any(self._phrases).to_numpy())
@@ -132,7 +132,7 @@ class WordList(TextOperator):
         return rewritten(batch, found, found["text"], drop=drop)
 
     def _hits(self, text: str) -> list[tuple[int, int, str]]:
-        """Where phrases stand, the longest first where several overlap, and of which list they are."""
+        """Find the phrases and their lists; where several overlap, the longest wins."""
         folded = _folded(text)
         spans = []
         for last, (name, size) in self._automaton.iter(folded):
@@ -177,7 +177,7 @@ def _folded(text: str) -> str:
 
 
 def _is_whole(text: str, first: int, last: int) -> bool:
-    """Whether a phrase is not part of a longer word, in scripts that part words by spaces."""
+    """Return whether a phrase is not part of a longer word, in scripts that separate words by spaces."""
     begins = first == 0 or not (_is_spaced(text[first]) and _is_spaced(text[first - 1]))
     ends = last == len(text) or not (_is_spaced(text[last - 1]) and _is_spaced(text[last]))
     return begins and ends

@@ -27,7 +27,7 @@ class Problem(Strict):
 def check(
     pipeline: Pipeline, schema: pa.Schema, layout: Layout, context: Context | None = None
 ) -> list[Problem]:
-    """Everything that is wrong, step by step; empty where the pipeline can run."""
+    """List everything that is wrong with a pipeline, step by step; empty if it can run."""
     context = context or Context(seed=pipeline.seed)
     problems = [
         Problem(
@@ -56,13 +56,13 @@ def check(
 
 
 def check_steps(pipeline: Pipeline, context: Context) -> list[Problem]:
-    """What is wrong whatever the rows are: unknown operators, and parameters that do not fit."""
+    """List the problems that do not depend on the rows: unknown operators and invalid parameters."""
     found = (_outline(step, index, context) for index, step in enumerate(pipeline.steps))
     return [problem for each in found if isinstance(each, list) for problem in each]
 
 
 def stated_layout(pipeline: Pipeline, schema: pa.Schema) -> Layout | None:
-    """The layout that the pipeline itself states, or None where it has to be detected."""
+    """Return the layout that the pipeline itself states, or None if it must be detected."""
     if pipeline.format is None:
         return Layout(DataFormat.UNKNOWN, dict(pipeline.columns)) if pipeline.columns else None
     columns = dict(pipeline.columns)

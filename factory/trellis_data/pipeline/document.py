@@ -33,12 +33,12 @@ class Document:
     _node: Any
 
     def line_of(self, place: tuple[int | str, ...]) -> int:
-        """The line of the innermost part of ``place`` that is in the text."""
+        """Return the line of the innermost part of ``place`` that is in the text."""
         return 1 if self._node is None else _line_at(self._node, place)
 
 
 def parse_document(text: str) -> Document:
-    """A YAML (or JSON) text without anchors and repeated keys; ``UnreadableDocument`` says what is wrong."""
+    """Parse YAML (or JSON) without anchors and repeated keys; raise ``UnreadableDocument`` if invalid."""
     try:
         node = yaml.compose(text, Loader=_Loader)
         value = yaml.load(text, Loader=_Loader)  # noqa: S506 - made from SafeLoader
@@ -50,17 +50,17 @@ def parse_document(text: str) -> Document:
 
 
 def load_pipeline(text: str, name: str = "pipeline") -> Pipeline:
-    """The pipeline that a YAML (or JSON) text holds; raises ``PipelineProblem`` that names the line."""
+    """Load the pipeline in a YAML (or JSON) text; raise ``PipelineProblem`` that names the bad line."""
     return load_document(text, Pipeline, name=name, kind="pipeline", needs="name and steps")
 
 
 def load_pipeline_file(path: Path) -> Pipeline:
-    """The pipeline of a file."""
+    """Load the pipeline in a file."""
     return load_pipeline(read_document(path, kind="pipeline"), path.name)
 
 
 def load_document(text: str, model: type[Model], *, name: str, kind: str, needs: str) -> Model:
-    """What a YAML text written by a person holds; codes of problems begin with ``kind``."""
+    """Load and validate a YAML text written by a person; codes of problems begin with ``kind``."""
     if len(text) > _MAX_BYTES:
         raise PipelineProblem(f"{kind}_too_large", f"{name} has more than {_MAX_BYTES} characters.")
     try:
@@ -81,7 +81,7 @@ def load_document(text: str, model: type[Model], *, name: str, kind: str, needs:
 
 
 def read_document(path: Path, *, kind: str) -> str:
-    """The text of a file."""
+    """Read the text of a file."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -89,12 +89,12 @@ def read_document(path: Path, *, kind: str) -> str:
 
 
 def dump_pipeline(pipeline: Pipeline) -> str:
-    """The pipeline as YAML without what is default; reading it gives the same pipeline."""
+    """Serialize the pipeline as YAML without default values; loading it gives the same pipeline."""
     return yaml.safe_dump(_plain(pipeline), sort_keys=False, allow_unicode=True, width=110)
 
 
 def pipeline_hash(pipeline: Pipeline) -> str:
-    """SHA-256 over what decides on rows: names and descriptions may change without it."""
+    """Return the SHA-256 of what determines the rows; names and descriptions do not count."""
     decisive = _plain(pipeline)
     decisive.pop("name")
     decisive.pop("description", None)
@@ -153,7 +153,7 @@ def _say(error: yaml.YAMLError) -> str:
 
 
 def _line_at(node: Any, place: tuple[int | str, ...]) -> int:
-    """The line of the innermost part of ``place`` that is in the document."""
+    """Return the line of the innermost part of ``place`` that is in the document."""
     line = int(node.start_mark.line) + 1
     for part in place:
         if isinstance(node, yaml.MappingNode):

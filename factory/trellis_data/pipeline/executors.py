@@ -23,10 +23,10 @@ class Watch(Protocol):
     """Who looks on while tasks run."""
 
     def rows(self, task: int, count: int) -> None:
-        """A task did so many rows more."""
+        """Report that a task has processed so many more rows."""
 
     def done(self, task: int) -> None:
-        """A task is done."""
+        """Report that a task is done."""
 
     def check(self) -> None:
         """Raise ``RunCancelled`` where the run is to end; called about five times a second."""

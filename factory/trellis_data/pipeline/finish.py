@@ -72,7 +72,7 @@ def finish(
 
 
 def _gather(parts: list[Path], target: Path, limits: Limits) -> int:
-    """One file of all dropped rows, as many as are to be kept; how many those are."""
+    """Write one file of all dropped rows, up to the limit, and return how many it contains."""
     found = [part for part in parts if part.exists()]
     if not found:
         return 0
@@ -88,7 +88,7 @@ def _gather(parts: list[Path], target: Path, limits: Limits) -> int:
 
 
 def _publish(units: list[Path], folder: RunDirectory) -> dict[str, Output]:
-    """The last stage's files as outputs; a split has at least one, with or without rows."""
+    """Publish the last stage's files as outputs; every split has at least one file, even without rows."""
     rows: dict[str, list[tuple[Path, int]]] = {}
     for unit in units:
         counts: dict[str, int] = json.loads((unit / "report.json").read_text())["rows"]
@@ -117,7 +117,7 @@ def _publish(units: list[Path], folder: RunDirectory) -> dict[str, Output]:
 
 
 def _link(source: Path, target: Path) -> None:
-    """A second name for a file, or a copy where the file system has no such thing."""
+    """Create a hard link to a file, or a copy if the file system does not support links."""
     try:
         os.link(source, target)
     except OSError:

@@ -74,7 +74,7 @@ class Ledger:
         )
 
     def close(self) -> StepReport:
-        """The partial report."""
+        """Finish and return the partial report."""
         if self._dropped is not None:
             self._dropped.close()
         self.report.reasons = dict(sorted(self._reasons.items()))
@@ -130,7 +130,7 @@ class Ledger:
         self.report.examples = lowest([*self.report.examples, *fresh], self.report.name, self._limits)
 
     def _worst(self, kind: str) -> int | None:
-        """The highest rank that is kept, once there are enough."""
+        """Return the highest rank among the kept examples once there are enough, else None."""
         places = [each.position for each in self.report.examples if each.kind == kind]
         if len(places) < self._limits.examples:
             return None
@@ -138,7 +138,7 @@ class Ledger:
 
 
 def merge(parts: Iterable[StepReport], limits: Limits) -> StepReport:
-    """One report of a step from those of its units, in order."""
+    """Merge the reports of a step's units, in order, into one."""
     whole: StepReport | None = None
     reasons: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -162,7 +162,7 @@ def merge(parts: Iterable[StepReport], limits: Limits) -> StepReport:
 
 
 def lowest(examples: list[Example], step: str, limits: Limits) -> list[Example]:
-    """Those of the lowest ranks of each kind, changed ones first, in the order of the input."""
+    """Choose the examples with the lowest ranks of each kind, changed ones first, in input order."""
     kept: list[Example] = []
     for kind in ("changed", "dropped"):
         mine = [each for each in examples if each.kind == kind]
@@ -173,7 +173,7 @@ def lowest(examples: list[Example], step: str, limits: Limits) -> list[Example]:
 
 
 def shorten(value: Any, characters: int) -> Any:
-    """The value with long texts and lists cut, marked as such."""
+    """Shorten long texts and lists in a value and mark them as shortened."""
     if isinstance(value, str):
         return value if len(value) <= characters else f"{value[:characters]}… ({len(value):,} characters)"
     if isinstance(value, bytes):
@@ -189,7 +189,7 @@ def shorten(value: Any, characters: int) -> Any:
 
 
 def _ranks(positions: np.ndarray, step: str, seed: int) -> np.ndarray:
-    """A number for each position that looks drawn at random (splitmix64), the same on every machine."""
+    """Return a pseudo-random number for each position (splitmix64), the same on every machine."""
     salt = int.from_bytes(hashlib.blake2b(f"{seed}:{step}".encode(), digest_size=8).digest(), "little")
     with np.errstate(over="ignore"):
         mixed = positions.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)

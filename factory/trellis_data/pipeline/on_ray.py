@@ -62,7 +62,7 @@ class RayExecutor:
             ) from error
 
     def close(self) -> None:
-        """The cluster belongs to somebody else."""
+        """Do nothing: the cluster belongs to the caller."""
 
 
 def _knock(address: str) -> None:
@@ -88,7 +88,7 @@ def _result(ray: Any, reference: Any, task: Task, errors: tuple[Any, Any]) -> in
 
 
 def _run(task: Task) -> int:
-    """On a machine of the cluster: the rows that were done."""
+    """Run a task on a machine of the cluster and return the number of rows done."""
     done = 0
 
     def count(rows: int) -> None:

@@ -120,7 +120,7 @@ def _make(step: Step, name: str, context: Context) -> Operator:
 
 @contextmanager
 def _named_problems(name: str) -> Iterator[None]:
-    """Problems of a step, with its name."""
+    """Add the step's name to its problems."""
     try:
         yield
     except OperatorProblem as problem:
@@ -128,7 +128,7 @@ def _named_problems(name: str) -> Iterator[None]:
 
 
 def take_rows(inputs: Sequence[Path], schema: pa.Schema, wanted: np.ndarray) -> pa.Table:
-    """Rows at some positions, which are in order."""
+    """Read the rows at some positions, which are in order."""
     tables, start = [schema.empty_table()], 0
     for path in inputs:
         with pq.ParquetFile(path) as file:

@@ -12,7 +12,7 @@ class PipelineProblem(Exception):
         self.shard = shard
 
     def __reduce__(self) -> tuple[object, ...]:
-        """It crosses process borders, which by default would call the constructor with the message alone."""
+        """Make the exception picklable; by default the constructor would be called with the message alone."""
         return (_rebuild, (self.code, self.message, self.step, self.shard))
 
 

@@ -58,7 +58,7 @@ class RunReport(Strict, Renamed):
         return Layout(self.format, self.columns)
 
     def files(self, work: Path) -> dict[str, list[Path]]:
-        """The output files by split."""
+        """Return the output files by split."""
         return {split: [work / name for name in output.files] for split, output in self.outputs.items()}
 
 

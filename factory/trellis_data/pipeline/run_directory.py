@@ -24,20 +24,20 @@ class RunDirectory:
         self._identity = root / "run.json"
 
     def stage(self, index: int) -> Path:
-        """Folder of a stage."""
+        """Return the folder of a stage."""
         return self.root / "stages" / f"{index:02d}"
 
     def reduced(self, number: int, step: str) -> Path:
-        """Where a global operator's decisions lie; they stay, for inspection."""
+        """Return the folder for a global operator's decisions, which are kept for inspection."""
         return self.root / "reduced" / slug(number, step)
 
     def dropped_rows(self, number: int, step: str) -> Path:
-        """The rows that a step dropped."""
+        """Return the file with the rows that a step dropped."""
         return self.dropped / f"{slug(number, step)}.parquet"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One run at a time; the lock ends with its process, however that ends."""
+        """Allow only one run at a time; the lock ends with its process, however that ends."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "lock").open("w") as handle:
             try:
@@ -83,6 +83,6 @@ class RunDirectory:
 
 
 def slug(number: int, name: str) -> str:
-    """A file name for a step (counted from 1) in which a person finds the step's name."""
+    """Return a file name for a step (counted from 1) that contains the step's name."""
     safe = re.sub(r"[^\w.-]+", "_", name)
     return f"{number:02d}-{safe[:60]}"

@@ -116,7 +116,7 @@ def run(
 
 
 def plan(pipeline: Pipeline, layout: Layout) -> tuple[list[Stage], Layout]:
-    """The stages of a pipeline, and what the columns mean in the end."""
+    """Divide a pipeline into stages, and return also what the columns mean at its end."""
     stages: list[Stage] = []
     for index, step in enumerate(pipeline.steps):
         operator = find_operator(step.operator)
@@ -233,7 +233,7 @@ class _Watch:
         self._should_stop = should_stop
 
     def skip(self, index: int) -> None:
-        """A task was done by a run before this one."""
+        """Record that a task was already done by an earlier run."""
         self._done[index] = self._sizes[index]
         self._skipped += self._sizes[index]
         self._finished += 1
@@ -288,7 +288,7 @@ def _executor(options: Options, context: Context) -> Executor:
 def _identity(
     pipeline: Pipeline, inputs: Sequence[Path], layout: Layout, context: Context, options: Options
 ) -> dict[str, Any]:
-    """What decides on the result, as the journal keeps it."""
+    """Return everything that determines the result, as the journal stores it."""
     value = {
         "pipeline": pipeline_hash(pipeline),
         "input": [_stamp(path) for path in inputs],
@@ -309,11 +309,11 @@ def _identity(
 
 
 def _stamps(path: Path) -> list[list[Any]]:
-    """Of a file, or of every file directly in a folder."""
+    """Return the stamp of a file, or of every file directly in a folder."""
     return [_stamp(each) for each in (sorted(path.iterdir()) if path.is_dir() else [path]) if each.is_file()]
 
 
 def _stamp(path: Path) -> list[Any]:
-    """Tells a file from another, and from itself after a change."""
+    """Return what identifies a file and its state: path, size and modification time."""
     state = path.stat()
     return [str(path.resolve()), state.st_size, state.st_mtime_ns]

@@ -20,7 +20,7 @@ _MAX_SPLITS = 64
 
 
 def one_schema(schemas: Sequence[pa.Schema], names: Sequence[str]) -> pa.Schema:
-    """The schema that rows of all files fit into; raises ``PipelineProblem`` that names the first misfit."""
+    """Unify the schemas of all files; raise ``PipelineProblem`` that names the first that does not fit."""
     unified = schemas[0].remove_metadata()
     for schema, name in zip(schemas, names, strict=True):
         try:
@@ -33,7 +33,7 @@ def one_schema(schemas: Sequence[pa.Schema], names: Sequence[str]) -> pa.Schema:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with these columns, in this order and type; what it lacks is null."""
+    """Return the table with these columns, in this order and type; missing ones are null."""
     if table.schema.equals(schema):
         return table
     columns = [

@@ -166,7 +166,7 @@ SECONDS = "trellis-seconds.json"
 
 
 def dropped_file(step: int) -> str:
-    """The file of rows that a step of a stage dropped; no split's name begins like this."""
+    """Return the file of rows that a step dropped; no split's name begins like this."""
     return f"_dropped-{step}.parquet"
 
 
@@ -177,12 +177,12 @@ def run_task(task: Task, tick: Tick) -> None:
 
 
 def label_of(task: Task) -> str:
-    """What a person finds the task's rows by."""
+    """Return a label by which a person can find the task's rows."""
     return "all rows" if isinstance(task, ReduceTask) else task.unit.label
 
 
 def read_seconds(folder: Path) -> float:
-    """Processor time that a scan took, or a reduction with all of its scans."""
+    """Read the processor time that a scan took, or a reduction together with all of its scans."""
     return float(json.loads((folder / SECONDS).read_text()))
 
 
@@ -191,7 +191,7 @@ def _note_seconds(folder: Path, seconds: float) -> None:
 
 
 def _batches(unit: Unit, work: Work, layout: Layout) -> Iterator[tuple[Batch, np.ndarray]]:
-    """The unit's rows and where they stood in the pipeline's input; an empty unit has one empty batch."""
+    """Yield the unit's rows and their positions in the pipeline's input; one empty batch if it is empty."""
     done = 0
     with pq.ParquetFile(unit.path) as file:
         for table in read_tables(file, work.batch_rows, unit.groups):
@@ -218,7 +218,7 @@ def _build(plan: StepPlan, context: Context) -> Operator:
 
 
 def _operator(plan: StepPlan, context: Context) -> Operator:
-    """The step's operator, made once in a process: its constructor may read large files."""
+    """Return the step's operator, created once per process: its constructor may read large files."""
     key = (plan.operator, plan.params, repr(context))
     if key in _MADE:
         return _MADE[key]
@@ -234,7 +234,7 @@ def _operator(plan: StepPlan, context: Context) -> Operator:
 
 
 def _sources(outcome: Outcome, rows: int) -> np.ndarray:
-    """For each row that goes on its row in the batch."""
+    """Return the batch row that each row of the outcome came from."""
     if len(outcome.keep) != rows or len(outcome.changed) != rows:
         raise ValueError(f"the operator answered for {len(outcome.keep)} of {rows} rows")
     sources = np.flatnonzero(outcome.keep) if outcome.sources is None else outcome.sources

@@ -45,7 +45,7 @@ def find_touched(
     seed: int | None,
     limits: SearchLimits,
 ) -> Found:
-    """Rows that a step changes or drops: the first ones, or with a seed those of rows drawn evenly.
+    """Find rows that a step changes or drops: the first ones, or with a seed from a random sample.
 
     Steps that compare rows are passed over, and steps behind one that calls a model are not looked at: to
     search by them would take the time, or the money, of a run.
@@ -66,7 +66,7 @@ def find_touched(
 
 
 def _cheap_steps(steps: Sequence[Operator], schema: pa.Schema) -> list[Operator]:
-    """Steps to look at: those that decide on a row by itself, up to one whose columns would be missing."""
+    """Choose the steps to try: those that judge rows one by one, up to one whose columns would be missing."""
     found: list[Operator] = []
     for step in steps:
         asks_model = getattr(step.params, "scorer", None) in step.context.scorers
@@ -79,7 +79,7 @@ def _cheap_steps(steps: Sequence[Operator], schema: pa.Schema) -> list[Operator]
 
 
 def _touch(steps: Sequence[Operator], batch: Batch) -> np.ndarray:
-    """bool, one a row of the batch: whether a step changes or drops it."""
+    """Mark the rows of the batch that a step changes or drops (bool)."""
     touched = np.zeros(batch.table.num_rows, bool)
     origins = np.arange(batch.table.num_rows)
     for step in steps:
@@ -91,7 +91,7 @@ def _touch(steps: Sequence[Operator], batch: Batch) -> np.ndarray:
 
 
 def draw(inputs: Sequence[Path], rows: int, seed: int | None) -> np.ndarray:
-    """Positions of the first rows, or with a seed of ones drawn evenly, in the order of the input."""
+    """Choose the positions of the first rows, or with a seed of a random sample, in input order."""
     total = sum(pq.read_metadata(path).num_rows for path in inputs)
     if seed is None or total <= rows:
         return np.arange(min(rows, total))
@@ -101,7 +101,7 @@ def draw(inputs: Sequence[Path], rows: int, seed: int | None) -> np.ndarray:
 def _candidates(
     inputs: Sequence[Path], schema: pa.Schema, wanted: np.ndarray
 ) -> Iterator[tuple[pa.Table, np.ndarray]]:
-    """Rows at some positions, in batches, with their positions."""
+    """Yield the rows at some positions in batches, with their positions."""
     start = 0
     for path in inputs:
         with pq.ParquetFile(path) as file:

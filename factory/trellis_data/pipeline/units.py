@@ -12,7 +12,7 @@ from trellis_data.pipeline.tasks import Unit
 
 
 def schema_of(files: Sequence[Path]) -> pa.Schema:
-    """The columns of the rows of all files."""
+    """Read the columns that the rows of all files have."""
     schemas = []
     for path in files:
         try:
@@ -27,7 +27,7 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
 
 
 def cut(files: Sequence[Path], unit_rows: int) -> list[Unit]:
-    """Units of about ``unit_rows`` rows, by whole row groups; a file without rows is a unit too."""
+    """Cut files into units of about ``unit_rows`` rows, by whole row groups; an empty file is a unit too."""
     units: list[Unit] = []
     start = 0
     for path in files:

@@ -41,7 +41,7 @@ def _listen(pipe: Connection, tasks: "queue.SimpleQueue[bytes]") -> None:
 
 
 def peak_memory_bytes() -> int:
-    """Most memory that this process held; 0 where the system does not tell."""
+    """Return this process's peak memory; 0 if the system does not report it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

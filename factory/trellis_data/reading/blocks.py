@@ -38,7 +38,7 @@ class Block:
         return len(self.rows) + len(self.problems)
 
     def in_order(self) -> Iterator[SourceRow | RowProblem]:
-        """The rows as they stand in the file, problems in the place of bad ones, and then the warnings."""
+        """Yield the rows in file order, problems in the place of bad ones, and then the warnings."""
         bad = {problem.row: problem for problem in self.problems}
         good = iter(self.rows)
         for number in range(self.first_row, self.first_row + self.row_count):
@@ -47,7 +47,7 @@ class Block:
 
 
 def gather(rows: Iterator[SourceRow | RowProblem]) -> Iterator[Block]:
-    """Blocks of rows that come one by one."""
+    """Collect single rows into blocks."""
     block, size = Block(1), 0
     for item in rows:
         if isinstance(item, RowProblem) and not item.is_row:

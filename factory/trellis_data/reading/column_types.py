@@ -109,7 +109,7 @@ class ColumnTypes:
         self.struct = merge_types(self.struct, kind) if self.struct.num_fields else kind
 
     def _learn_mixed(self, rows: list[SourceRow]) -> bool:
-        """Whether further columns become texts since these rows mix kinds with each other or those before."""
+        """Turn columns that mix kinds into text; return whether any further column became text."""
         if self._mixed != "text":
             return False
         kinds = Kinds()
@@ -141,7 +141,7 @@ class ColumnTypes:
         return merge_types(self.struct, inferred)
 
     def _within_limit(self, rows: list[SourceRow]) -> tuple[list[SourceRow], list[Misfit]]:
-        """The rows whose keys fit beside those known, and the others; one look at each, no types made."""
+        """Separate the rows whose keys fit within the limit from the others, without building types."""
         keys = KeyCount(self.struct)
         fitting, refused = list[SourceRow](), list[Misfit]()
         for row in rows:
@@ -160,7 +160,7 @@ class ColumnTypes:
 
 
 def _has_truth_as_number(values: list[Any], kind: pa.DataType) -> bool:
-    """Whether a truth value became a decimal number: alone of all mixtures Arrow takes this one."""
+    """Return whether a boolean became a decimal number, the one mixture that Arrow accepts silently."""
     if pa.types.is_floating(kind):
         return any(value is True or value is False for value in values)
     if pa.types.is_struct(kind):
@@ -182,13 +182,13 @@ def _has_decimals(kind: pa.DataType) -> bool:
 
 
 def _in_order(rows: list[SourceRow], misfits: list[Misfit]) -> list[Misfit]:
-    """Misfits in the order of their rows."""
+    """Sort misfits by their rows."""
     place = {id(row): number for number, row in enumerate(rows)}
     return sorted(misfits, key=lambda misfit: place[id(misfit.row)])
 
 
 def merge_types(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type that holds the values of both, in the order of ``left``. Raises ArrowTypeError, ShapeError."""
+    """Return a type for the values of both, in the order of ``left``. Raise ArrowTypeError or ShapeError."""
     merged = pa.unify_schemas([pa.schema(list(left)), pa.schema(list(right))], promote_options="permissive")
     _check_shape(struct := pa.struct(list(merged)))
     return struct
@@ -203,7 +203,7 @@ def _check_shape(kind: pa.DataType) -> None:
 
 
 def _measure(kind: pa.DataType) -> tuple[int, int]:
-    """(depth, leaves) of a type; refuses names that databases and Parquet readers stumble on."""
+    """Return (depth, leaves) of a type; reject names that databases and Parquet readers cannot handle."""
     if pa.types.is_struct(kind):
         for field in kind:
             if not field.name or "\x00" in field.name:
@@ -218,7 +218,7 @@ def _measure(kind: pa.DataType) -> tuple[int, int]:
 
 
 def ordered_like(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
-    """The same type with object keys in the order in which they first appear in ``values``."""
+    """Return the type with object keys in the order in which they first appear in ``values``."""
     if pa.types.is_struct(kind):
         objects = [value for value in values if isinstance(value, dict)]
         names = list(dict.fromkeys(name for value in objects for name in value))
@@ -237,7 +237,7 @@ def ordered_like(kind: pa.DataType, values: Iterable[Any]) -> pa.DataType:
 
 
 def explain_misfit(value: Any, kind: pa.DataType, column: str = "") -> tuple[str | None, str] | None:
-    """(column, reason) of the first value that the type cannot hold; None where all fit."""
+    """Return (column, reason) of the first value that the type cannot hold; None if all fit."""
     if value is None or pa.types.is_null(kind):
         return _explain_alone(value, column)
     found, expected = _family_of(value), type_family(kind)
@@ -260,7 +260,7 @@ def explain_misfit(value: Any, kind: pa.DataType, column: str = "") -> tuple[str
 
 
 def _explain_alone(value: Any, column: str, kind: pa.DataType | None = None) -> tuple[str | None, str] | None:
-    """Why a value has no type of its own: a number too long, a broken character, a mixed list."""
+    """Explain why a value has no type of its own: a number too long, a broken character, a mixed list."""
     if isinstance(value, dict):
         for name, item in value.items():
             if problem := _explain_alone(item, f"{column}.{name}" if column else str(name)):
@@ -297,7 +297,7 @@ def _family_of(value: Any) -> str:
 
 
 def type_family(kind: pa.DataType) -> str:
-    """The kind of a type in the words of JSON."""
+    """Return the kind of a type in JSON terms."""
     if pa.types.is_boolean(kind):
         return "boolean"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -310,17 +310,17 @@ def type_family(kind: pa.DataType) -> str:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether the type is one of Arrow's strings."""
+    """Return whether the type is one of Arrow's strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether the type is one of Arrow's lists."""
+    """Return whether the type is one of Arrow's lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def describe_type(kind: pa.DataType) -> str:
-    """A type as the dashboard shows it: ``list<object{role: text, content: text}>``."""
+    """Format a type for the dashboard: ``list<object{role: text, content: text}>``."""
     if is_list(kind):
         return f"list<{describe_type(kind.value_type)}>"
     if pa.types.is_struct(kind):
@@ -333,7 +333,7 @@ def describe_type(kind: pa.DataType) -> str:
 
 
 def kind_of(description: str) -> ColumnKind:
-    """What a column's values are, as far as a role asks, from ``describe_type``: it is kept with datasets."""
+    """Derive a column's kind from its ``describe_type`` text, which is stored with datasets."""
     if description in _SIMPLE_KINDS:
         return _SIMPLE_KINDS[description]
     if description.startswith("list<object{"):

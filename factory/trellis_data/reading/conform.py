@@ -9,7 +9,7 @@ from trellis_data.reading.mixing import numbers_as_texts
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values with a type that has further keys, or numbers for integers. Raises ArrowInvalid."""
+    """Convert values to a type with more keys, or numbers for integers. Raise ArrowInvalid if impossible."""
     if array.type.equals(kind):
         return array
     if pa.types.is_null(array.type):
@@ -33,7 +33,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def with_items(lists: pa.Array, items: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Lists as long as those of ``lists`` with ``items`` (see ``flatten``) in them."""
+    """Build lists with the lengths of ``lists`` and the given ``items`` (see ``flatten``)."""
     lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     large = pa.types.is_large_list(kind)
@@ -42,7 +42,7 @@ def with_items(lists: pa.Array, items: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def storable_type(kind: pa.DataType) -> pa.DataType:
-    """The type with ``{}`` as null: Parquet has no object without keys."""
+    """Return the type with ``{}`` as null, because Parquet has no objects without keys."""
     if pa.types.is_struct(kind):
         fields = [field.with_type(storable_type(field.type)) for field in kind]
         return pa.struct(fields) if fields else pa.null()
@@ -50,7 +50,7 @@ def storable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def storable(array: pa.Array) -> pa.Array:
-    """The values with ``{}`` as null."""
+    """Return the values with ``{}`` as null."""
     kind = array.type
     wanted = storable_type(kind)
     if wanted.equals(kind):
@@ -64,7 +64,7 @@ def storable(array: pa.Array) -> pa.Array:
 
 
 def has_huge_numbers(array: pa.Array) -> bool:
-    """Whether a decimal number is beyond 64-bit integers: it may have been an integer in the file."""
+    """Return whether a decimal exceeds 64-bit integers, so that it may have been an integer in the file."""
     kind = array.type
     if pa.types.is_floating(kind):
         largest = pc.max(pc.abs(array)).as_py()

@@ -32,7 +32,7 @@ class _Record(NamedTuple):
 
 
 def read_csv(open_stream: Callable[[], BinaryIO]) -> Iterator[SourceRow | RowProblem]:
-    """The rows of UTF-8 text, and problems in the place of bad ones; reads the text twice."""
+    """Read the rows of UTF-8 text, with problems in the place of bad ones; reads the text twice."""
     header, types = _learn_columns(open_stream)
     records = _records(open_stream)
     next(records)
@@ -61,7 +61,7 @@ def _why_bad(record: _Record, width: int) -> tuple[str, str] | None:
 
 
 def _learn_columns(open_stream: Callable[[], BinaryIO]) -> tuple[list[str], dict[str, str]]:
-    """The header and the type of each column, after one pass over the cells.
+    """Find the header and the type of each column in one pass over the cells.
 
     A column becomes integer or number only when each of its cells could be written back
     exactly as it stood: "007", "0.50" and "true" stay text, and so does "5" beside "2.5", which
@@ -155,7 +155,7 @@ class _Lines:
         return line
 
     def finish_record(self) -> None:
-        """The lines taken so far are done with."""
+        """Finish the record that consists of the lines taken so far."""
         self.number += len(self.taken)
         self.taken, self.size = [], 0
 
@@ -175,7 +175,7 @@ class _Lines:
 
 
 def _records(open_stream: Callable[[], BinaryIO]) -> Iterator[_Record | RowProblem]:
-    """Records that are not blank; the first is the header."""
+    """Yield the records that are not blank; the first is the header."""
     csv.field_size_limit(MAX_ROW_BYTES)
     with io.TextIOWrapper(open_stream(), "utf-8", errors="surrogateescape", newline="") as file:
         header = file.readline(_MAX_HEADER_CHARACTERS * 16)

@@ -46,7 +46,7 @@ class Encoding:
 
 
 def detect_encoding(open_stream: Callable[[], BinaryIO]) -> Encoding:
-    """The encoding of a text, after reading all of it once. Raises UnreadableFile where it is no text."""
+    """Detect the encoding of a text by reading all of it once. Raise UnreadableFile if it is not text."""
     with open_stream() as stream:
         head = stream.read(64 * 1024)
     for mark, name in _MARKS:
@@ -63,7 +63,7 @@ def detect_encoding(open_stream: Callable[[], BinaryIO]) -> Encoding:
 
 
 def _detect_wide(head: bytes) -> Encoding | None:
-    """UTF-16 without a mark: the ends of lines, JSON's and ASCII's characters have a zero on one side."""
+    """Detect UTF-16 without a byte order mark, by the zero bytes beside line ends and ASCII characters."""
     size = len(head) // 2
     zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[0::2].count(0)}
     name = max(zeros, key=lambda each: zeros[each])
@@ -127,7 +127,7 @@ class _Sample:
                 self._sizes[target] += len(line)
 
     def judge(self) -> Encoding:
-        """What the text is encoded in."""
+        """Decide which encoding the text has."""
         if self._is_utf8 and not self._decoder.getstate()[0]:
             if self._has_foreign:
                 return Encoding("utf-8", 1.0, "Every byte of the file is valid UTF-8.")
@@ -157,7 +157,7 @@ def _detect_foreign(sample: bytes) -> Encoding:
 
 
 def _gb2312_share(sample: bytes) -> float:
-    """The share of GB2312 among the characters beyond ASCII; 0 where the bytes are no GB18030."""
+    """Return the share of GB2312 among the non-ASCII characters; 0 if the bytes are not GB18030."""
     foreign = common = 0
     for line in sample.split(b"\n"):
         if not _decodes(line, "gb18030"):
@@ -224,7 +224,7 @@ class _Transcoded(io.RawIOBase):
 
 
 def as_utf8(stream: BinaryIO, encoding: str) -> BinaryIO:
-    """The stream as UTF-8 without a mark."""
+    """Return the stream as UTF-8 without a byte order mark."""
     if encoding == "utf-8":
         return stream
     if encoding == "utf-8-sig":

@@ -229,7 +229,7 @@ def _read_file(path: Path, file: SourceFile, work: Path, run: _Run) -> FileRepor
 
 
 def _is_binary(head: bytes, name: str) -> bool:
-    """Whether no text begins like this; what is neither is for the detection of the encoding to refuse."""
+    """Return whether the file is binary; the detection of the encoding rejects what is neither."""
     try:
         return detect_kind(head, name) not in TEXT_KINDS
     except UnreadableFile:
@@ -288,7 +288,7 @@ def _take_block(block: Block, file: SourceFile, run: _Run) -> int:
 
 
 def _numbers_of(block: Block) -> list[int]:
-    """The numbers of a block's good rows."""
+    """Return the row numbers of a block's good rows."""
     bad = {problem.row for problem in block.problems}
     every = range(block.first_row, block.first_row + block.row_count)
     return [number for number in every if number not in bad] if bad else list(every)

@@ -51,7 +51,7 @@ class _ArrayText:
         self.position = position
 
     def peek(self) -> str:
-        """The next character that is not white space, or "" at the end."""
+        """Return the next character that is not white space, or "" at the end."""
         while True:
             match = _SPACE.match(self.buffer, self.position)
             self.advance(match.end() if match else self.position)
@@ -106,7 +106,7 @@ class _ArrayText:
 
 
 def read_json_array(stream: BinaryIO) -> Iterator[SourceRow | RowProblem]:
-    """The rows of UTF-8 text that is one array of objects, with problems in the place of bad ones.
+    """Read the rows of a UTF-8 JSON array of objects, with problems in the place of bad ones.
 
     After what is no JSON, reading goes on where the next row seems to begin.
     """
@@ -139,7 +139,7 @@ def read_json_array(stream: BinaryIO) -> Iterator[SourceRow | RowProblem]:
 
 
 def _pass_over(text: _ArrayText, row: int, *, is_after_end: bool) -> RowProblem:
-    """The problem of what stands where a separator or nothing should; goes to the next item."""
+    """Report a value that stands where a separator, or nothing, should, and skip to the next item."""
     found = text.peek()
     if is_after_end:
         reason = f"not valid JSON: '{found}' follows the end of the array"

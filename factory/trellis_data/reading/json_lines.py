@@ -17,7 +17,7 @@ _Lines = list[tuple[int, bytes]]
 
 
 def read_json_lines(stream: BinaryIO, *, exactly: bool = False) -> Iterator[Block]:
-    """The rows of UTF-8 text with one object a line. Memory holds a block at a time.
+    """Read the rows of UTF-8 text with one object per line, one block in memory at a time.
 
     ``exactly`` reads numbers as they stand; without it integers beyond 64 bits come as decimal numbers, and
     a block that holds such offers ``read_exactly``.
@@ -36,7 +36,7 @@ def read_json_lines(stream: BinaryIO, *, exactly: bool = False) -> Iterator[Bloc
 
 
 def _blocks_of_lines(stream: BinaryIO) -> Iterator[tuple[_Lines, tuple[int, str] | None]]:
-    """Lines with their numbers, and after them the place and beginning of one that is too long."""
+    """Yield lines with their numbers, followed by the position and beginning of a line that is too long."""
     rest, number = b"", 1
     while True:
         chunk = stream.read(_READ_BYTES)
@@ -84,7 +84,7 @@ def _read_fast(lines: _Lines, first_row: int) -> Block:
 
 @contextmanager
 def _without_cycles() -> Iterator[None]:
-    """Parsed JSON has no cycles, and looking for them while it grows takes longer than parsing it."""
+    """Disable garbage collection: parsed JSON has no cycles, and looking for them would be slow."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -95,7 +95,7 @@ def _without_cycles() -> Iterator[None]:
 
 
 def _is_whole(lines: list[bytes], values: list[Any]) -> bool:
-    """Whether all lines are objects, none too long, in which no key stands twice.
+    """Return whether all lines are objects, none too long and none with a repeated key.
 
     The parser keeps the last of two values under one key. A lost pair takes its quotation marks along, so
     that written again the values have fewer; a mark written as an escape would make up for one.
@@ -114,7 +114,7 @@ def _is_whole(lines: list[bytes], values: list[Any]) -> bool:
 
 
 def _read(lines: _Lines, first_row: int) -> Block:
-    """Line by line, with the problems of those that are no rows."""
+    """Parse line by line, and record the problems of lines that are not rows."""
     block = Block(first_row)
     row = first_row
     for number, data in lines:

@@ -45,7 +45,7 @@ DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite,
 
 
 def explain(error: ValueError | RecursionError) -> Unreadable:
-    """What is wrong with a text that ``DECODER`` did not take."""
+    """Explain why ``DECODER`` rejected a text."""
     if isinstance(error, RecursionError):
         return Unreadable("too_deep", TOO_DEEP)
     if isinstance(error, _DuplicateKey):
@@ -56,13 +56,13 @@ def explain(error: ValueError | RecursionError) -> Unreadable:
 
 
 def name_kind(value: Any) -> str:
-    """What a value that is no row is, in words."""
+    """Name the kind of a value that is not a row."""
     names = {list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
     return "null" if value is None else names.get(type(value), "an object")
 
 
 def decode_line(data: bytes, *, what: str = "the line") -> dict[str, Any] | Unreadable:
-    """The object that a line holds, or why it holds none."""
+    """Parse the object in a line, or return why it has none."""
     try:
         text = data.decode().strip(" \t\r\n")
     except UnicodeDecodeError as error:

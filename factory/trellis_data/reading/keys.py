@@ -21,7 +21,7 @@ class KeyCount:
         self._graft_type(kind, self._tree)
 
     def take(self, row: dict[str, Any]) -> bool:
-        """Whether the row's keys fit beside those before; they count from now on if they do."""
+        """Count the row's keys if they fit beside the earlier ones; return whether they do."""
         before, self._added = self._leaves, []
         if self._graft(row, self._tree, 0):
             return True

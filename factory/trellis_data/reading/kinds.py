@@ -53,7 +53,7 @@ PACKED_SUFFIXES = (".gz", ".zst", ".zip")
 
 
 def can_be_read(filename: str) -> bool:
-    """Whether the name of a file promises rows; of a folder's files the others are left out."""
+    """Return whether a file's name suggests that it contains rows; other files of a folder are ignored."""
     path = PurePosixPath(filename.lower())
     if path.suffix in PACKED_SUFFIXES:
         path = path.with_suffix("")
@@ -61,7 +61,7 @@ def can_be_read(filename: str) -> bool:
 
 
 def detect_kind(head: bytes, filename: str) -> FileKind:
-    """The kind of a file that begins with ``head`` (unpacked and decoded, where it is text).
+    """Detect the kind of a file that begins with ``head`` (unpacked, and decoded if it is text).
 
     JSON Lines named ``.json``, an array named ``.jsonl`` and Parquet under any name are read
     for what they are. Raises UnreadableFile for anything else.

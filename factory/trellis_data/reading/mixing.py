@@ -56,7 +56,7 @@ class Kinds:
 
 
 def as_texts(value: Any, texts: Texts) -> Any:
-    """The value with texts at these places."""
+    """Return the value with texts at these places."""
     if isinstance(value, dict):
         return {name: as_texts(item, texts[name]) if name in texts else item for name, item in value.items()}
     if isinstance(value, list):
@@ -65,7 +65,7 @@ def as_texts(value: Any, texts: Texts) -> Any:
 
 
 def as_text_types(kind: pa.DataType, texts: Texts) -> pa.DataType:
-    """The type with texts at these places."""
+    """Return the type with texts at these places."""
     if pa.types.is_struct(kind):
         types = {
             field.name: as_text_types(field.type, texts[field.name]) for field in kind if field.name in texts
@@ -77,7 +77,7 @@ def as_text_types(kind: pa.DataType, texts: Texts) -> pa.DataType:
 
 
 def numbers_as_texts(array: pa.Array) -> pa.Array:
-    """Decimal numbers as ``as_texts`` writes them: an integer among them has become one since."""
+    """Convert decimals to texts as ``as_texts`` does, for columns where integers became decimals."""
     return pa.array([_written(value) for value in array.to_pylist()], pa.string())
 
 
@@ -100,7 +100,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _kind_of_type(kind: pa.DataType) -> str | None:
-    """The kind of a type's values; None where it has none yet."""
+    """Return the kind of a type's values; None if the type is null."""
     if pa.types.is_null(kind):
         return None
     if pa.types.is_boolean(kind):

@@ -32,7 +32,7 @@ class OpenAiSource(LocalSource):
     """An uploaded file in OpenAI's form; what is brought is a copy in ours."""
 
     def bring(self, file: SourceFile, work: Path) -> Path:
-        """The copy. Raises ``UnreadableFile`` at the first line that is no example, and names it."""
+        """Convert the file and return the copy. Raise ``UnreadableFile`` that names the first bad line."""
         target = work / "converted.jsonl"
         with super().bring(file, work).open("rb") as stream, target.open("wb") as out:
             convert_lines(stream, out)
@@ -61,7 +61,7 @@ def convert_lines(stream: BinaryIO, out: BinaryIO) -> str:
 
 
 def convert_line(line: bytes) -> tuple[str, dict[str, Any]]:
-    """The kind of an example, and its row. Raises ``BadLine``."""
+    """Convert an example; return its kind and its row. Raise ``BadLine`` if it is invalid."""
     if len(line) > MAX_ROW_BYTES:
         raise BadLine(f"it is longer than {MAX_ROW_BYTES // 1024 // 1024} MiB")
     row = decode_line(line)
@@ -78,7 +78,7 @@ def _chat_or_prompt(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kind_of_messages(row: Mapping[str, Any]) -> str:
-    """A chat ends with what is to be learned; what ends otherwise is to be answered and graded."""
+    """Return "chat" if the last message is the assistant's, else "prompt": to be answered and graded."""
     messages = row["messages"]
     last = messages[-1] if isinstance(messages, list) and messages else None
     is_answered = isinstance(last, Mapping) and last.get("role") == "assistant"
@@ -99,7 +99,7 @@ def _chat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of any name beside the messages are what graders see as ``item``."""
+    """Convert a prompt; all other fields of the row are passed to graders as ``item``."""
     messages = _messages(row["messages"], "messages")
     item = {name: value for name, value in row.items() if name != "messages"}
     if item.pop("tools", None):
@@ -133,7 +133,7 @@ def _pair(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _completion(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The older form of two texts."""
+    """Convert an example in the older form with a prompt and a completion."""
     texts = {name: row.get(name) for name in ("prompt", "completion")}
     for name, value in texts.items():
         if not isinstance(value, str) or not value.strip():
@@ -176,7 +176,7 @@ def _weight(value: Any, role: str, place: str) -> int:
 
 
 def _text(content: Any, place: str, *, may_be_empty: bool) -> str:
-    """A text, or the texts of its parts one after the other."""
+    """Return a text, or the joined texts of its parts."""
     if isinstance(content, list):
         content = "".join(_part(part, place) for part in content)
     if content is None and may_be_empty:

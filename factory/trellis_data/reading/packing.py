@@ -37,7 +37,7 @@ class Unpacked:
 
 
 def open_unpacked(path: Path, filename: str) -> Unpacked:
-    """The content of a file. Raises UnreadableFile for an archive that does not hold one file."""
+    """Open the content of a file. Raise UnreadableFile for an archive that does not contain one file."""
     with path.open("rb") as file:
         head = file.read(4)
     if head in (_ZIP, _EMPTY_ZIP):

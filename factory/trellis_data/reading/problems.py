@@ -29,7 +29,7 @@ class RowProblem:
     is_row: bool = True
 
     def describe(self) -> str:
-        """One sentence that names the place and the reason."""
+        """Describe the problem in one sentence with place and reason."""
         place = f"line {self.line}" if self.line is not None else f"row {self.row}"
         column = f", column '{self.column}'" if self.column else ""
         return f"{place}{column}: {self.reason}"
@@ -46,7 +46,7 @@ class UnreadableFile(Exception):
 
 
 def shorten(text: str | bytes) -> str:
-    """A bad row's text as the quarantine keeps it; bytes that are no UTF-8 stand as ``\\xNN``."""
+    """Shorten a bad row's text for the quarantine; bytes that are not UTF-8 become ``\\xNN``."""
     if isinstance(text, str):
         text = text[:MAX_RAW_CHARACTERS].encode("utf-8", "surrogatepass")
     # Four bytes a character at most; bytes of a half surrogate read as foreign bytes do.

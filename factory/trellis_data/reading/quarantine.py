@@ -69,5 +69,5 @@ class Warnings:
 
 
 def _encodable(text: str) -> str:
-    """Keys and values of a bad row may hold half surrogates."""
+    """Escape half surrogates, which keys and values of a bad row may contain."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

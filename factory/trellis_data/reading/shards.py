@@ -125,7 +125,7 @@ class ShardWriter:
     def _fit(
         self, array: pa.StructArray, kind: pa.StructType, origin: Origin
     ) -> tuple[pa.StructArray, Origin]:
-        """The rows with these types; an integer that is too long for a column of decimals is left out."""
+        """Convert the rows to these types; drop rows with an integer too long for a column of decimals."""
         try:
             return conform(array, kind), origin
         except CONVERSION_ERRORS:

@@ -57,22 +57,22 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The source in a sentence's words."""
+        """Describe the source in words that fit in a sentence."""
 
     @abstractmethod
     def list_files(self) -> list[SourceFile]:
-        """The files that promise rows, in a lasting order."""
+        """List the files that should contain rows, in a stable order."""
 
     @abstractmethod
     def bring(self, file: SourceFile, work: Path) -> Path:
-        """The file on this machine; under ``work`` where it had to be copied."""
+        """Return the file on this machine, copied to ``work`` if necessary."""
 
 
 class LocalSource(Source):
     """A file, or the readable files of a folder and its subfolders."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
-        """``name`` is what the file was called by whoever sent it."""
+        """Read a local file or folder; ``name`` is the file's original name."""
         self._path = path
         self._name = name or path.name
 
@@ -101,7 +101,7 @@ class LocalSource(Source):
 
 
 def source_inside(root: Path, relative: str) -> LocalSource:
-    """A file or folder under a data root; raises SourceUnavailable for a path that leads out of it."""
+    """Return a file or folder under a data root; raise SourceUnavailable for a path that leads out of it."""
     candidate = PurePosixPath(relative)
     base = root.resolve()
     is_outside = candidate.is_absolute() or ".." in candidate.parts or "\x00" in relative or "\\" in relative
@@ -116,7 +116,7 @@ class HubSource(Source):
     """A dataset of the hub that ``HF_ENDPOINT`` names, at one commit; the token is in ``HF_TOKEN``."""
 
     def __init__(self, repo_id: str, *, revision: str = "main", under: str = "") -> None:
-        """``under`` narrows to a folder or a file of the dataset."""
+        """Read a dataset of the Hugging Face Hub; ``under`` restricts it to a folder or a file."""
         from huggingface_hub import HfApi
         from huggingface_hub import constants as hub_constants
 
@@ -132,7 +132,7 @@ class HubSource(Source):
         return f"{self._repo_id}@{self.revision or self._wanted}"
 
     def list_files(self) -> list[SourceFile]:
-        """Also settles on the commit behind a branch or tag, which all files are then taken from."""
+        """List the files and fix the commit of the branch or tag, from which all files are then read."""
         with _HubErrors(self._repo_id, self._wanted):
             found = self._api.dataset_info(self._repo_id, revision=self._wanted, files_metadata=True)
         if not found.sha:
@@ -161,12 +161,12 @@ class HubSource(Source):
 
 
 def is_metadata(name: str) -> bool:
-    """Whether a file describes a dataset, as some carry along: it has no rows."""
+    """Return whether a file only describes a dataset and has no rows."""
     return PurePosixPath(name).name in ("dataset_infos.json", "state.json", "dataset_info.json")
 
 
 def _read_card(path: Path, root: Path) -> list[str]:
-    """What the front matter of a folder's card says of its licence; empty where there is none."""
+    """Read the license in the front matter of a folder's card; empty if there is none."""
     if not (path.is_file() and path.resolve().is_relative_to(root)):
         return []
     with path.open("rb") as file:
@@ -178,7 +178,7 @@ def _read_card(path: Path, root: Path) -> list[str]:
 
 
 def _find_licences(card: Any, tags: Sequence[str]) -> list[str]:
-    """What a dataset's card says of its licence, by the hub's name; ``license_name`` for one of its own.
+    """Find the licenses in a dataset's card by the hub's names; ``license_name`` for a custom one.
 
     https://huggingface.co/docs/hub/datasets-cards
     """
@@ -233,7 +233,7 @@ class S3Source(Source):
     """An object, or the readable objects below a prefix; credentials are those of the environment."""
 
     def __init__(self, url: str, *, options: dict[str, Any] | None = None) -> None:
-        """``options`` are s3fs's, such as ``endpoint_url``."""
+        """Read from S3; ``options`` are those of s3fs, such as ``endpoint_url``."""
         if not url.startswith("s3://") or not url.removeprefix("s3://").strip("/"):
             raise SourceUnavailable(
                 "source_bad_address", f"'{url[:200]}' is not a URL like s3://bucket/folder."
@@ -302,7 +302,7 @@ class _S3Errors:
 
 
 def _find_refusal(error: BaseException | None) -> OperatorProblem | None:
-    """The refused address that an error of a client comes from."""
+    """Find the refused address that caused a client's error, or None."""
     while error is not None and not isinstance(error, OperatorProblem):
         error = error.__cause__ or error.__context__
     return error

@@ -17,7 +17,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
 
 def read_typed(path: Path, kind: FileKind) -> Iterator[tuple[int, pa.StructArray, list[RowProblem]]]:
-    """Rows, the number of the first of them (from 1), and the problems of those that were left out.
+    """Yield rows, the number of the first of them (from 1), and the problems of rows left out.
 
     Raises UnreadableFile where the file is damaged.
     """
@@ -83,7 +83,7 @@ def _too_many(count: int) -> UnreadableFile:
 
 
 def _checked(batch: pa.RecordBatch, first_row: int) -> tuple[pa.StructArray, list[RowProblem]]:
-    """The rows whose bytes are what the types say."""
+    """Validate the bytes of the rows against their types; return the good rows and the problems."""
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:
@@ -101,13 +101,13 @@ def _checked(batch: pa.RecordBatch, first_row: int) -> tuple[pa.StructArray, lis
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """The values without dictionaries, views and extensions, so that every reader of Parquet takes them."""
+    """Convert the values to types without dictionaries, views and extensions, for every Parquet reader."""
     kind = plain_type(array.type)
     return array if kind.equals(array.type) else _to_plain(array, kind)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type as it is stored."""
+    """Return the type in which values are stored."""
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind):

@@ -45,7 +45,7 @@ class Sets:
 
 
 def make_sets(seed: int) -> Sets:
-    """The three sets for a seed; a prompt is in one of them only."""
+    """Generate the three sets for a seed; each prompt is in only one of them."""
     problems = [
         Problem(wording.format(a=a, b=b), str(a + b))
         for wording in WORDINGS

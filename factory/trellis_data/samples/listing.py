@@ -26,12 +26,12 @@ class Sample:
 
 
 def list_samples() -> tuple[Sample, ...]:
-    """All samples: first the tasks that a starter model can learn, then those for pretrained models."""
+    """List all samples: first tasks that a starter model can learn, then those for pretrained models."""
     return _SAMPLES
 
 
 def find_sample(name: str) -> Sample | None:
-    """The sample of this name."""
+    """Return the sample of this name, or None."""
     return next((sample for sample in _SAMPLES if sample.name == name), None)
 
 

@@ -29,7 +29,7 @@ class Pair:
 
 
 def make_pairs(seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Pairs to train on and pairs to measure on; a prompt is in one of them only."""
+    """Make pairs for training and pairs for evaluation; no prompt is in both."""
     generator = random.Random(seed)  # noqa: S311 - reproducible on purpose
     problems = [
         Problem(wording.format(a=a, b=b), str(a + b))
@@ -55,7 +55,7 @@ def _pairs_of(problem: Problem, generator: random.Random) -> tuple[Pair, Pair]:
 
 
 def unpair(pairs: list[Pair]) -> list[dict[str, Any]]:
-    """The same answers one by one, each marked as good or bad."""
+    """Split pairs into single answers, each labeled as good or bad."""
     rows = []
     for pair in pairs:
         rows.append({"prompt": pair.prompt, "completion": pair.chosen, "label": True})

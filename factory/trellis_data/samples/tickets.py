@@ -104,7 +104,7 @@ class Ticket:
 
 
 def make_tickets(seed: int) -> dict[str, list[Ticket]]:
-    """Worked examples, prompts to train on and prompts to measure on; a message is in one of them only."""
+    """Make worked examples, training prompts and evaluation prompts; no message is in two of them."""
     generator = random.Random(seed)  # noqa: S311 - reproducible on purpose
     train = _draw(generator, SFT_ROWS + TRAIN_ROWS)
     return {
@@ -115,7 +115,7 @@ def make_tickets(seed: int) -> dict[str, list[Ticket]]:
 
 
 def _draw(generator: random.Random, count: int, without: Container[str] = ()) -> list[Ticket]:
-    """Distinct tickets, teams in equal shares."""
+    """Draw distinct tickets, equally many from each team."""
     found: dict[str, Ticket] = {}
     while len(found) < count:
         team = TEAMS[len(found) % len(TEAMS)]

@@ -18,7 +18,7 @@ class Asked(NamedTuple):
 
 
 def answer_columns(schema: pa.Schema, layout: Layout) -> list[str]:
-    """Columns with answers; of a preference pair the chosen one. Raises ``OperatorProblem`` if none."""
+    """Return the columns with answers (the chosen one of a pair). Raise ``OperatorProblem`` if none."""
     if not layout.columns:
         found = [field.name for field in schema if is_conversation(field.type)]
     else:
@@ -35,7 +35,7 @@ def answer_columns(schema: pa.Schema, layout: Layout) -> list[str]:
 
 
 def asked(batch: Batch) -> Asked:
-    """What is asked and answered in each row."""
+    """Return the prompt and the answer of each row."""
     columns = answer_columns(batch.table.schema, batch.layout)
     return Asked(row_texts(batch, "prompt"), row_texts(batch, "answer", columns))
 

@@ -89,7 +89,7 @@ class Difficulty(RowOperator):
     params: DifficultyParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - the interface
-        """The attempts are there and the column is free."""
+        """Check that the attempts exist and the column does not."""
         kind = score_type(schema, self.params.attempts)
         if not _is_list(kind):
             check_number(schema, self.params.attempts)
@@ -101,11 +101,11 @@ class Difficulty(RowOperator):
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """One more column."""
+        """Return the schema with one more column."""
         return schema.append(pa.field(self.params.column, pa.float32()))
 
     def apply(self, batch: Batch) -> Outcome:
-        """One less the share that passed."""
+        """Set the difficulty to one minus the share of attempts that passed."""
         rates = self._pass_rates(batch.table)
         out_of_range = (rates < 0) | (rates > 1)
         difficulty = np.where(out_of_range, np.nan, 1.0 - rates)
@@ -125,7 +125,7 @@ class Difficulty(RowOperator):
         )
 
     def _pass_rates(self, table: pa.Table) -> np.ndarray:
-        """NaN where there are no attempts."""
+        """Compute the share of attempts that passed; NaN if there are none."""
         if not _is_list(score_type(table.schema, self.params.attempts)):
             return scores_of(table, self.params.attempts)
         column = score_column(table, self.params.attempts).combine_chunks()

@@ -47,7 +47,7 @@ class JudgeSettings(JudgeEndpoint):
         return self
 
     def build(self, name: str, folder: Path) -> "EndpointJudge":
-        """The judge; its account and its grades lie in ``folder``."""
+        """Build the judge, which stores its costs and its grades in ``folder``."""
         endpoint = JudgeEndpoint(**{key: getattr(self, key) for key in JudgeEndpoint.model_fields})
         return EndpointJudge(
             name, endpoint, folder, self.max_cost, self.template, lowest=self.lowest, highest=self.highest
@@ -92,7 +92,7 @@ class EndpointJudge:
         return self._ledger().spent
 
     def _ask(self, questions: dict[bytes, str], replies: PaidReplies) -> dict[bytes, Verdict]:
-        """Stretch by stretch: where the endpoint refuses, what follows is not asked."""
+        """Ask in batches, and stop when the endpoint refuses."""
         found: dict[bytes, Verdict] = {}
         client = ChatClient("judge", self.name, self.endpoint, self._ledger(), self.retries)
 

@@ -83,16 +83,16 @@ class FilterByScore(GlobalOperator):
     params: FilterByScoreParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:  # noqa: ARG002 - the interface
-        """The score is there."""
+        """Check that the score exists."""
         check_number(schema, self.params.score)
 
     def scan(self, batches: Iterator[Batch], folder: Path) -> None:
-        """The scores alone."""
+        """Store only the scores of the rows."""
         scores = [scores_of(batch.table, self.params.score) for batch in batches]
         np.save(folder / _SCORES, np.concatenate([np.zeros(0), *scores]))
 
     def reduce(self, scans: Sequence[Path], folder: Path) -> dict[str, Any]:
-        """A verdict on every row."""
+        """Decide which rows to keep, and return statistics of the scores."""
         scores = np.concatenate([np.zeros(0), *(np.load(scan / _SCORES) for scan in scans)])
         verdicts = self._verdicts(scores)
         np.save(folder / _VERDICTS, verdicts)

@@ -65,7 +65,7 @@ class Judge(RowOperator):
     params: JudgeParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """There is an answer, the judge is known and the column free."""
+        """Check that there is an answer, the judge is known and the column is free."""
         answer_columns(schema, layout)
         self._scorer()
         if self.params.column in schema.names:
@@ -74,7 +74,7 @@ class Judge(RowOperator):
             )
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """One more column."""
+        """Return the schema with one more column."""
         return schema.append(pa.field(self.params.column, pa.float32()))
 
     def apply(self, batch: Batch) -> Outcome:

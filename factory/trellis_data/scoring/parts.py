@@ -30,13 +30,13 @@ _LEFT_OVER = [
 
 
 def length_part(words: np.ndarray, good_length: int) -> np.ndarray:
-    """How near a text comes to a good length, on a logarithmic scale; longer ones are as good."""
+    """Score how close a text's length is to a good one, on a log scale; longer texts get the full score."""
     grown: np.ndarray = np.minimum(1.0, np.log1p(words) / np.log1p(good_length))
     return grown
 
 
 def diversity_part(texts: pl.Series) -> np.ndarray:
-    """Mean share of different words in a moving window (MATTR, Covington and McFall 2010)."""
+    """Compute the mean share of distinct words in a moving window (MATTR, Covington and McFall 2010)."""
     from trellis_data.word_kernels import diversity
 
     shares: np.ndarray = diversity(*buffers(head(texts)), *tables(), _WINDOW)
@@ -44,7 +44,7 @@ def diversity_part(texts: pl.Series) -> np.ndarray:
 
 
 def repetition_part(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Words of each text, and one less the greatest share of what is said again."""
+    """Count the words of each text, and return also one minus its greatest share of repetition."""
     words, shares = repetition_shares(texts)
     return words, 1.0 - shares[:, _SAID_AGAIN].max(axis=1).astype(np.float64)
 
@@ -82,7 +82,7 @@ def format_part(texts: pl.Series, words: np.ndarray) -> np.ndarray:
 
 @cache
 def _stop_words() -> np.ndarray:
-    """Hashes of the most frequent words of the languages that are known by them, sorted."""
+    """Return the sorted hashes of the most frequent words of the languages that are detected by words."""
     text = files("trellis_data.operators").joinpath("common_words.yaml").read_text(encoding="utf-8")
     words = {word for words in yaml.safe_load(text).values() for word in words} | set(_FURTHER)
     return np.unique(hashes_of(sorted(words)))

@@ -104,7 +104,7 @@ class Quality(RowOperator):
     params: QualityParams
 
     def check(self, schema: pa.Schema, layout: Layout) -> None:
-        """There is an answer, a free column, and the judge's numbers."""
+        """Check that there is an answer, a free column, and the judge's scores."""
         taken = self.params.column
         if taken in schema.names and not pa.types.is_struct(schema.field(taken).type):
             raise OperatorProblem("column_taken", f"The column '{taken}' holds something else; name another.")
@@ -114,7 +114,7 @@ class Quality(RowOperator):
             raise OperatorProblem("column_missing", f"There is no column of numbers '{judge}'.")
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
-        """One more column, or one that is written again."""
+        """Return the schema with one column added or replaced."""
         field = pa.field(self.params.column, self._type())
         if self.params.column in schema.names:
             return schema.set(schema.get_field_index(self.params.column), field)
@@ -163,7 +163,7 @@ class Quality(RowOperator):
 
 
 def _findings(scores: dict[str, np.ndarray], prompts: pl.Series, answers: pl.Series) -> dict[str, Finding]:
-    """How each part is spread, and the rows with the lowest and highest totals."""
+    """Summarize each part's distribution, and the rows with the lowest and highest totals."""
     found: dict[str, Finding] = {part: Histogram.of(values, SCORE_EDGES) for part, values in scores.items()}
     order = np.argsort(scores["total"], kind="stable")
 
@@ -189,6 +189,6 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers as float64; null is NaN."""
+    """Convert a column of numbers to float64, with NaN for null."""
     values: np.ndarray = column.cast(pa.float64()).to_numpy()
     return values

@@ -22,5 +22,5 @@ class Scorer(Protocol):
     """Scores answers. It is sent to other processes, so it opens what it needs at its first use."""
 
     def score(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """One verdict for each pair, in their order; raises ``OperatorProblem`` where none can be given."""
+        """Score the pairs; return one verdict each, in order. Raises ``OperatorProblem`` if impossible."""
         ...

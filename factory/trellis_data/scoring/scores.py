@@ -8,7 +8,7 @@ from trellis_data.operator import OperatorProblem
 
 
 def score_type(schema: pa.Schema, path: str) -> pa.DataType:
-    """The type of what ``path`` (such as ``quality.total``) names; raises ``OperatorProblem`` if nothing."""
+    """Return the type of the score at ``path`` (``quality.total``); raise ``OperatorProblem`` if missing."""
     name, _, part = path.partition(".")
     # A column's own name may hold a dot.
     if path in schema.names:
@@ -30,7 +30,7 @@ def score_type(schema: pa.Schema, path: str) -> pa.DataType:
 
 
 def score_column(table: pa.Table, path: str) -> pa.ChunkedArray:
-    """What ``path`` names."""
+    """Return the column, or the field of a column, at ``path``."""
     name, _, part = path.partition(".")
     if path in table.column_names:
         name, part = path, ""
@@ -39,7 +39,7 @@ def score_column(table: pa.Table, path: str) -> pa.ChunkedArray:
 
 
 def scores_of(table: pa.Table, path: str) -> np.ndarray:
-    """The numbers that ``path`` names (float64); null is NaN."""
+    """Return the numbers at ``path`` (float64), with NaN for null."""
     values: np.ndarray = score_column(table, path).cast(pa.float64(), safe=False).to_numpy()
     return values
 

@@ -20,23 +20,23 @@ class Ratios:
     shares: np.ndarray
 
     def of(self, lots: np.ndarray) -> np.ndarray:
-        """Parts by lots between 0 and 1."""
+        """Assign parts by random numbers between 0 and 1."""
         edges = np.cumsum(self.shares)[:-1] / self.shares.sum()
         return np.searchsorted(edges, lots, side="right").astype(np.uint8)
 
 
 def mix(values: np.ndarray, seed: int) -> np.ndarray:
-    """Keys of hashes under a seed."""
+    """Derive keys from hashes under a seed."""
     return mixing.mix(values ^ np.random.default_rng(seed).integers(0, 1 << 64, dtype=np.uint64))
 
 
 def lots(keys: np.ndarray) -> np.ndarray:
-    """Keys as numbers from 0 to below 1."""
+    """Convert keys to numbers from 0 to below 1."""
     return np.asarray((keys >> np.uint64(11)) * 2.0**-53)
 
 
 def by_counts(keys: np.ndarray, counts: list[int]) -> np.ndarray:
-    """Part 1 gets the first ``counts[0]`` rows by key, part 2 the next …, part 0 the rest.
+    """Give part 1 the first ``counts[0]`` rows by key, part 2 the next …, and part 0 the rest.
 
     Where the last key of a part has more rows they all go with it.
     """
@@ -54,7 +54,7 @@ def by_counts(keys: np.ndarray, counts: list[int]) -> np.ndarray:
 
 
 def places(strata: np.ndarray, order_by: np.ndarray | None = None) -> np.ndarray:
-    """How many rows of its stratum come before each row, by position or by another order."""
+    """Count the rows of its stratum before each row, by position or by another order."""
     order = np.argsort(strata, kind="stable") if order_by is None else np.lexsort((order_by, strata))
     ranked = strata[order]
     out = np.empty(len(strata), dtype=np.int64)
@@ -63,7 +63,7 @@ def places(strata: np.ndarray, order_by: np.ndarray | None = None) -> np.ndarray
 
 
 def spread(strata: np.ndarray, seed: int) -> np.ndarray:
-    """Lots that fill each stratum evenly, whatever its number of rows.
+    """Draw numbers that fill each stratum evenly, whatever its number of rows.
 
     The k-th row of a stratum gets the fraction of ``start + k·φ`` (Kronecker's sequence with the golden
     ratio): of any first n rows the number in an interval is off from its share by a few at most, and a row's
@@ -73,7 +73,7 @@ def spread(strata: np.ndarray, seed: int) -> np.ndarray:
 
 
 def quotas(sizes: np.ndarray, count: int) -> np.ndarray:
-    """``count`` dealt to strata in proportion to their sizes, by largest remainder."""
+    """Divide ``count`` among strata in proportion to their sizes, by largest remainder."""
     exact = count * sizes / max(int(sizes.sum()), 1)
     dealt = np.floor(exact).astype(np.int64)
     missing = min(count, int(sizes.sum())) - int(dealt.sum())
@@ -82,7 +82,7 @@ def quotas(sizes: np.ndarray, count: int) -> np.ndarray:
 
 
 def by_counts_in_strata(strata: np.ndarray, keys: np.ndarray, counts: list[int]) -> np.ndarray:
-    """Like ``by_counts``, each count dealt to the strata in proportion."""
+    """Assign parts like ``by_counts``, with each count divided among the strata in proportion."""
     _, index, sizes = np.unique(strata, return_inverse=True, return_counts=True)
     rank = places(strata, keys)
     parts = np.zeros(len(keys), dtype=np.uint8)
@@ -95,7 +95,7 @@ def by_counts_in_strata(strata: np.ndarray, keys: np.ndarray, counts: list[int])
 
 
 def by_time(times: np.ndarray, shares: list[float]) -> tuple[np.ndarray, list[float]]:
-    """Parts from the oldest to the newest rows by shares of the rows, and the times at which parts begin.
+    """Assign parts from the oldest to the newest rows by shares; return also the times at which parts begin.
 
     Rows of one time are in one part. Rows without a time count as the oldest.
     """

@@ -149,7 +149,7 @@ class Split(GlobalOperator):
         return choose_bands(self.params.similarity, _PERMUTATIONS)
 
     def _keys(self, batch: Batch) -> np.ndarray:
-        """What decides by chance: the hash of the group, or of the text where there is none."""
+        """Return the hash that decides a row's split: of its group, or of its text if it has no group."""
         from trellis_data.dedup import alphabet, kernels
 
         texts = TextBuffers.of(row_texts(batch, self.params.where, self.params.columns))
@@ -215,7 +215,7 @@ class Split(GlobalOperator):
 
 
 def times_of(values: pl.Series) -> np.ndarray:
-    """Times as numbers that grow; NaN where there is none. Texts are read as ISO 8601."""
+    """Convert times to increasing numbers, with NaN for missing ones. Texts are parsed as ISO 8601."""
     if values.dtype == pl.String:
         return np.array([_moment(text) for text in values], dtype=np.float64)
     if values.dtype.is_temporal():
@@ -224,7 +224,7 @@ def times_of(values: pl.Series) -> np.ndarray:
 
 
 def _moment(text: str | None) -> float:
-    """Microseconds of a time in any of the ways of ISO 8601, in UTC where it names no zone; NaN of others.
+    """Parse an ISO 8601 time as microseconds, in UTC if it has no zone; NaN for other texts.
 
     One by one: what reads whole columns settles on how the first value is written, and takes others for
     missing.
@@ -244,14 +244,14 @@ def _values(batch: Batch, column: str | None) -> pl.Series:
 
 
 def _scores(values: pl.Series) -> np.ndarray:
-    """Decimal numbers as they are; NaN for what is a class by itself."""
+    """Return decimal numbers as they are, and NaN for values that are classes of their own."""
     if not values.dtype.is_float():
         return np.full(len(values), np.nan)
     return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 def _hashes(values: pl.Series) -> np.ndarray:
-    """One hash a value; 0 for null."""
+    """Hash each value; 0 for null."""
     from trellis_data.dedup.kernels import byte_hashes
 
     texts = TextBuffers.of(values.cast(pl.String).fill_null(""))

@@ -57,7 +57,7 @@ def summarise(
     depth: Depth | None = None,
     tick: Callable[[int], None] = lambda rows: None,  # noqa: ARG005 - nobody looks on
 ) -> Statistics:
-    """The statistics of the rows of some splits; ``tick`` is told of rows done and may raise to end it."""
+    """Compute the statistics of some splits; ``tick`` receives the rows done and may raise to stop."""
     depth = depth or Depth()
     files = [path for paths in splits.values() for path in paths]
     schema = schema_of(files)
@@ -145,7 +145,7 @@ def _of_column(table: pa.Table, name: str) -> ColumnStatistics:
 
 
 def _turns(table: pa.Table) -> np.ndarray:
-    """The turns of the first conversation of each row that has one."""
+    """Count the turns of the first conversation of each row that has one."""
     for name in table.column_names:
         if is_conversation(table.column(name).type):
             lengths = pc.list_value_length(table.column(name)).drop_null()
@@ -155,7 +155,7 @@ def _turns(table: pa.Table) -> np.ndarray:
 
 
 def _drawn(texts: pl.Series, start: int, share: float) -> pl.Series:
-    """The texts of rows that are drawn by their position: the same ones however rows are batched."""
+    """Sample the texts of rows by their position: the same ones however rows are batched."""
     if share >= 1.0:
         return texts
     positions = np.arange(start, start + len(texts), dtype=np.uint64)

@@ -27,7 +27,7 @@ class DuplicateCount:
             self._write()
 
     def finish(self) -> int:
-        """Rows less distinct rows."""
+        """Return the number of duplicates: rows minus distinct rows."""
         self._write()
         duplicates = 0
         for path in self._paths:

@@ -11,7 +11,7 @@ from trellis_data.findings import Histogram
 
 
 def _edges() -> list[float]:
-    """0, 1, 2, 3, 4, 6, 8, 12 … to 2**31: two bins a doubling, the same for all, so that they add up."""
+    """Return 0, 1, 2, 3, 4, 6, 8, 12 … to 2**31: two bins per doubling, fixed so that histograms add up."""
     edges = [0.0, 1.0]
     for power in range(1, 31):
         edges += [2.0**power, 1.5 * 2.0**power]
@@ -34,7 +34,7 @@ class Lengths(Strict):
 
     @classmethod
     def of(cls, values: np.ndarray) -> Self:
-        """The distribution of these lengths."""
+        """Compute the distribution of these lengths."""
         if not len(values):
             return cls()
         return cls(
@@ -46,7 +46,7 @@ class Lengths(Strict):
         )
 
     def merged(self, other: Self) -> Self:
-        """Both together."""
+        """Merge two distributions."""
         if not self.count or not other.count:
             return self if self.count else other
         return self.model_copy(
@@ -60,7 +60,7 @@ class Lengths(Strict):
         )
 
     def quantile(self, share: float) -> float:
-        """About the length that this share of all stays below, to within a bin of the histogram."""
+        """Estimate the length that this share of values is below, to within a bin of the histogram."""
         if not self.count:
             return 0.0
         reached = np.concatenate([[0], np.cumsum(self.histogram.counts)])
@@ -83,7 +83,7 @@ class ColumnStatistics(Strict):
     total: float | None = None
 
     def merged(self, other: Self) -> Self:
-        """Both together; the type is the one that says more."""
+        """Merge the statistics of two sets of rows; the more specific type is kept."""
         bounds = {
             name: _both(getattr(self, name), getattr(other, name), with_)
             for name, with_ in (("least", min), ("most", max), ("total", lambda a, b: a + b))
@@ -114,7 +114,7 @@ class Statistics(Strict):
     duplicates: int | None = None
 
     def merged(self, other: Self) -> Self:
-        """Those of all rows together. Rows that both have are not seen here, so duplicates are unknown."""
+        """Merge the statistics of two sets of rows; duplicates become unknown, as common rows go unseen."""
         mine = {column.name: column for column in self.columns}
         for column in other.columns:
             known = mine.get(column.name)

@@ -52,7 +52,7 @@ class _Pending:
 
 
 def cut_chunks(tables: Iterable[pa.Table]) -> Iterator[Chunk]:
-    """The rows of all tables, in order, as chunks; holds one chunk and one table at a time."""
+    """Cut the rows of all tables, in order, into chunks; holds one chunk and one table at a time."""
     pending = _Pending()
     for table in tables:
         if table.num_rows:
@@ -64,7 +64,7 @@ def cut_chunks(tables: Iterable[pa.Table]) -> Iterator[Chunk]:
 
 
 def _first_edge(digests: np.ndarray, sizes: np.ndarray) -> int | None:
-    """How many rows the first chunk has, or None where its end is not in sight."""
+    """Return how many rows the first chunk has, or None if its end is not known yet."""
     edges = []
     marks = np.flatnonzero(digests["low"][LEAST_ROWS - 1 : MOST_ROWS] % np.uint64(_DIVISOR) == 0)
     if len(marks):

@@ -76,7 +76,7 @@ class _Side(NamedTuple):
 
 
 def compare(store: Store, before: Version, after: Version, key: str | None = None) -> Difference:
-    """What was added, removed and (with the name of a column that tells rows apart) changed."""
+    """Compare versions: rows added, removed and (given a column that identifies rows) changed."""
     with locked(store.root / "writing.lock", shared=True):
         folder = _compared(store, before, after, key)
         return Difference.model_validate_json((folder / "difference.json").read_text())
@@ -85,7 +85,7 @@ def compare(store: Store, before: Version, after: Version, key: str | None = Non
 def find_difference(
     store: Store, before: Version, after: Version, key: str | None = None
 ) -> Difference | None:
-    """What ``compare`` has found; None where that was not asked for, or was tidied away since."""
+    """Return what ``compare`` has found; None if it was not requested or has been cleaned up since."""
     path = _folder(store, before, after, key) / "difference.json"
     try:
         return Difference.model_validate_json(path.read_text())
@@ -109,7 +109,7 @@ def forget_differences(store: Store, kept: set[str]) -> None:
 
 
 def _compared(store: Store, before: Version, after: Version, key: str | None) -> Path:
-    """The folder with the outcome, made where it is not there: tidying removes it."""
+    """Return the folder with the comparison; create it if it is missing, because cleanup removes it."""
     trees = store.tree(before.commit.tree), store.tree(after.commit.tree)
     _check_key(trees, key)
     folder = _folder(store, before, after, key)
@@ -138,7 +138,7 @@ def _compared(store: Store, before: Version, after: Version, key: str | None) ->
 def read_difference(
     store: Store, difference: Difference, split: str, kind: Kind, *, offset: int = 0, limit: int = 50
 ) -> list[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-    """A page of rows that differ, each as it was before and is after; None where it was or is not there."""
+    """Read a page of rows that differ, each as (before, after); None on the side where it does not exist."""
     check_page(offset, limit)
     before, after = store.version(difference.before), store.version(difference.after)
     with locked(store.root / "writing.lock", shared=True):
@@ -184,7 +184,7 @@ def _compare_split(
 
 
 def _sides(trees: tuple[Tree, Tree], split: str) -> tuple[_Side, _Side]:
-    """What is left of both versions when chunks that both have are taken out, each as often as it occurs."""
+    """Remove the chunks that both versions share, each as often as it occurs, and return what is left."""
     lists = [tree.splits[split].chunks if split in tree.splits else [] for tree in trees]
     shared = Counter(chunk.id for chunk in lists[0]) & Counter(chunk.id for chunk in lists[1])
     made = []
@@ -201,7 +201,7 @@ def _sides(trees: tuple[Tree, Tree], split: str) -> tuple[_Side, _Side]:
 
 
 def _digests(store: Store, sides: tuple[_Side, _Side], bucket: int, buckets: int) -> pl.DataFrame:
-    """The digests of both sides that fall into a bucket, with the side and the index among its rows."""
+    """Collect the digests of both sides in a bucket, with each one's side and index among its rows."""
     frames = []
     for number, side in enumerate(sides):
         start = 0
@@ -232,7 +232,7 @@ def _flag_unmatched(frame: pl.DataFrame, flags: list[np.ndarray]) -> None:
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each line with its rank among those alike on its side, and how many there are on the other."""
+    """Rank each line among the equal ones on its side, and count those on the other side."""
     same = ["high", "low"]
     mine = pl.len().over([*same, "side"])
     return frame.sort("at").with_columns(
@@ -243,7 +243,7 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
 def _pair(
     store: Store, sides: tuple[_Side, _Side], flags: list[np.ndarray], key: str, folder: Path
 ) -> np.ndarray:
-    """Rows that were removed and added under the same key are one row that changed."""
+    """Pair rows that were removed and added under the same key: they are one row that changed."""
     buckets = max(1, -(-sum(int(flag.sum()) for flag in flags) // _BUCKET_ROWS))
     spilled = [folder / f"keys-{bucket}.ipc" for bucket in range(buckets)]
     _spill_keys(store, sides, flags, key, spilled)
@@ -291,7 +291,7 @@ def _spill_keys(
 
 
 def _positions(side: _Side, at: np.ndarray) -> np.ndarray:
-    """Positions in the split of rows that are told by their index among the side's rows."""
+    """Convert indexes among a side's rows to positions in the split."""
     if not side.chunks:
         return at.astype(np.int64)
     starts = np.array([start for start, _ in side.chunks], dtype=np.int64)

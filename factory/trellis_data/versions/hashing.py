@@ -21,14 +21,14 @@ DIGEST = np.dtype([("high", "<u8"), ("low", "<u8")])
 
 
 def digest_rows(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """The digests of rows (``DIGEST``), and the length of each row's JSON in bytes."""
+    """Compute the digests of rows (``DIGEST``), and the length of each row's JSON in bytes."""
     lines = [text.encode() for text in encode_rows(table).to_list()]
     joined = b"".join(hashlib.blake2b(line, digest_size=DIGEST_BYTES).digest() for line in lines)
     return np.frombuffer(joined, dtype=DIGEST), np.fromiter(map(len, lines), np.int64, len(lines))
 
 
 def encode_rows(table: pa.Table) -> pl.Series:
-    """Each row as the JSON that its digest is made of."""
+    """Encode each row as the JSON that its digest is computed from."""
     if not table.num_rows:
         return pl.Series([], dtype=pl.String)
     names = sorted(table.column_names)
@@ -40,7 +40,7 @@ def encode_rows(table: pa.Table) -> pl.Series:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which a column is stored: one width of offsets, no dictionaries, no views."""
+    """Return the type in which a column is stored: 32-bit offsets, no dictionaries, no views."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -57,7 +57,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema in which rows are stored."""
+    """Return the schema in which rows are stored."""
     return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
 
@@ -67,7 +67,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """The values in types that JSON has, objects by name."""
+    """Convert the values to types that JSON has, with object keys sorted."""
     kind = values.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
         return values

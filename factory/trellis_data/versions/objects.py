@@ -66,24 +66,24 @@ class Objects:
         return document_id
 
     def sync(self) -> None:
-        """Everything that was put is on disk; before anything leads to it."""
+        """Flush everything that was stored to disk, before anything refers to it."""
         with self._syncing:
             while self._unsynced:
                 sync(self._unsynced.pop())
 
     def document(self, document_id: str) -> Any:
-        """A JSON value; raises ``StoreProblem`` where it is missing or not what was stored."""
+        """Read a JSON value; raise ``StoreProblem`` if it is missing or damaged."""
         text = self._read(document_id, DOCUMENT)
         if hashlib.sha256(text).hexdigest() != document_id:
             raise StoreProblem("object_damaged", f"The object {document_id} is not what was stored.")
         return json.loads(text)
 
     def digests(self, chunk_id: str) -> np.ndarray:
-        """The digests of a chunk's rows."""
+        """Read the digests of a chunk's rows."""
         return np.frombuffer(self._read(chunk_id, DIGESTS), dtype=DIGEST)
 
     def rows(self, chunk_id: str) -> pq.ParquetFile:
-        """A chunk's rows."""
+        """Open a chunk's rows."""
         try:
             return pq.ParquetFile(self.path(chunk_id, ROWS))
         except FileNotFoundError:
@@ -92,11 +92,11 @@ class Objects:
             raise StoreProblem("object_damaged", f"The chunk {chunk_id} cannot be read: {error}") from error
 
     def path(self, object_id: str, suffix: str) -> Path:
-        """Where an object lies."""
+        """Return the path of an object."""
         return self._folder / object_id[:2] / f"{object_id[2:]}{suffix}"
 
     def all(self) -> Iterator[tuple[str, Path]]:
-        """Every file of every object with the object's id; digests come before the rows they speak for."""
+        """Yield every file of every object with the object's id; digests come before their rows."""
         for folder in sorted(self._folder.iterdir()):
             for path in sorted(folder.iterdir(), key=lambda path: (path.stem, path.suffix != DIGESTS)):
                 yield folder.name + path.stem, path
@@ -118,7 +118,7 @@ class Objects:
 
 
 def chunk_id_of(schema: pa.Schema, digests: np.ndarray) -> str:
-    """The id of rows with these columns and digests; the order of columns does not matter."""
+    """Compute the id of rows with these columns and digests; the order of columns does not matter."""
     columns = sorted((field.name, str(field.type)) for field in schema)
     head = json.dumps(["trellis chunk 1", columns], ensure_ascii=False, separators=(",", ":")).encode()
     return hashlib.sha256(head + b"\n" + digests.tobytes()).hexdigest()

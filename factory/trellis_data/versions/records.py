@@ -117,5 +117,5 @@ class Version(NamedTuple):
 
 
 def encode_schema(schema: pa.Schema) -> str:
-    """The schema as ``Tree.schema_ipc``."""
+    """Encode the schema for ``Tree.schema_ipc``."""
     return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()

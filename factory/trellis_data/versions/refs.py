@@ -28,14 +28,14 @@ class Refs:
             (self._folder / kind).mkdir(parents=True, exist_ok=True)
 
     def get(self, kind: RefKind, name: str) -> str | None:
-        """The commit that a name stands for, or None."""
+        """Return the commit that a name refers to, or None."""
         try:
             return self._path(kind, name).read_text().strip()
         except FileNotFoundError:
             return None
 
     def all(self, kind: RefKind) -> dict[str, str]:
-        """All names of a kind with their commits."""
+        """List all names of a kind with their commits."""
         found = sorted(each.name for each in (self._folder / kind).iterdir() if _is_name(each.name))
         return {name: commit for name in found if (commit := self.get(kind, name))}
 
@@ -86,7 +86,7 @@ def check_name(name: str) -> None:
 
 
 def _is_name(name: str) -> bool:
-    """Whether it is one; files that are still being written have a mark that no name may have."""
+    """Return whether it is a valid name; files still being written have a marker that no name may contain."""
     return _NAME.fullmatch(name) is not None and UNFINISHED not in name
 
 

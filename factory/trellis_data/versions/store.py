@@ -106,7 +106,7 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Nothing is tidied away meanwhile: a version may be added, and then named, in peace."""
+        """Hold off cleanup, so that a version can be added and then named safely."""
         with locked(self.root / "writing.lock", shared=True):
             yield
 
@@ -121,14 +121,14 @@ class Store:
             return self._commit(list(parents), self._put_tree(splits, entry), entry)
 
     def add_again(self, version: Version, entry: Entry, parents: Sequence[str]) -> Version:
-        """As ``add_version``, with the rows of a version that is there."""
+        """Add a version like ``add_version``, with the rows of an existing version."""
         with self.writing():
             return self._commit(list(parents), version.commit.tree, entry)
 
     def roll_back(
         self, revision: str, *, branch: str = MAIN, author: str, message: str | None = None
     ) -> Version:
-        """A new version with the rows of an old one; the versions between stay in the history."""
+        """Create a version with the rows of an old one; the versions between stay in the history."""
         with locked(self.root / "writing.lock", shared=True):
             old, tip = self.version(revision), self.refs.get("branches", branch)
             entry = Entry(
@@ -158,12 +158,12 @@ class Store:
     # -- reading
 
     def version(self, revision: str = MAIN) -> Version:
-        """The version of a branch, a tag or an id (its first eight digits will do)."""
+        """Return the version of a branch, a tag or an id (its first eight digits are enough)."""
         commit_id = self._resolve(revision)
         return self._version(commit_id)
 
     def history(self, revision: str = MAIN) -> Iterator[Version]:
-        """A version and those before it, newest first."""
+        """Yield a version and those before it, newest first."""
         waiting, seen = [self._resolve(revision)], set[str]()
         while waiting:
             commit_id = waiting.pop(0)
@@ -174,7 +174,7 @@ class Store:
                 yield found
 
     def statistics(self, version: Version) -> Any:
-        """The statistics of a version, or None."""
+        """Return the statistics of a version, or None."""
         return self.objects.document(version.commit.statistics) if version.commit.statistics else None
 
     def _version(self, commit_id: str) -> Version:
@@ -224,7 +224,7 @@ class Store:
         return self.objects.put_document(tree.model_dump(mode="json"))
 
     def _commit(self, parents: list[str], tree_id: str, entry: Entry) -> Version:
-        """The commit, on disk; its parent where that one has the same rows."""
+        """Write a commit to disk; return its parent instead if that has the same rows."""
         before = [self.version(parent) for parent in parents]
         if len(before) == 1 and before[0].commit.tree == tree_id:
             return before[0]

@@ -44,7 +44,7 @@ def collect_garbage(
 
 
 def verify(store: Store) -> list[str]:
-    """What is damaged or missing, in sentences; empty where every version is whole. Reads everything."""
+    """Describe what is damaged or missing; empty if every version is intact. Reads all data."""
     problems: list[str] = []
     checked: set[str] = set()
     for tip in _tips(store):

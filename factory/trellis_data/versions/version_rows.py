@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 def read_rows(store: Store, version: Version, split: str, offset: int, limit: int) -> pa.Table:
-    """The rows of a split from a position on; fewer at its end."""
+    """Read the rows of a split from a position on; fewer at its end."""
     check_page(offset, limit)
     tree = store.tree(version.commit.tree)
     wanted = range(offset, min(offset + limit, _split(tree, split).rows))
@@ -70,7 +70,7 @@ def check_page(offset: int, limit: int, *, least: int = 0) -> None:
 
 
 def take_rows(store: Store, tree: Tree, split: str, positions: np.ndarray) -> pa.Table:
-    """The rows at these positions, in their order."""
+    """Read the rows at these positions, in their order."""
     chunks, schema = _split(tree, split).chunks, tree.arrow_schema
     ends = np.cumsum([chunk.rows for chunk in chunks])
     tables = [schema.empty_table()]
@@ -86,7 +86,7 @@ def take_rows(store: Store, tree: Tree, split: str, positions: np.ndarray) -> pa
 
 
 def stream_rows(store: Store, version: Version, split: str, rows: int = 8192) -> Iterator[pa.Table]:
-    """All rows of a split in order, in tables of at most so many rows (``batching``)."""
+    """Yield all rows of a split in order, in tables of limited size (``batching``)."""
     tree = store.tree(version.commit.tree)
     schema = tree.arrow_schema
     for chunk in _split(tree, split).chunks:
@@ -96,7 +96,7 @@ def stream_rows(store: Store, version: Version, split: str, rows: int = 8192) ->
 
 
 def files_of(store: Store, version: Version) -> dict[str, list[Path]]:
-    """The Parquet files that hold the rows of each split, in order, for a pipeline to read.
+    """Return the Parquet files with the rows of each split, in order, for a pipeline to read.
 
     They are the store's own: not to be changed. Columns may be in another order than the version's.
     """
@@ -118,7 +118,7 @@ def find_rows(
     most_rows: int = 200_000,
     seconds: float = 1.0,
 ) -> Found:
-    """The next rows that fit; looks at no more than ``most_rows`` rows and for about ``seconds``.
+    """Find the next matching rows; look at no more than ``most_rows`` rows and for about ``seconds``.
 
     A call that runs out of either says by ``cursor`` where the next one goes on: it may have found
     nothing yet. Raises ``StoreProblem`` for a column that is not there or cannot be compared so.
@@ -152,7 +152,7 @@ def _split(tree: Tree, name: str) -> Split:
 
 
 def _pick(store: Store, chunk: ChunkRef, rows: np.ndarray) -> pa.Table:
-    """Rows of a chunk by their position in it, ascending; only the groups that they lie in are read."""
+    """Read rows of a chunk by position, ascending; only their row groups are read."""
     with store.objects.rows(chunk.id) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
         ends = np.cumsum(sizes)

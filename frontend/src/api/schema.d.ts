@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Exchange a login link's code or the admin token for a session cookie
-         * @description Sets an HttpOnly, SameSite=Strict cookie.
+         * @description Log in and set an HttpOnly, SameSite=Strict cookie.
          */
         post: operations["login_api_v1_auth_login_post"];
         delete?: never;
@@ -35,7 +35,7 @@ export interface paths {
         put?: never;
         /**
          * End the browser session
-         * @description Deletes the session and its cookie; does nothing without one.
+         * @description Delete the session and its cookie; do nothing if there is no session.
          */
         post: operations["logout_api_v1_auth_logout_post"];
         delete?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Who is logged in
-         * @description 401 if nobody is logged in.
+         * @description Return the logged-in user; 401 if nobody is logged in.
          */
         get: operations["read_me_api_v1_auth_me_get"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * The catalogue of benchmarks
-         * @description All benchmarks, with their installation state.
+         * @description List all benchmarks, with their installation state.
          */
         get: operations["list_benchmarks_api_v1_benchmarks_get"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * Read a benchmark
-         * @description One benchmark of the catalogue.
+         * @description Return one benchmark of the catalogue.
          */
         get: operations["read_benchmark_api_v1_benchmarks__benchmark_name__get"];
         put?: never;
@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Install a benchmark
-         * @description From the Hub or its local mirror; also to retry or to update to a newer revision.
+         * @description Install from the Hub or its local mirror; also to retry or to update to a newer revision.
          */
         post: operations["install_benchmark_api_v1_benchmarks__benchmark_name__install_post"];
         delete?: never;
@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * List Data Tasks
-         * @description Tasks, newest first; results are left out of lists.
+         * @description List tasks, newest first; results are left out of lists.
          */
         get: operations["list_data_tasks_api_v1_data_tasks_get"];
         put?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * Read Data Task
-         * @description One task: state and progress, and the result once it has succeeded.
+         * @description Return one task: state and progress, and the result once it has succeeded.
          */
         get: operations["read_data_task_api_v1_data_tasks__task_id__get"];
         put?: never;
@@ -217,7 +217,7 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description Datasets, newest first.
+         * @description List datasets, newest first.
          */
         get: operations["list_datasets_api_v1_datasets_get"];
         put?: never;
@@ -243,7 +243,9 @@ export interface paths {
         put?: never;
         /**
          * Import Dataset
-         * @description A dataset of a finished upload, a path under the data root, a hub or S3; a worker reads its rows.
+         * @description Create a dataset from a finished upload, a path under the data root, a hub or S3.
+         *
+         *     A worker reads its rows.
          */
         post: operations["import_dataset_api_v1_datasets_imports_post"];
         delete?: never;
@@ -263,7 +265,7 @@ export interface paths {
         put?: never;
         /**
          * Create Dataset Of Rows
-         * @description A dataset of given conversations or preference pairs.
+         * @description Create a dataset from conversations or preference pairs in the request.
          */
         post: operations["create_dataset_of_rows_api_v1_datasets_rows_post"];
         delete?: never;
@@ -281,7 +283,7 @@ export interface paths {
         };
         /**
          * List Samples
-         * @description Sample data: small tasks to try the platform with.
+         * @description List the sample datasets: small tasks to try the platform with.
          */
         get: operations["list_samples_api_v1_datasets_samples_get"];
         put?: never;
@@ -321,7 +323,7 @@ export interface paths {
         };
         /**
          * Read Dataset
-         * @description One dataset.
+         * @description Return one dataset.
          */
         get: operations["read_dataset_api_v1_datasets__dataset_id__get"];
         put?: never;
@@ -389,7 +391,7 @@ export interface paths {
         };
         /**
          * Read Diff
-         * @description A requested comparison and its result.
+         * @description Return a requested comparison and its result.
          */
         get: operations["read_diff_api_v1_datasets__dataset_id__diff_get"];
         put?: never;
@@ -413,7 +415,7 @@ export interface paths {
         };
         /**
          * Read Diff Rows
-         * @description Rows that differ.
+         * @description Return rows that differ.
          */
         get: operations["read_diff_rows_api_v1_datasets__dataset_id__diff_rows_get"];
         put?: never;
@@ -433,7 +435,7 @@ export interface paths {
         };
         /**
          * Download Dataset
-         * @description All rows of a split as a file, streamed.
+         * @description Download all rows of a split as a file, streamed.
          */
         get: operations["download_dataset_api_v1_datasets__dataset_id__download_get"];
         put?: never;
@@ -473,7 +475,7 @@ export interface paths {
         };
         /**
          * Read Dataset Lineage
-         * @description From the sources to the jobs and models that used the dataset.
+         * @description Return the lineage from the sources to the jobs and models that used the dataset.
          */
         get: operations["read_dataset_lineage_api_v1_datasets__dataset_id__lineage_get"];
         put?: never;
@@ -493,7 +495,7 @@ export interface paths {
         };
         /**
          * Read Quarantine
-         * @description Rows rejected by an import, each with line and reason.
+         * @description Return rows rejected by an import, each with line and reason.
          */
         get: operations["read_quarantine_api_v1_datasets__dataset_id__quarantine_get"];
         put?: never;
@@ -513,7 +515,7 @@ export interface paths {
         };
         /**
          * Download Quarantine
-         * @description All rows rejected by an import, as JSON Lines.
+         * @description Download all rows rejected by an import, as JSON Lines.
          */
         get: operations["download_quarantine_api_v1_datasets__dataset_id__quarantine_download_get"];
         put?: never;
@@ -533,7 +535,7 @@ export interface paths {
         };
         /**
          * List Refs
-         * @description Branches and tags.
+         * @description List branches and tags.
          */
         get: operations["list_refs_api_v1_datasets__dataset_id__refs_get"];
         put?: never;
@@ -555,7 +557,7 @@ export interface paths {
         put?: never;
         /**
          * Roll Back
-         * @description A new version with the rows of an old one; the versions between stay in the history.
+         * @description Create a version with the rows of an old one; the versions in between stay in the history.
          */
         post: operations["roll_back_api_v1_datasets__dataset_id__rollback_post"];
         delete?: never;
@@ -573,7 +575,7 @@ export interface paths {
         };
         /**
          * Read Dataset Rows
-         * @description A window of rows, as JSON.
+         * @description Return a page of rows, as JSON.
          */
         get: operations["read_dataset_rows_api_v1_datasets__dataset_id__rows_get"];
         put?: never;
@@ -599,7 +601,7 @@ export interface paths {
         put?: never;
         /**
          * Search Dataset Rows
-         * @description Rows that match conditions and contain a text.
+         * @description Return rows that match conditions and contain a text.
          */
         post: operations["search_dataset_rows_api_v1_datasets__dataset_id__rows_search_post"];
         delete?: never;
@@ -619,7 +621,7 @@ export interface paths {
         put?: never;
         /**
          * Tokenize Dataset Rows
-         * @description Rows as a model is trained on them, masked tokens marked: a task with a ``TokenView`` as result.
+         * @description Tokenize rows as for training, masked tokens marked: a task with a ``TokenView`` as result.
          */
         post: operations["tokenize_dataset_rows_api_v1_datasets__dataset_id__rows_tokens_post"];
         delete?: never;
@@ -637,7 +639,7 @@ export interface paths {
         };
         /**
          * Read Statistics
-         * @description Statistics of a version: those that were made with it, or computed for a model.
+         * @description Return the statistics of a version: those that were made with it, or computed for a model.
          */
         get: operations["read_statistics_api_v1_datasets__dataset_id__statistics_get"];
         put?: never;
@@ -701,7 +703,7 @@ export interface paths {
         };
         /**
          * List Versions
-         * @description The history, newest first.
+         * @description List the versions, newest first.
          */
         get: operations["list_versions_api_v1_datasets__dataset_id__versions_get"];
         put?: never;
@@ -721,7 +723,7 @@ export interface paths {
         };
         /**
          * Read Version
-         * @description One version: contents, provenance and users.
+         * @description Return one version: contents, provenance and users.
          */
         get: operations["read_version_api_v1_datasets__dataset_id__versions__version_id__get"];
         put?: never;
@@ -793,13 +795,13 @@ export interface paths {
         };
         /**
          * List Environments
-         * @description Environments, newest first.
+         * @description List environments, newest first.
          */
         get: operations["list_environments_api_v1_environments_get"];
         put?: never;
         /**
          * Create Environment
-         * @description A worker creates it; once it is ready, its rows are datasets of the platform.
+         * @description Create an environment. A worker builds it; once it is ready, its rows are datasets of the platform.
          *
          *     Where a parameter names files, they are looked at here and read by the worker.
          */
@@ -819,7 +821,7 @@ export interface paths {
         };
         /**
          * List Environment Kinds
-         * @description Every kind of environment with its parameters.
+         * @description List every kind of environment with its parameters.
          */
         get: operations["list_environment_kinds_api_v1_environments_kinds_get"];
         put?: never;
@@ -839,14 +841,14 @@ export interface paths {
         };
         /**
          * Read Environment
-         * @description One environment with its tools and datasets.
+         * @description Return one environment with its tools and datasets.
          */
         get: operations["read_environment_api_v1_environments__environment_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete Environment
-         * @description Refused while an unfinished job uses it. Its datasets are kept.
+         * @description Delete an environment; refused while an unfinished job uses it. Its datasets are kept.
          */
         delete: operations["delete_environment_api_v1_environments__environment_id__delete"];
         options?: never;
@@ -863,7 +865,7 @@ export interface paths {
         };
         /**
          * List Tool Calls
-         * @description The newest calls that were made by hand.
+         * @description List the newest test calls, which were made by hand.
          */
         get: operations["list_tool_calls_api_v1_environments__environment_id__calls_get"];
         put?: never;
@@ -887,7 +889,7 @@ export interface paths {
         };
         /**
          * Read Tool Call
-         * @description A test call: its state and the tool response that the model would see.
+         * @description Return a test call: its state and the tool response that the model would see.
          */
         get: operations["read_tool_call_api_v1_environments__environment_id__calls__call_id__get"];
         put?: never;
@@ -927,13 +929,13 @@ export interface paths {
         };
         /**
          * List evaluations, newest first
-         * @description All given filters must match.
+         * @description List the evaluations that match all given filters.
          */
         get: operations["list_evaluations_api_v1_evaluations_get"];
         put?: never;
         /**
          * Evaluate models or checkpoints
-         * @description One evaluation per target. Missing benchmarks are downloaded first.
+         * @description Create one evaluation per target. Missing benchmarks are downloaded first.
          */
         post: operations["create_evaluations_api_v1_evaluations_post"];
         delete?: never;
@@ -951,7 +953,7 @@ export interface paths {
         };
         /**
          * Compare up to six evaluations
-         * @description Each minus the first on shared problems: differences with intervals and corrected paired tests.
+         * @description Compare each with the first on shared problems: differences, intervals and corrected paired tests.
          */
         get: operations["compare_evaluations_api_v1_evaluations_compare_get"];
         put?: never;
@@ -971,7 +973,7 @@ export interface paths {
         };
         /**
          * Samples on which evaluations disagree
-         * @description In the baseline's order, with every evaluation's answer.
+         * @description List the samples in the baseline's order, with every evaluation's answer.
          */
         get: operations["list_disagreements_api_v1_evaluations_compare_samples_get"];
         put?: never;
@@ -993,7 +995,7 @@ export interface paths {
         put?: never;
         /**
          * Estimate evaluations
-         * @description Based on finished evaluations of this platform; nothing is queued.
+         * @description Estimate from finished evaluations of this platform; nothing is queued.
          */
         post: operations["estimate_evaluations_api_v1_evaluations_estimate_post"];
         delete?: never;
@@ -1011,7 +1013,7 @@ export interface paths {
         };
         /**
          * Scores over versions and steps
-         * @description For a model and its ancestors, or for a job's checkpoints.
+         * @description Return scores for a model and its ancestors, or for a job's checkpoints.
          */
         get: operations["read_history_api_v1_evaluations_history_get"];
         put?: never;
@@ -1031,7 +1033,7 @@ export interface paths {
         };
         /**
          * Rank models and checkpoints
-         * @description One score per target, best first; only comparable measurements.
+         * @description Return one score per target, best first; only comparable measurements.
          */
         get: operations["read_leaderboard_api_v1_evaluations_leaderboard_get"];
         put?: never;
@@ -1051,7 +1053,7 @@ export interface paths {
         };
         /**
          * Models and checkpoints by benchmarks
-         * @description Headline scores on the most measured benchmarks, each column measured in its most common way.
+         * @description Return headline scores on the most measured benchmarks, each in its most common setup.
          */
         get: operations["read_matrix_api_v1_evaluations_matrix_get"];
         put?: never;
@@ -1071,14 +1073,14 @@ export interface paths {
         };
         /**
          * Read an evaluation
-         * @description With its breakdown and, while it runs, its scores so far.
+         * @description Return an evaluation with its breakdown and, while it runs, its scores so far.
          */
         get: operations["read_evaluation_api_v1_evaluations__evaluation_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete an evaluation and its files
-         * @description Refused while it is queued or running.
+         * @description Delete an evaluation; refused while it is queued or running.
          */
         delete: operations["delete_evaluation_api_v1_evaluations__evaluation_id__delete"];
         options?: never;
@@ -1097,7 +1099,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel an evaluation
-         * @description Results so far are kept; a retry continues from there.
+         * @description Cancel an evaluation. Results so far are kept; a retry continues from there.
          */
         post: operations["cancel_evaluation_api_v1_evaluations__evaluation_id__cancel_post"];
         delete?: never;
@@ -1115,7 +1117,7 @@ export interface paths {
         };
         /**
          * Evaluation manifest
-         * @description Engine, versions, hash of the prompts, revisions of the data, seed, chat template.
+         * @description Return the engine, versions, hash of the prompts, revisions of the data, seed and chat template.
          */
         get: operations["read_manifest_api_v1_evaluations__evaluation_id__manifest_get"];
         put?: never;
@@ -1137,7 +1139,7 @@ export interface paths {
         put?: never;
         /**
          * Retry an evaluation
-         * @description A cancelled or failed one continues where it stopped.
+         * @description Retry a cancelled or failed evaluation; it continues where it stopped.
          */
         post: operations["retry_evaluation_api_v1_evaluations__evaluation_id__retry_post"];
         delete?: never;
@@ -1155,7 +1157,7 @@ export interface paths {
         };
         /**
          * Samples of a benchmark
-         * @description In sampling order of the problems. All given filters must match.
+         * @description List samples in sampling order of the problems. All given filters must match.
          */
         get: operations["list_samples_api_v1_evaluations__evaluation_id__samples_get"];
         put?: never;
@@ -1175,7 +1177,7 @@ export interface paths {
         };
         /**
          * One sample
-         * @description Prompt and answer, with the same problem's sample in another evaluation.
+         * @description Return prompt and answer, with the same problem's sample in another evaluation.
          */
         get: operations["read_sample_api_v1_evaluations__evaluation_id__samples__label___position___number__get"];
         put?: never;
@@ -1215,7 +1217,7 @@ export interface paths {
         };
         /**
          * List Endpoints
-         * @description Endpoints that may be asked, without their keys.
+         * @description List the endpoints that may be queried, without their keys.
          */
         get: operations["list_endpoints_api_v1_generations_endpoints_get"];
         put?: never;
@@ -1237,7 +1239,9 @@ export interface paths {
         put?: never;
         /**
          * Report events of a run (job token; gzip welcome)
-         * @description Batches count 1, 2, 3 ... within an attempt; a repeated one is ignored, a gap is a 409.
+         * @description Record a batch.
+         *
+         *     Batches count 1, 2, 3 ... within an attempt; a repeated one is ignored, a gap is a 409.
          */
         post: operations["ingest_batch_api_v1_ingest_jobs__job_id__batches_post"];
         delete?: never;
@@ -1257,7 +1261,7 @@ export interface paths {
         put?: never;
         /**
          * Heartbeat of a run (job token)
-         * @description The response says whether the run should stop.
+         * @description Record a heartbeat of a run. The response says whether the run should stop.
          */
         post: operations["heartbeat_api_v1_ingest_jobs__job_id__heartbeat_post"];
         delete?: never;
@@ -1275,13 +1279,15 @@ export interface paths {
         };
         /**
          * List Job Pipelines
-         * @description Pipelines, newest first.
+         * @description List pipelines, newest first.
          */
         get: operations["list_job_pipelines_api_v1_job_pipelines_get"];
         put?: never;
         /**
          * Create Job Pipeline
-         * @description All stages are validated before anything runs; stages without dependencies start within seconds.
+         * @description Create a pipeline.
+         *
+         *     All stages are validated before anything runs; stages without dependencies start within seconds.
          */
         post: operations["create_job_pipeline_api_v1_job_pipelines_post"];
         delete?: never;
@@ -1319,7 +1325,7 @@ export interface paths {
         };
         /**
          * List Job Pipeline Templates
-         * @description Pipeline templates.
+         * @description List pipeline templates.
          */
         get: operations["list_job_pipeline_templates_api_v1_job_pipelines_templates_get"];
         put?: never;
@@ -1339,14 +1345,14 @@ export interface paths {
         };
         /**
          * Read Job Pipeline
-         * @description One pipeline with its stages.
+         * @description Return one pipeline with its stages.
          */
         get: operations["read_job_pipeline_api_v1_job_pipelines__job_pipeline_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete Job Pipeline
-         * @description Refused while it runs. Its jobs, models and evaluations stay.
+         * @description Delete a pipeline; refused while it runs. Its jobs, models and evaluations stay.
          */
         delete: operations["delete_job_pipeline_api_v1_job_pipelines__job_pipeline_id__delete"];
         options?: never;
@@ -1423,13 +1429,13 @@ export interface paths {
         };
         /**
          * List jobs, newest first or by a column
-         * @description All given filters must match. A cursor is only valid for the same order.
+         * @description List the jobs that match all given filters. A cursor is only valid for the same order.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
         /**
          * Launch a job
-         * @description The job is queued when this answers; it starts when its slots are free.
+         * @description Launch a job. It is queued when this answers; it starts when its slots are free.
          */
         post: operations["create_job_api_v1_jobs_post"];
         delete?: never;
@@ -1447,7 +1453,7 @@ export interface paths {
         };
         /**
          * Compare jobs
-         * @description Settings that differ, newest and best values, and which jobs differ only in the seed.
+         * @description Return the settings that differ, newest and best values, and which jobs differ only in the seed.
          */
         get: operations["compare_jobs_api_v1_jobs_compare_get"];
         put?: never;
@@ -1467,7 +1473,7 @@ export interface paths {
         };
         /**
          * Compare evaluations of jobs with a baseline
-         * @description For every shared benchmark: the difference and a paired test.
+         * @description Return the difference and a paired test for every shared benchmark.
          */
         get: operations["compare_evaluations_of_jobs_api_v1_jobs_compare_evaluations_get"];
         put?: never;
@@ -1487,7 +1493,7 @@ export interface paths {
         };
         /**
          * Curves of several jobs
-         * @description Long curves are downsampled to the minimum and maximum of each bucket.
+         * @description Return the curves; long ones are downsampled to the minimum and maximum of each bucket.
          */
         get: operations["read_compared_curves_api_v1_jobs_compare_metrics_get"];
         put?: never;
@@ -1507,7 +1513,7 @@ export interface paths {
         };
         /**
          * Responses of several jobs to the same prompts
-         * @description Only shared prompts; up to four responses of each job per prompt.
+         * @description Return only shared prompts, with up to four responses of each job per prompt.
          */
         get: operations["compare_rollouts_api_v1_jobs_compare_rollouts_get"];
         put?: never;
@@ -1527,7 +1533,7 @@ export interface paths {
         };
         /**
          * Compare groups of seeds
-         * @description Jobs that differ only in the seed are one group; each is tested against the baseline's group.
+         * @description Group jobs that differ only in the seed, and test each group against the baseline's group.
          */
         get: operations["compare_seeds_api_v1_jobs_compare_seeds_get"];
         put?: never;
@@ -1547,7 +1553,7 @@ export interface paths {
         };
         /**
          * List fields to show as columns of jobs
-         * @description Parameters and metrics of the newest 200 trainings.
+         * @description List parameters and metrics of the newest 200 trainings.
          */
         get: operations["list_job_fields_api_v1_jobs_fields_get"];
         put?: never;
@@ -1569,7 +1575,7 @@ export interface paths {
         put?: never;
         /**
          * Convert a verl script to a job
-         * @description Recipe, parameters and overrides of the script's settings, and what was left out and why.
+         * @description Return recipe, parameters and overrides of the script's settings, and what was left out and why.
          *
          *     Nothing is launched: model and dataset are the platform's own, and are chosen by the caller.
          */
@@ -1591,7 +1597,7 @@ export interface paths {
         put?: never;
         /**
          * Compose a job without launching it
-         * @description The engine's configuration, the command, and everything that is wrong with the request.
+         * @description Return the engine's configuration, the command, and everything that is wrong with the request.
          */
         post: operations["preview_job_api_v1_jobs_preview_post"];
         delete?: never;
@@ -1609,7 +1615,7 @@ export interface paths {
         };
         /**
          * List the queue in launch order
-         * @description At most 200 jobs, each with its expected start.
+         * @description Return at most 200 jobs, each with its expected start.
          */
         get: operations["read_queue_api_v1_jobs_queue_get"];
         put?: never;
@@ -1669,21 +1675,21 @@ export interface paths {
         };
         /**
          * Read a job
-         * @description With the last lines of output where it failed.
+         * @description Return a job, with the last lines of output if it failed.
          */
         get: operations["read_job_api_v1_jobs__job_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete a job and its files
-         * @description Refused while the job is active.
+         * @description Delete a job; refused while it is active.
          */
         delete: operations["delete_job_api_v1_jobs__job_id__delete"];
         options?: never;
         head?: never;
         /**
          * Rename, annotate, tag or star a job
-         * @description Only the given fields change; the priority only while the job is queued.
+         * @description Change only the given fields; the priority only while the job is queued.
          */
         patch: operations["update_job_api_v1_jobs__job_id__patch"];
         trace?: never;
@@ -1697,7 +1703,7 @@ export interface paths {
         };
         /**
          * Checkpoints, newest first
-         * @description All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs.
+         * @description List the checkpoints of all attempts with the metrics of their steps; removed ones stay listed.
          *
          *     ``best`` says which metric decided, and whether more of it was taken for better.
          */
@@ -1722,14 +1728,16 @@ export interface paths {
         post?: never;
         /**
          * Remove a checkpoint's files
-         * @description It stays listed with its metrics. Refused while it is pinned or in use.
+         * @description Remove a checkpoint's files. It stays listed with its metrics. Refused while it is pinned or in use.
          */
         delete: operations["delete_checkpoint_api_v1_jobs__job_id__checkpoints__step__delete"];
         options?: never;
         head?: never;
         /**
          * Pin or unpin a checkpoint
-         * @description A pinned checkpoint is never pruned. An unpinned one may be pruned immediately.
+         * @description Pin or unpin a checkpoint.
+         *
+         *     A pinned checkpoint is never pruned. An unpinned one may be pruned immediately.
          */
         patch: operations["update_checkpoint_api_v1_jobs__job_id__checkpoints__step__patch"];
         trace?: never;
@@ -1743,7 +1751,7 @@ export interface paths {
         };
         /**
          * Download a checkpoint as a tar archive
-         * @description All of its files. A range of bytes may be asked for.
+         * @description Download all of its files. Byte ranges are supported.
          */
         get: operations["download_checkpoint_api_v1_jobs__job_id__checkpoints__step__download_get"];
         put?: never;
@@ -1785,7 +1793,7 @@ export interface paths {
         put?: never;
         /**
          * Export a checkpoint as a model
-         * @description A job of kind export, which needs no slot. When it has succeeded, the model is registered.
+         * @description Start a job of kind export, which needs no slot. When it has succeeded, the model is registered.
          */
         post: operations["export_checkpoint_api_v1_jobs__job_id__checkpoints__step__export_post"];
         delete?: never;
@@ -1803,7 +1811,7 @@ export interface paths {
         };
         /**
          * List a checkpoint's files
-         * @description As written by the trainer, including optimizer state; export it to get a model.
+         * @description List the trainer's files, including optimizer state; export the checkpoint to get a model.
          */
         get: operations["list_checkpoint_files_api_v1_jobs__job_id__checkpoints__step__files_get"];
         put?: never;
@@ -1823,7 +1831,7 @@ export interface paths {
         };
         /**
          * Download a file of a checkpoint
-         * @description With ranges, as of a model.
+         * @description Download a file of a checkpoint. Byte ranges are supported, as for a model's files.
          */
         get: operations["download_checkpoint_file_api_v1_jobs__job_id__checkpoints__step__files__name__get"];
         put?: never;
@@ -1845,7 +1853,7 @@ export interface paths {
         put?: never;
         /**
          * Launch a copy
-         * @description A new job with the same request and the given changes.
+         * @description Launch a new job with the same request and the given changes.
          */
         post: operations["clone_job_api_v1_jobs__job_id__clone_post"];
         delete?: never;
@@ -1863,7 +1871,7 @@ export interface paths {
         };
         /**
          * Follow a job live (server-sent events)
-         * @description Sends everything after the given position in order, without gaps, then follows live.
+         * @description Send everything after the given position in order, without gaps, then follow live.
          */
         get: operations["follow_job_api_v1_jobs__job_id__events_get"];
         put?: never;
@@ -1883,7 +1891,7 @@ export interface paths {
         };
         /**
          * Lines of output
-         * @description Line numbers run through all attempts of a job, from 1.
+         * @description Return lines of output. Line numbers run through all attempts of a job, from 1.
          */
         get: operations["read_logs_api_v1_jobs__job_id__logs_get"];
         put?: never;
@@ -1903,7 +1911,9 @@ export interface paths {
         };
         /**
          * Manifest to reproduce the run
-         * @description Resolved configuration, versions, seeds, hashes, commit, command; default the newest attempt.
+         * @description Return the resolved configuration, versions, seeds, hashes, commit and command of an attempt.
+         *
+         *     Default: the newest attempt.
          */
         get: operations["read_manifest_api_v1_jobs__job_id__manifest_get"];
         put?: never;
@@ -1923,7 +1933,7 @@ export interface paths {
         };
         /**
          * Metrics reported by the job
-         * @description Under the engine's own names, with their newest values.
+         * @description List the metrics under the engine's own names, with their newest values.
          */
         get: operations["list_metric_keys_api_v1_jobs__job_id__metric_keys_get"];
         put?: never;
@@ -1943,7 +1953,7 @@ export interface paths {
         };
         /**
          * Curves, downsampled with their extremes kept
-         * @description Long curves are downsampled to the minimum and maximum of each bucket, so no spike is lost.
+         * @description Return the curves. Long ones keep the minimum and maximum of each bucket, so no spike is lost.
          */
         get: operations["read_metrics_api_v1_jobs__job_id__metrics_get"];
         put?: never;
@@ -1965,7 +1975,7 @@ export interface paths {
         put?: never;
         /**
          * Move a queued job within the queue
-         * @description Its priority changes only where it must: to that of its new neighbors.
+         * @description Move a queued job. Its priority changes only where it must: to that of its new neighbors.
          */
         post: operations["move_job_api_v1_jobs__job_id__move_post"];
         delete?: never;
@@ -1983,7 +1993,7 @@ export interface paths {
         };
         /**
          * Responses to one prompt, over all steps
-         * @description Newest step first. A page holds whole steps: one alone may exceed the limit.
+         * @description Return responses, newest step first. A page holds whole steps: one alone may exceed the limit.
          */
         get: operations["read_prompt_api_v1_jobs__job_id__prompts__prompt_key__rollouts_get"];
         put?: never;
@@ -2005,7 +2015,7 @@ export interface paths {
         put?: never;
         /**
          * Continue from a checkpoint
-         * @description The same job gets a new attempt; its step numbers continue.
+         * @description Resume a job from a checkpoint. The same job gets a new attempt; its step numbers continue.
          */
         post: operations["resume_job_api_v1_jobs__job_id__resume_post"];
         delete?: never;
@@ -2023,7 +2033,7 @@ export interface paths {
         };
         /**
          * Mean scores by prompt and step
-         * @description The prompts sampled at the most steps. With more steps than columns, a column spans several.
+         * @description Return the prompts sampled at the most steps. With more steps than columns, a column spans several.
          */
         get: operations["read_map_api_v1_jobs__job_id__rollout_map_get"];
         put?: never;
@@ -2043,7 +2053,7 @@ export interface paths {
         };
         /**
          * Steps that have sampled responses
-         * @description With the mean score of the samples.
+         * @description List the steps with the mean score of their samples.
          */
         get: operations["list_rollout_steps_api_v1_jobs__job_id__rollout_steps_get"];
         put?: never;
@@ -2063,7 +2073,7 @@ export interface paths {
         };
         /**
          * All sampled responses of one step in numbers
-         * @description Score and stop-reason statistics.
+         * @description Return score and stop-reason statistics.
          */
         get: operations["summarise_rollouts_api_v1_jobs__job_id__rollout_summary_get"];
         put?: never;
@@ -2083,7 +2093,9 @@ export interface paths {
         };
         /**
          * Responses of a step, token by token
-         * @description A few responses of some steps are kept so: those of the step nearest to the one that is asked for.
+         * @description Return the responses with kept tokens of the step nearest to the requested one.
+         *
+         *     Only a few are kept, at some steps.
          */
         get: operations["read_traces_api_v1_jobs__job_id__rollout_tokens_get"];
         put?: never;
@@ -2103,7 +2115,7 @@ export interface paths {
         };
         /**
          * Sampled responses of one step
-         * @description Responses to one prompt stand together. A cursor is good for the filter and order that gave it.
+         * @description List responses, grouped by prompt. A cursor is only valid for the filter and order that gave it.
          *
          *     While responses of the step still come, pages by score may leave a prompt out or bring it again: a late
          *     response moves its prompt. In the order of sampling nothing moves.
@@ -2126,7 +2138,7 @@ export interface paths {
         };
         /**
          * One sampled response, turn by turn
-         * @description With the trajectory of an agent's episode.
+         * @description Return a response, with the trajectory of an agent's episode.
          */
         get: operations["read_rollout_api_v1_jobs__job_id__rollouts__rollout_id__get"];
         put?: never;
@@ -2146,7 +2158,7 @@ export interface paths {
         };
         /**
          * One sampled response, token by token
-         * @description Log-probability, entropy, advantage, KL and mismatch of each token, where they were kept.
+         * @description Return log-probability, entropy, advantage, KL and mismatch of each token, if they were kept.
          */
         get: operations["read_tokens_api_v1_jobs__job_id__rollouts__rollout_id__tokens_get"];
         put?: never;
@@ -2168,7 +2180,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a job at a checkpoint
-         * @description A queued job is stopped immediately; a running one saves a checkpoint and exits.
+         * @description Stop a job. A queued job is stopped immediately; a running one saves a checkpoint and exits.
          */
         post: operations["stop_job_api_v1_jobs__job_id__stop_post"];
         delete?: never;
@@ -2186,7 +2198,7 @@ export interface paths {
         };
         /**
          * What the machines measured while a job ran
-         * @description Processors, memory, disks, network and GPUs of the nodes, with the times of attempts and steps.
+         * @description Return processors, memory, disks, network and GPUs of the nodes, with times of attempts and steps.
          */
         get: operations["read_system_api_v1_jobs__job_id__system_get"];
         put?: never;
@@ -2206,7 +2218,9 @@ export interface paths {
         };
         /**
          * One step span by span
-         * @description Spans are kept of up to 200 steps spread over a run: those of the nearest one; null without any.
+         * @description Return the spans of the nearest step with spans.
+         *
+         *     Up to 200 steps spread over a run have them; null without any.
          */
         get: operations["read_timeline_api_v1_jobs__job_id__timeline_get"];
         put?: never;
@@ -2226,7 +2240,7 @@ export interface paths {
         };
         /**
          * Where the time of the steps went
-         * @description Seconds by phase over all steps, and the phases that limit the run.
+         * @description Return seconds by phase over all steps, and the phases that limit the run.
          */
         get: operations["read_timing_api_v1_jobs__job_id__timing_get"];
         put?: never;
@@ -2246,7 +2260,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description Models, newest first.
+         * @description List models, newest first.
          */
         get: operations["list_models_api_v1_models_get"];
         put?: never;
@@ -2272,7 +2286,7 @@ export interface paths {
         };
         /**
          * Read Catalogue
-         * @description Models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``.
+         * @description List models that can be downloaded by name: ``POST /models`` with a source of kind ``catalogue``.
          */
         get: operations["read_catalogue_api_v1_models_catalogue_get"];
         put?: never;
@@ -2292,7 +2306,7 @@ export interface paths {
         };
         /**
          * Read Model
-         * @description One model.
+         * @description Return one model.
          */
         get: operations["read_model_api_v1_models__model_id__get"];
         put?: never;
@@ -2318,7 +2332,7 @@ export interface paths {
         };
         /**
          * A model's card
-         * @description Markdown with front matter as hubs read it: base, data, parameters, metrics, scores.
+         * @description Return Markdown with front matter as hubs read it: base, data, parameters, metrics, scores.
          */
         get: operations["read_model_card_api_v1_models__model_id__card_get"];
         put?: never;
@@ -2340,7 +2354,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether a card is up to date
-         * @description 409 with each difference if a number no longer matches its run.
+         * @description Check a card; 409 with each difference if a number no longer matches its run.
          */
         post: operations["check_model_card_api_v1_models__model_id__card_check_post"];
         delete?: never;
@@ -2358,7 +2372,7 @@ export interface paths {
         };
         /**
          * Download a model as a tar archive
-         * @description All files, and the model card as README.md where there is none. A range of bytes may be asked for.
+         * @description Download all files, with the model card as README.md if there is none. Byte ranges are supported.
          */
         get: operations["download_model_api_v1_models__model_id__download_get"];
         put?: never;
@@ -2398,7 +2412,7 @@ export interface paths {
         };
         /**
          * List a model's files
-         * @description Weights, tokenizer and configuration.
+         * @description List weights, tokenizer and configuration.
          */
         get: operations["list_model_files_api_v1_models__model_id__files_get"];
         put?: never;
@@ -2418,7 +2432,9 @@ export interface paths {
         };
         /**
          * Download a file of a model
-         * @description Ranges of bytes are answered, so that a download that broke off goes on (`If-Range` with the ETag).
+         * @description Download a file.
+         *
+         *     Byte ranges are supported, so interrupted downloads can resume (`If-Range` with the ETag).
          */
         get: operations["download_model_file_api_v1_models__model_id__files__name__get"];
         put?: never;
@@ -2458,7 +2474,7 @@ export interface paths {
         };
         /**
          * Lineage of a model
-         * @description Models, jobs and datasets and how they are connected; deleted ones keep their names.
+         * @description Return models, jobs and datasets and how they are connected; deleted ones keep their names.
          */
         get: operations["read_lineage_api_v1_models__model_id__lineage_get"];
         put?: never;
@@ -2518,7 +2534,7 @@ export interface paths {
         };
         /**
          * Latest results and active alarms
-         * @description Finished trainings beside the jobs that they are copies of, and active alarms of unfinished jobs.
+         * @description Return finished trainings beside the jobs they are copies of, and active alarms of unfinished jobs.
          */
         get: operations["read_activity_api_v1_monitoring_activity_get"];
         put?: never;
@@ -2538,7 +2554,7 @@ export interface paths {
         };
         /**
          * Read Dashboard
-         * @description Jobs, queue, slots, failures, and the state of every part of the platform with its age.
+         * @description Return jobs, queue, slots, failures, and the state of every part of the platform with its age.
          */
         get: operations["read_dashboard_api_v1_monitoring_dashboard_get"];
         put?: never;
@@ -2558,7 +2574,9 @@ export interface paths {
         };
         /**
          * Node metrics over time
-         * @description Processors, memory, disks, network and GPUs of every node, measured every ten seconds, kept a week.
+         * @description Return metrics of every node: processors, memory, disks, network and GPUs.
+         *
+         *     Measured every ten seconds, kept a week.
          */
         get: operations["read_machines_api_v1_monitoring_machines_get"];
         put?: never;
@@ -2578,7 +2596,7 @@ export interface paths {
         };
         /**
          * Memory of large processes over time
-         * @description The largest processes on the workers' machine, sampled once a minute; growing ones first.
+         * @description Return the largest processes on the workers' machine, sampled once a minute; growing ones first.
          */
         get: operations["read_processes_api_v1_monitoring_processes_get"];
         put?: never;
@@ -2598,7 +2616,7 @@ export interface paths {
         };
         /**
          * List Pipelines
-         * @description Saved pipelines at their newest version, newest first.
+         * @description List saved pipelines at their newest version, newest first.
          */
         get: operations["list_pipelines_api_v1_pipelines_get"];
         put?: never;
@@ -2622,7 +2640,7 @@ export interface paths {
         };
         /**
          * List Operators
-         * @description Every operator with the schema of its parameters.
+         * @description List every operator with the schema of its parameters.
          */
         get: operations["list_operators_api_v1_pipelines_operators_get"];
         put?: never;
@@ -2662,7 +2680,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description Runs, newest first; reports are left out of lists.
+         * @description List runs, newest first; reports are left out of lists.
          */
         get: operations["list_runs_api_v1_pipelines_runs_get"];
         put?: never;
@@ -2686,7 +2704,9 @@ export interface paths {
         };
         /**
          * Read Run
-         * @description One run, with its report once it has succeeded. (Cancel and retry: ``/data-tasks/{task_id}``.)
+         * @description Return one run, with its report once it has succeeded.
+         *
+         *     (Cancel and retry: ``/data-tasks/{task_id}``.)
          */
         get: operations["read_run_api_v1_pipelines_runs__task_id__get"];
         put?: never;
@@ -2706,7 +2726,7 @@ export interface paths {
         };
         /**
          * Read Clusters
-         * @description Clusters of duplicates that a step (from 0) found, the largest first.
+         * @description Return clusters of duplicates that a step (from 0) found, the largest first.
          */
         get: operations["read_clusters_api_v1_pipelines_runs__task_id__steps__step__clusters_get"];
         put?: never;
@@ -2726,7 +2746,7 @@ export interface paths {
         };
         /**
          * Read Dropped Rows
-         * @description Rows that a step (from 0) dropped, with the reason of each.
+         * @description Return rows that a step (from 0) dropped, with the reason of each.
          */
         get: operations["read_dropped_rows_api_v1_pipelines_runs__task_id__steps__step__dropped_get"];
         put?: never;
@@ -2748,7 +2768,7 @@ export interface paths {
         put?: never;
         /**
          * Validate Pipeline
-         * @description Everything that is wrong with a pipeline, with a dataset also with its columns.
+         * @description Return everything that is wrong with a pipeline, with a dataset also with its columns.
          */
         post: operations["validate_pipeline_api_v1_pipelines_validate_post"];
         delete?: never;
@@ -2766,7 +2786,7 @@ export interface paths {
         };
         /**
          * Read Pipeline
-         * @description One saved pipeline; the newest version by default.
+         * @description Return one saved pipeline; the newest version by default.
          */
         get: operations["read_pipeline_api_v1_pipelines__pipeline_id__get"];
         put?: never;
@@ -2790,7 +2810,7 @@ export interface paths {
         };
         /**
          * List Pipeline Versions
-         * @description Versions of the pipeline, newest first.
+         * @description List versions of the pipeline, newest first.
          */
         get: operations["list_pipeline_versions_api_v1_pipelines__pipeline_id__versions_get"];
         put?: never;
@@ -2814,7 +2834,7 @@ export interface paths {
         };
         /**
          * Export Pipeline
-         * @description The pipeline as YAML, as `trellis data run` reads it.
+         * @description Return the pipeline as YAML, as `trellis data run` reads it.
          */
         get: operations["export_pipeline_api_v1_pipelines__pipeline_id__yaml_get"];
         put?: never;
@@ -2834,7 +2854,9 @@ export interface paths {
         };
         /**
          * Read Recipes
-         * @description All recipes, with their parameters and presets. The deprecated `knobs` is left out, as it is large.
+         * @description Return all recipes, with their parameters and presets.
+         *
+         *     The deprecated `knobs` is left out, as it is large.
          */
         get: operations["read_recipes_api_v1_recipes_get"];
         put?: never;
@@ -2854,7 +2876,7 @@ export interface paths {
         };
         /**
          * Read Recipe Names
-         * @description Id, title and engine of all recipes, without their parameters.
+         * @description Return ID, title and engine of all recipes, without their parameters.
          */
         get: operations["read_recipe_names_api_v1_recipes_names_get"];
         put?: never;
@@ -2874,7 +2896,7 @@ export interface paths {
         };
         /**
          * Read Recipe
-         * @description One recipe.
+         * @description Return one recipe.
          */
         get: operations["read_recipe_api_v1_recipes__recipe_id__get"];
         put?: never;
@@ -3002,13 +3024,13 @@ export interface paths {
         };
         /**
          * List reports, newest first
-         * @description All, or those of an evaluation.
+         * @description List all reports, or those of an evaluation.
          */
         get: operations["list_reports_api_v1_reports_get"];
         put?: never;
         /**
          * Write a report
-         * @description A worker writes the files; read the report until it is ready.
+         * @description Create a report. A worker writes the files; read the report until it is ready.
          */
         post: operations["create_report_api_v1_reports_post"];
         delete?: never;
@@ -3026,14 +3048,14 @@ export interface paths {
         };
         /**
          * Read a report
-         * @description Its state and files.
+         * @description Return a report's state and files.
          */
         get: operations["read_report_api_v1_reports__report_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete a report and its files
-         * @description The evaluations stay.
+         * @description Delete a report and its files. The evaluations stay.
          */
         delete: operations["delete_report_api_v1_reports__report_id__delete"];
         options?: never;
@@ -3050,7 +3072,7 @@ export interface paths {
         };
         /**
          * Download a report
-         * @description As an attachment: what a model wrote does not become a page of the platform.
+         * @description Return the file as an attachment: what a model wrote does not become a page of the platform.
          */
         get: operations["read_report_file_api_v1_reports__report_id__file_get"];
         put?: never;
@@ -3072,7 +3094,7 @@ export interface paths {
         put?: never;
         /**
          * Write a report again
-         * @description For a report that failed or is missing a format.
+         * @description Retry a report that failed or is missing a format.
          */
         post: operations["retry_report_api_v1_reports__report_id__retry_post"];
         delete?: never;
@@ -3090,7 +3112,7 @@ export interface paths {
         };
         /**
          * List Rewards
-         * @description Every reward with its options, and why one cannot be used on this platform.
+         * @description List every reward with its options, and why one cannot be used on this platform.
          */
         get: operations["list_rewards_api_v1_rewards_get"];
         put?: never;
@@ -3110,7 +3132,7 @@ export interface paths {
         };
         /**
          * List Dry Runs
-         * @description Dry runs, newest first.
+         * @description List dry runs, newest first.
          */
         get: operations["list_dry_runs_api_v1_rewards_dry_runs_get"];
         put?: never;
@@ -3134,7 +3156,7 @@ export interface paths {
         };
         /**
          * Read Dry Run
-         * @description One dry run: state and progress, and the result once it has succeeded.
+         * @description Return one dry run: state and progress, and the result once it has succeeded.
          */
         get: operations["read_dry_run_api_v1_rewards_dry_runs__dry_run_id__get"];
         put?: never;
@@ -3178,7 +3200,7 @@ export interface paths {
         };
         /**
          * List Reward Files
-         * @description Uploaded reward functions, newest first.
+         * @description List uploaded reward functions, newest first.
          */
         get: operations["list_reward_files_api_v1_rewards_files_get"];
         put?: never;
@@ -3202,7 +3224,7 @@ export interface paths {
         };
         /**
          * Read Reward File
-         * @description One uploaded file, with its code.
+         * @description Return one uploaded file, with its code.
          */
         get: operations["read_reward_file_api_v1_rewards_files__file_id__get"];
         put?: never;
@@ -3274,7 +3296,7 @@ export interface paths {
         };
         /**
          * Search by name or id
-         * @description Jobs, datasets, models, evaluations, pipelines and everything else that has a name.
+         * @description Search jobs, datasets, models, evaluations, pipelines and everything else that has a name.
          */
         get: operations["search_api_v1_search_get"];
         put?: never;
@@ -3342,13 +3364,15 @@ export interface paths {
         };
         /**
          * List Sweeps
-         * @description Sweeps, newest first.
+         * @description List sweeps, newest first.
          */
         get: operations["list_sweeps_api_v1_sweeps_get"];
         put?: never;
         /**
          * Create Sweep
-         * @description The bounds of every range are validated before anything runs; runs start within seconds.
+         * @description Create a sweep.
+         *
+         *     The bounds of every range are validated before anything runs; runs start within seconds.
          */
         post: operations["create_sweep_api_v1_sweeps_post"];
         delete?: never;
@@ -3406,14 +3430,14 @@ export interface paths {
         };
         /**
          * Read Sweep
-         * @description One sweep with its runs, the best ones and the importance of its parameters.
+         * @description Return one sweep with its runs, the best ones and the importance of its parameters.
          */
         get: operations["read_sweep_api_v1_sweeps__sweep_id__get"];
         put?: never;
         post?: never;
         /**
          * Delete Sweep
-         * @description Refused while it is running. Its jobs are kept.
+         * @description Delete a sweep; refused while it is running. Its jobs are kept.
          */
         delete: operations["delete_sweep_api_v1_sweeps__sweep_id__delete"];
         options?: never;
@@ -3497,7 +3521,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a transfer
-         * @description Also deletes an exported file; pushed files stay on the Hub.
+         * @description Delete a transfer and its exported file; pushed files stay on the Hub.
          */
         delete: operations["delete_transfer_api_v1_transfers__transfer_id__delete"];
         options?: never;
@@ -3534,7 +3558,7 @@ export interface paths {
         };
         /**
          * Download an exported file
-         * @description Supports byte ranges, so interrupted downloads can resume.
+         * @description Download the file. Supports byte ranges, so interrupted downloads can resume.
          */
         get: operations["download_transfer_file_api_v1_transfers__transfer_id__file_get"];
         put?: never;
@@ -3582,7 +3606,7 @@ export interface paths {
         delete?: never;
         /**
          * Describe Uploads
-         * @description Supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size.
+         * @description Return the supported protocol features: Tus-Version, Tus-Extension, Tus-Max-Size.
          */
         options: operations["describe_uploads_api_v1_uploads_options"];
         head?: never;
@@ -3598,7 +3622,7 @@ export interface paths {
         };
         /**
          * Read Upload
-         * @description One upload, as JSON.
+         * @description Return one upload, as JSON.
          */
         get: operations["read_upload_api_v1_uploads__upload_id__get"];
         put?: never;
@@ -3611,7 +3635,7 @@ export interface paths {
         options?: never;
         /**
          * Locate Upload
-         * @description Number of bytes received: ``Upload-Offset``.
+         * @description Return the number of bytes received: ``Upload-Offset``.
          */
         head: operations["locate_upload_api_v1_uploads__upload_id__head"];
         /**
@@ -3714,7 +3738,7 @@ export interface paths {
         };
         /**
          * List Workflows
-         * @description Uploaded workflows, newest first, with what they are used by.
+         * @description List uploaded workflows, newest first, with what they are used by.
          */
         get: operations["list_workflows_api_v1_workflows_get"];
         put?: never;
@@ -3738,7 +3762,7 @@ export interface paths {
         };
         /**
          * Read Workflow
-         * @description One uploaded workflow, with its code.
+         * @description Return one uploaded workflow, with its code.
          */
         get: operations["read_workflow_api_v1_workflows__workflow_id__get"];
         put?: never;
@@ -3782,7 +3806,7 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description Depends on nothing but the process.
+         * @description Return whether the process is alive, which depends on nothing else.
          */
         get: operations["read_health_healthz_get"];
         put?: never;
@@ -3802,7 +3826,7 @@ export interface paths {
         };
         /**
          * Read Metrics
-         * @description Metrics in Prometheus text format.
+         * @description Return metrics in Prometheus text format.
          */
         get: operations["read_metrics_metrics_get"];
         put?: never;
@@ -3822,7 +3846,7 @@ export interface paths {
         };
         /**
          * Is it ready for work?
-         * @description 503 while the database is unreachable or not migrated, or the data root is not writable.
+         * @description Check readiness; 503 if the database is unreachable or not migrated, or the data root not writable.
          */
         get: operations["read_readiness_readyz_get"];
         put?: never;
@@ -3844,7 +3868,9 @@ export interface paths {
         put?: never;
         /**
          * Create chat completion
-         * @description Compatible with OpenAI's API. Loads the model if needed; 503 with Retry-After if it takes too long.
+         * @description Complete a chat as OpenAI's API does.
+         *
+         *     Loads the model if needed; 503 with Retry-After if it takes too long.
          */
         post: operations["complete_chat_v1_chat_completions_post"];
         delete?: never;
@@ -3864,7 +3890,7 @@ export interface paths {
         put?: never;
         /**
          * Create a completion
-         * @description Compatible with OpenAI's API.
+         * @description Complete a text as OpenAI's API does.
          */
         post: operations["complete_text_v1_completions_post"];
         delete?: never;
@@ -3884,7 +3910,7 @@ export interface paths {
         put?: never;
         /**
          * Create embeddings
-         * @description Compatible with OpenAI's API. Requires an encoder; 400 for generative models.
+         * @description Create embeddings as OpenAI's API does. Requires an encoder; 400 for generative models.
          */
         post: operations["create_embeddings_v1_embeddings_post"];
         delete?: never;
@@ -3908,7 +3934,9 @@ export interface paths {
         put?: never;
         /**
          * Upload a file for fine-tuning
-         * @description A worker imports it as a dataset; `status` becomes `processed`, or `error` with the line.
+         * @description Upload a file.
+         *
+         *     A worker imports it as a dataset; `status` becomes `processed`, or `error` with the line.
          */
         post: operations["create_file_v1_files_post"];
         delete?: never;
@@ -3933,7 +3961,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a file and its rows
-         * @description Fails while an unfinished job uses the file.
+         * @description Delete a file and its rows; fails while an unfinished job uses the file.
          */
         delete: operations["delete_file_v1_files__file_id__delete"];
         options?: never;
@@ -4156,7 +4184,7 @@ export interface paths {
         put?: never;
         /**
          * Create a response
-         * @description Compatible with OpenAI's API, for text and function tools; nothing is stored.
+         * @description Create a response as OpenAI's API does, for text and function tools; nothing is stored.
          */
         post: operations["create_response_v1_responses_post"];
         delete?: never;

@@ -5,7 +5,7 @@ const PLACE = '../../../docs/'
 /** In the order of the list; what is not named here is listed behind. */
 const TITLES: Readonly<Record<string, string>> = {
   data: 'Data', recipes: 'Recipes', rewards: 'Rewards', agents: 'Agents', sweeps: 'Sweeps', evaluation: 'Evaluation', serving: 'Serving', 'taking-it-elsewhere': 'Exporting and registering models',
-  sdk: 'Python SDK', api: 'API overview', 'fine-tuning-api': 'OpenAI fine-tuning API', operations: 'Operations', configuration: 'Settings', gpu: 'GPU machines', upgrading: 'Upgrading the engines',
+  sdk: 'Python SDK', api: 'API overview', 'fine-tuning-api': 'OpenAI fine-tuning API', operations: 'Operations', performance: 'Performance', configuration: 'Settings', gpu: 'GPU machines', upgrading: 'Upgrading the engines',
 }
 
 export interface Document {

@@ -36,7 +36,7 @@ def check_config(
     *,
     holds_out: bool,
 ) -> Findings:
-    """Findings on a resolved configuration; ``holds_out`` where validation rows come off the training."""
+    """Check a resolved configuration; ``holds_out``: validation rows are taken from the training rows."""
     findings = Findings()
     held_out = parameters.get("validation_rows") if holds_out else 0
     if engine is Engine.TRL:

@@ -19,7 +19,7 @@ _OPTIONAL = frozenset({("tune", "environment")})
 def check_agent(
     findings: Findings, recipe: Recipe, config: dict[str, Any], parameters: dict[str, Value]
 ) -> None:
-    """The environment or workflow, and the turns of an episode against its longest response."""
+    """Check that the needed environment or workflow is set and that the turns fit in the longest response."""
     if recipe.agent is None:
         return
     for parameter in recipe.parameters:

@@ -40,7 +40,7 @@ def check_batches(findings: Findings, config: dict[str, Any], gpus: int) -> None
 
 
 def check_lengths(findings: Findings, config: dict[str, Any]) -> None:
-    """The longest prompt and response against the rollout engine and the passes."""
+    """Check that the longest prompt plus response fits the rollout engine's limit and the tokens per pass."""
     parts, data = config["actor_rollout_ref"], config["data"]
     total = data["max_prompt_length"] + data["max_response_length"]
     limit = parts["rollout"]["max_model_len"]
@@ -108,7 +108,7 @@ def _check_passes(findings: Findings, field: str, per_gpu: int, sizes: list[Any]
 
 
 def _check_critic(findings: Findings, config: dict[str, Any], gpus: int) -> None:
-    """The critic has batches of its own; verl reads the sizes of its passes from its engine (``fsdp``)."""
+    """Check the critic's own batch sizes; verl reads its micro-batch sizes from its engine (``fsdp``)."""
     critic, engine = config["critic"], config["critic"]["fsdp"]
     group, mini = config["actor_rollout_ref"]["rollout"]["n"], critic["ppo_mini_batch_size"]
     actor = config["actor_rollout_ref"]["actor"]

@@ -9,7 +9,7 @@ from trellis_recipes.placement import find_spread
 
 
 def check_nodes(engine: Engine, gpus: int, node_gpus: Sequence[int] | None) -> Issue | None:
-    """What stands in the way, if anything; nothing is known of a cluster that cannot be asked."""
+    """Return what prevents the job from running on the nodes, or None; an unknown cluster is not checked."""
     if node_gpus is None:
         return None
     total, largest = sum(node_gpus), max(node_gpus, default=0)

@@ -31,7 +31,7 @@ def check_preference(
     parameters: dict[str, Value],
     request: ComposeRequest,
 ) -> None:
-    """Findings on the resolved settings of one of TRL's trainers."""
+    """Check the resolved settings of one of TRL's trainers."""
     batch, micro = rows_per_step(request, parameters), config["per_device_train_batch_size"]
     check_split(findings, batch=batch, micro=micro, gpus=request.gpus, unit="rows")
     if parameters.get("rewards"):

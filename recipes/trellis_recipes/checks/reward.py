@@ -13,7 +13,7 @@ OVERLONG = frozenset({"overlong", "overlong_reward"})
 
 
 def check_reward(findings: Findings, config: dict[str, Any], parameters: dict[str, Value]) -> None:
-    """The reward parameters, the overlong penalty, and the metric that prompts are chosen by."""
+    """Check the reward parameters, the overlong penalty, and the metric that prompts are filtered by."""
     if parameters.get("rewards"):
         findings.errors += check_mixture(parameters["rewards"])[1]
     else:

@@ -22,7 +22,7 @@ def check_rows(findings: Findings, request: ComposeRequest, *, batch: int, held_
 
 
 def check_split(findings: Findings, *, batch: int, micro: int | None, gpus: int, unit: str) -> None:
-    """A step over GPUs and passes; ``micro`` is None where passes are filled by tokens."""
+    """Check that a batch divides evenly over GPUs and micro-batches; ``micro`` is None for token packing."""
     if batch % gpus:
         findings.error(
             "batch_not_divisible",

@@ -32,14 +32,14 @@ class NoConversion(ValueError):
 
 
 def choose_conversion(source: DataFormat, form: DataFormat, columns: Mapping[str, str]) -> Convert:
-    """What brings a row of format ``source`` into ``form``; raises ``NoConversion``."""
+    """Return the function that converts a row from format ``source`` to ``form``; raises ``NoConversion``."""
     if source not in CONVERSIONS.get(form, ()):
         raise NoConversion(f"Rows in '{source}' format can't be converted to '{form}'.")
     return partial(_CONVERTERS[form, source], RowReader(source, columns))
 
 
 def rename(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
-    """The row with the columns that play roles under the roles' names; others of those names give way."""
+    """Rename columns that have a role to the role's name; drop other columns that have such a name."""
     roles = {column: role for role, column in columns.items()}
     kept = {name: value for name, value in row.items() if name in roles or name not in columns}
     return {roles.get(name, name): value for name, value in kept.items()}
@@ -65,7 +65,7 @@ def _question_as_rl(reader: RowReader, row: Row, place: Place) -> list[dict[str,
 
 
 def _messages_as_rl(reader: RowReader, row: Row, place: Place) -> list[dict[str, Any]]:
-    """The conversation before its last assistant turn, and the answer in that turn."""
+    """Convert a conversation to an RL row: the last assistant turn has the answer, the rest the prompt."""
     messages = reader.conversation(row)
     last = max(number for number, message in enumerate(messages) if message["role"] == "assistant")
     if last == 0:

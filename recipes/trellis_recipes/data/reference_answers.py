@@ -7,14 +7,14 @@ _BRACE = re.compile(r"\\boxed\{|[{}]")
 
 
 def find_gsm8k_answer(text: str) -> str | None:
-    """The text after the last ``####`` on its line, or None."""
+    """Return the text after the last ``####`` on its line, or None."""
     matches = _GSM8K.findall(text)
     answer = matches[-1].strip() if matches else ""
     return answer or None
 
 
 def find_boxed(text: str) -> str | None:
-    r"""The content of the last complete ``\boxed{...}``, braces inside it balanced; or None."""
+    r"""Return the content of the last complete ``\boxed{...}`` (inner braces balanced), or None."""
     if r"\boxed{" not in text:
         return None
     # In one pass: a text that opens thousands of boxes and closes none must not take minutes.
@@ -29,5 +29,5 @@ def find_boxed(text: str) -> str | None:
 
 
 def find_reference_answer(solution: str) -> str:
-    r"""The answer of a worked solution: after ``####``, else in ``\boxed{}``, else all of it."""
+    r"""Extract the answer of a worked solution: the text after ``####``, else in ``\boxed{}``, else all."""
     return find_gsm8k_answer(solution) or find_boxed(solution) or solution.strip()

@@ -56,7 +56,7 @@ class RowReader:
         return role in self.columns
 
     def find(self, row: Row, role: str) -> Cell | None:
-        """The cell that plays the role; None where the row has none."""
+        """Return the cell with this role, or None if the row has none."""
         if role in self.columns:
             name = self.columns[role]
             return None if row.get(name) is None else Cell(name, row[name])
@@ -67,7 +67,7 @@ class RowReader:
         return None
 
     def require(self, row: Row, role: str) -> Cell:
-        """The cell that plays the role."""
+        """Return the cell with this role. Raises ``BadRow`` if the row has none."""
         cell = self.find(row, role)
         if cell is not None:
             return cell
@@ -78,7 +78,7 @@ class RowReader:
         raise BadRow(f"has no {role} (a column named {names})", "missing")
 
     def prompt(self, row: Row) -> list[Message]:
-        """The conversation before what is to be learned."""
+        """Return the prompt as a list of messages."""
         cell = self.require(row, "prompt")
         if isinstance(cell.value, list):
             return self._messages_in(cell)
@@ -99,7 +99,7 @@ class RowReader:
         return [{"role": "system", "content": cell.value}]
 
     def answer(self, row: Row) -> str:
-        """The answer of a question; numbers are answers too, and files often hold them as such."""
+        """Return the answer as text; finite numbers are accepted because files often store them as such."""
         cell = self.require(row, "answer")
         if isinstance(cell.value, int | float) and not isinstance(cell.value, bool):
             if not math.isfinite(cell.value):
@@ -108,7 +108,7 @@ class RowReader:
         return text_in(cell)
 
     def conversation(self, row: Row) -> list[Message]:
-        """The conversation of a row; it must hold a turn of the assistant to learn from."""
+        """Return the conversation of a row; it must contain an assistant turn to train on."""
         cell = self.require(row, "messages")
         messages = self._messages_in(cell)
         if not any(message["role"] == "assistant" for message in messages):
@@ -118,7 +118,7 @@ class RowReader:
         return self._with_tools(row, messages)
 
     def _with_tools(self, row: Row, messages: list[Message]) -> list[Message]:
-        """The model is told of the tools of a row (column ``tools``) where the conversation does not."""
+        """Add the tools of a row (column ``tools``) to the conversation if it does not describe them yet."""
         if self._reads_otherwise or not row.get(TOOLS_COLUMN):
             return messages
         try:
@@ -127,7 +127,7 @@ class RowReader:
             raise BadRow(f"'{TOOLS_COLUMN}': {error}", "bad_tools") from error
 
     def text(self, row: Row) -> str:
-        """A document."""
+        """Return the text of a document row."""
         return text_in(self.require(row, "text"))
 
     def label(self, row: Row) -> bool:
@@ -144,7 +144,7 @@ class RowReader:
         raise BadRow(f"'{cell.column}' must be true or false (or 1 or 0), not {shown}")
 
     def completion(self, row: Row, role: str, prompt: list[Message]) -> list[Message]:
-        """What answers the prompt: a text, or messages with or without the prompt before them."""
+        """Return the messages that answer the prompt; a cell with messages may repeat the prompt first."""
         cell = self.require(row, role)
         if not isinstance(cell.value, list):
             return [{"role": "assistant", "content": text_in(cell)}]
@@ -177,7 +177,7 @@ class RowReader:
 
 
 def text_in(cell: Cell) -> str:
-    """A text that says something."""
+    """Return the cell's text. Raises ``BadRow`` if it is not text or is blank."""
     if not isinstance(cell.value, str):
         raise BadRow(f"'{cell.column}' must be text, not {type(cell.value).__name__}")
     if not cell.value.strip():
@@ -186,7 +186,7 @@ def text_in(cell: Cell) -> str:
 
 
 def messages_in(cell: Cell) -> list[Message]:
-    """A conversation."""
+    """Return the cell's conversation as a list of checked messages."""
     if not isinstance(cell.value, list) or not cell.value:
         raise BadRow(f"'{cell.column}' must be a list of messages")
     messages = []
@@ -210,7 +210,7 @@ def messages_in(cell: Cell) -> list[Message]:
 
 
 def _weight_in(message: Mapping[str, Any], place: str) -> dict[str, int]:
-    """The weight of a turn that is not to be learned; others have none, as by far the most rows."""
+    """Return the weight of an assistant turn that is not trained on; empty for other turns (most rows)."""
     weight = message.get(WEIGHT)
     if weight is None or message["role"] != "assistant" or weight == 1:
         return {}

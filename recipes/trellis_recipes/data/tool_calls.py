@@ -26,7 +26,7 @@ class BadCalls(ValueError):
 
 
 def write_calls(content: str, calls: Any) -> str:
-    """A turn's content with its calls (``tool_calls`` of OpenAI's form) after it. Raises ``BadCalls``."""
+    """Append the tool calls (``tool_calls`` in OpenAI's format) to a turn's content. Raises ``BadCalls``."""
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         raise BadCalls("its tool_calls must be a list")
     written = [_write_call(call, number) for number, call in enumerate(calls, start=1) if call is not None]
@@ -34,7 +34,7 @@ def write_calls(content: str, calls: Any) -> str:
 
 
 def offer_tools(messages: list[dict[str, Any]], tools: Any) -> list[dict[str, Any]]:
-    """The conversation with the tools told to the model by its system's message. Raises ``BadCalls``.
+    """Add the tool descriptions to the conversation's system message. Raises ``BadCalls``.
 
     ``tools``: functions with or without OpenAI's envelope, or that list as JSON text, as Parquet files
     hold it. A system's message that shows them already stays as it is.

@@ -39,7 +39,7 @@ class Problem:
 
 
 def find_problem(engine: Engine, key: str, value: Any, *, has_type: bool) -> Problem | None:
-    """What is wrong with a value for an option, or None.
+    """Return the problem with a value for an option, or None.
 
     ``has_type`` says that the engine's own schema knows the key and its type; numbers need no rule then.
     """
@@ -51,7 +51,7 @@ def find_problem(engine: Engine, key: str, value: Any, *, has_type: bool) -> Pro
 
 
 def rule_of(engine: Engine, key: str) -> Rule | None:
-    """The rule for an option of an engine; below ``engine_kwargs.vllm``, that of vLLM."""
+    """Return the rule for an option of an engine; options below ``engine_kwargs.vllm`` use vLLM's rules."""
     rules = _RULES[engine]
     option = _VLLM.search(key) if rules == "verl" else None
     if option is not None:

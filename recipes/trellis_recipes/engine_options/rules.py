@@ -67,13 +67,13 @@ class RuleFile(Strict):
 
 @cache
 def load_rules(engine: str) -> RuleFile:
-    """The classified options of ``verl``, ``vllm``, ``trl`` or ``retrieval``."""
+    """Load the classified options of ``verl``, ``vllm``, ``trl`` or ``retrieval``."""
     return RuleFile.model_validate(yaml.safe_load((FOLDER / f"{engine}.yaml").read_text(encoding="utf-8")))
 
 
 @lru_cache(maxsize=8192)
 def find_rule(engine: str, key: str) -> Rule | None:
-    """The first rule for a dotted key, or a refusal by its name; None where nobody has classified it."""
+    """Return the first rule that matches a dotted key, else a refusal based on its name, else None."""
     rule = next((rule for rule in load_rules(engine).rules if rule.matches(key)), None)
     if rule is not None and rule.refused is not None:
         return rule

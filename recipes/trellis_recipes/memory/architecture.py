@@ -196,7 +196,7 @@ def read_model_folder(folder: Path) -> Architecture:
 
 
 def find_architecture(folder: Path) -> Architecture | None:
-    """The shape of the model in a folder; None where its configuration does not say."""
+    """Read the architecture of the model in a folder; None if its configuration cannot be read."""
     try:
         return read_model_folder(folder)
     except (OSError, ValueError, RecursionError):
@@ -204,7 +204,7 @@ def find_architecture(folder: Path) -> Architecture | None:
 
 
 def read_architecture(config: dict[str, Any]) -> Architecture:
-    """The shape that a ``config.json`` describes; ``UnknownArchitecture`` where it does not.
+    """Read the architecture from a ``config.json``; raises ``UnknownArchitecture`` if it is not described.
 
     Of a model for images and text, the text model is meant.
     """

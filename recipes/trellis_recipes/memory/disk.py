@@ -64,7 +64,7 @@ def count_saves(*, total_steps: int | None, save_every: int) -> int | None:
 
 
 def count_steps(parameters: dict[str, Value], *, rows: int | None, batch: int) -> int | None:
-    """Steps of a run; None where only the tokenizer can tell how many its rows make."""
+    """Count the steps of a run; None if only the tokenizer can tell how many its rows make."""
     if isinstance(total := parameters.get("total_steps"), int):
         return total
     epochs = parameters.get("epochs")
@@ -103,7 +103,7 @@ def _checkpoint_bytes(
 
 
 def _count_kept(saves: int | None, keep: int | None) -> int | None:
-    """The last ones, the best one, and one that is being written before the oldest goes."""
+    """Count the checkpoints on disk: the last ``keep``, the best, and one more while it is being written."""
     if keep is None:
         return saves
     most = keep + 2

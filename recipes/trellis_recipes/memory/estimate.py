@@ -43,7 +43,7 @@ def estimate_memory(
     parameter_count: int | None = None,
     machine: Machine | None = None,
 ) -> MemoryEstimate:
-    """What a run needs on each GPU (or slot), phase by phase.
+    """Estimate the memory that a run needs on each GPU (or slot), phase by phase.
 
     ``parameter_count`` is what the files of the model hold; without it the count is
     computed from the architecture. Raises ``IncompleteConfiguration`` for a ``config``
@@ -111,7 +111,7 @@ class _Run:
         return found
 
     def _rest(self, *, is_training: bool) -> list[MemoryPart]:
-        """What lies there between two computations; ``is_training`` while the actor is at work."""
+        """List the memory held between two computations; ``is_training`` while the actor computes."""
         plan, training = self._plan, self._plan.training
         is_cpu = plan.platform == "cpu"  # there is no other place to move it to
         found = [parts.runtime(plan)]
@@ -128,7 +128,7 @@ class _Run:
         return found
 
     def _critic_count(self) -> int:
-        """The actor's blocks, with one number for a head."""
+        """Return the critic's parameter count: the actor's, with a scalar value head for the LM head."""
         return self._count - self._model.head_parameters + self._model.hidden
 
     def _update(self) -> list[MemoryPart]:
@@ -175,7 +175,7 @@ class _Run:
         )
 
     def _awake(self) -> list[MemoryPart]:
-        """The rollout engine while others compute."""
+        """List the memory of the rollout engine while other models compute; empty if it sleeps."""
         rollout_engine = self._plan.rollout_engine
         return [] if rollout_engine is None or rollout_engine.sleeps else self._rollout_engine()
 

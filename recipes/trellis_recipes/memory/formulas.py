@@ -16,12 +16,12 @@ INT8_BYTES = 1.0
 
 
 def kv_bytes_per_token(architecture: Architecture, element: int) -> int:
-    """A key and a value in each layer for each key-value head: 2·L·g·d·c (GQA, arXiv:2305.13245)."""
+    """Return the KV cache bytes per token over all layers: 2·L·g·d·c (GQA, arXiv:2305.13245)."""
     return 2 * architecture.layers * architecture.key_value_width * element
 
 
 def activation_bytes_per_token(architecture: Architecture, element: int) -> int:
-    """What one block keeps for its backward pass, for each token.
+    """Return the bytes per token that one block keeps for its backward pass.
 
     The count of Korthikanti et al. (arXiv:2205.05198, section 4.1) for the modules of Llama and
     with attention that keeps no s·s scores (FlashAttention, arXiv:2205.14135): two RMS norms keep
@@ -35,7 +35,7 @@ def activation_bytes_per_token(architecture: Architecture, element: int) -> int:
 
 
 def checkpointed_bytes_per_token(architecture: Architecture, element: int) -> int:
-    """What all blocks keep with gradient checkpointing, for each token: their inputs, and one block whole.
+    """Return the bytes per token kept with gradient checkpointing: all blocks' inputs and one whole block.
 
     Chen et al., arXiv:1604.06174, with one segment for each block.
     """
@@ -44,7 +44,7 @@ def checkpointed_bytes_per_token(architecture: Architecture, element: int) -> in
 
 
 def logits_bytes_per_token(architecture: Architecture, element: int, *, is_training: bool) -> int:
-    """The scores of the whole vocabulary for each token: as computed, and in full precision for the softmax.
+    """Return the bytes per token of the logits: as computed, plus a full-precision copy for the softmax.
 
     Training holds their gradient in full precision besides.
     """
@@ -53,7 +53,10 @@ def logits_bytes_per_token(architecture: Architecture, element: int, *, is_train
 
 
 def quantised_bytes(architecture: Architecture, parameters: int, bits: int, element: int) -> int:
-    """A 4- or 8-bit base: linear layers in NF4 or int8; embeddings, head and norms in ``element`` bytes."""
+    """Return the bytes of a 4- or 8-bit base model: linear layers in NF4 or int8, the rest unquantized.
+
+    The rest (embeddings, head and norms) takes ``element`` bytes per parameter.
+    """
     linear = architecture.layers * sum(a * b for a, b in architecture.linear_shapes.values())
     linear = min(linear, parameters)
     each = NF4_BYTES if bits == 4 else INT8_BYTES

@@ -12,7 +12,7 @@ CONTEXT_BYTES = 1024**3
 
 
 def weights(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
-    """The stored weights; those of an adapter are in full precision."""
+    """Return the memory of the stored weights; LoRA adapter weights are in full precision."""
     adapter = _adapter(architecture, training)
     if training.base_bits:
         rest = training.weight_bytes
@@ -65,7 +65,7 @@ def gathered(architecture: Architecture, training: Training) -> MemoryPart | Non
 
 
 def activations(architecture: Architecture, training: Training, tokens: int) -> MemoryPart:
-    """What the backward pass needs of the forward pass."""
+    """Return the memory of the activations that the forward pass keeps for the backward pass."""
     size = training.element_bytes
     if training.is_checkpointed:
         a_token = formulas.checkpointed_bytes_per_token(architecture, size)
@@ -83,7 +83,7 @@ def activations(architecture: Architecture, training: Training, tokens: int) -> 
 
 
 def adapter_outputs(architecture: Architecture, training: Training, platform: str) -> MemoryPart | None:
-    """What an adapter adds on a CPU: the output of each layer before its own is added to it.
+    """Return the memory an adapter adds on a CPU: each layer's output before the adapter's is added.
 
     PEFT needs it for a moment only, but the C library keeps the pages: measured with SmolLM2-135M, 16 x 96
     tokens, the process holds 0.99 GiB more after the forward pass than without an adapter, and this is 0.89.
@@ -115,7 +115,7 @@ def forward_activations(architecture: Architecture, training: Training, tokens: 
 def logits(
     architecture: Architecture, training: Training, tokens: int, *, is_training: bool
 ) -> MemoryPart | None:
-    """The scores of the vocabulary."""
+    """Return the memory of the logits over the vocabulary; None if the training computes none."""
     if not training.has_logits:
         return None
     a_token = formulas.logits_bytes_per_token(architecture, training.element_bytes, is_training=is_training)
@@ -134,7 +134,7 @@ def logits(
 
 
 def reference_weights(reference: Reference, parameters: int) -> MemoryPart:
-    """The frozen copy."""
+    """Return the memory of the frozen reference model's weights."""
     how = f"{parameters:,} × {reference.weight_bytes} B{_split(reference.shards)}"
     size = parameters * reference.weight_bytes // reference.shards
     return _part("reference", ("Reference model", "参考模型"), size, (how, how))
@@ -187,7 +187,7 @@ def kv_cache(
 
 
 def _kv_cache_of_a_cpu(rollout_engine: RolloutEngine, title: tuple[str, str], a_token: int) -> MemoryPart:
-    """The configured space as far as the run fills it: pages that vLLM has not written take no memory."""
+    """Return the KV cache on a CPU, at most what the run fills: unwritten pages take no memory."""
     space = rollout_engine.cpu_cache_bytes // rollout_engine.tensor_parallel
     if rollout_engine.generated_tokens is not None and rollout_engine.generated_tokens * a_token < space:
         how = f"{rollout_engine.generated_tokens:,} × {a_token:,} B"
@@ -217,7 +217,7 @@ def bucket(rollout_engine: RolloutEngine, parameters: int) -> MemoryPart:
 
 
 def runtime(plan: Plan) -> MemoryPart:
-    """What is there before the first tensor, for each GPU or slot."""
+    """Return the memory used before the first tensor is allocated, for each GPU or slot."""
     title = ("Libraries and context", "运行库与上下文")
     if plan.platform == "cpu":
         size = plan.library_bytes // max(1, plan.gpus)

@@ -148,7 +148,7 @@ _SETTINGS = {
 def read_plan(
     engine: Engine, config: Tree, *, recipe: str, platform: str, gpus: int, env: dict[str, str]
 ) -> Plan:
-    """The plan of a composed configuration; ``IncompleteConfiguration`` where settings are not usable."""
+    """Read the memory plan of a configuration; raises ``IncompleteConfiguration`` for bad settings."""
     require_groups(config, _GROUPS.get(engine, ()))
     require_settings(config, _SETTINGS.get(engine, ()))
     if engine is Engine.VERL_PPO:
@@ -249,7 +249,7 @@ class _SharedPass:
 
 
 def _share_prompts(config: Tree, *, tokens: int, length: int) -> _SharedPass | None:
-    """The tokens of a pass on a CPU, where prompts are shared; None where rows pass whole."""
+    """Return the tokens of a pass on a CPU with shared prompts; None where whole rows are passed."""
     parts, data = config["actor_rollout_ref"], config["data"]
     group, model = positive(parts["rollout"].get("n"), 1), parts["model"]
     if group == 1 or model.get("enable_gradient_checkpointing") or model.get("use_remove_padding"):
@@ -365,7 +365,10 @@ def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
 
 
 def _read_retrieval(config: Tree, platform: str, gpus: int) -> Plan:
-    """The encoder in full precision; of a request its text, its tool and the similar ones are held."""
+    """Read the plan of a retrieval encoder in full precision.
+
+    For each request, its text, its tool and the hard negatives are in memory.
+    """
     texts = positive(config.get("batch_size"), 64) * (2 + positive(config.get("hard_negatives"), 0))
     training = Training(
         weight_bytes=4,

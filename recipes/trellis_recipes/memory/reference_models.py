@@ -19,7 +19,7 @@ _SHAPES = {
 
 
 def reference_models() -> dict[str, Architecture]:
-    """The models by the size in their names, the smallest first."""
+    """Return the reference models by the size in their names, the smallest first."""
     return {
         name: read_architecture(
             {

@@ -35,13 +35,13 @@ def require_settings(config: Tree, paths: Iterable[str]) -> None:
 
 
 def group(tree: Tree, name: str) -> Tree:
-    """A group that may be left out."""
+    """Return a group of settings, or an empty dictionary if it is missing."""
     found = tree.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def number(tree: Tree, name: str) -> float:
-    """A number that must be there."""
+    """Return a required finite number. Raises ``IncompleteConfiguration`` for anything else."""
     value = tree.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise IncompleteConfiguration(f"{name} is {value!r}, which is no number")
@@ -49,7 +49,7 @@ def number(tree: Tree, name: str) -> float:
 
 
 def positive(value: Any, fallback: int) -> int:
-    """A value that is a positive integer, else the fallback."""
+    """Return the value if it is a positive integer, else the fallback."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else fallback
 
 

@@ -45,7 +45,7 @@ class Command:
 
 
 def find_command(script: str) -> Command | None:
-    """The first command that starts a program of verl's, or any module of verl's where there is none."""
+    """Find the first command that runs one of verl's known programs, else any other verl module."""
     variables, depth, found = Variables(), 0, None
     for words in Reader(script).commands():
         first = _plain(words[0])
@@ -83,7 +83,7 @@ def _read(words: list[Word], variables: Variables) -> Command | None:
 
 
 def _program(text: str) -> str:
-    """The module of verl's that a word starts, or nothing."""
+    """Return the verl module that a word names, or an empty string."""
     name = text.removesuffix(".py").strip("./").replace("/", ".")
     is_module = text.endswith(".py") or "/" not in text
     if name in PROGRAMS or any(name.endswith(f".{program}") for program in PROGRAMS):
@@ -98,5 +98,5 @@ def _plain(word: Word) -> str:
 
 
 def _written(word: Word) -> str:
-    """The word as it stands in the script, for a person to recognise."""
+    """Return the word as it is written in the script, for messages to users."""
     return "".join(f"${part.text}" if part.is_expansion else part.text for part in word.parts)

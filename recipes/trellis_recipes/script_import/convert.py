@@ -134,7 +134,7 @@ def _require_command(script: str) -> Command:
 
 
 def _read_settings(command: Command) -> tuple[dict[str, Any], list[LeftOut]]:
-    """The settings by key, the last one of each, and what is no setting."""
+    """Read the settings by key (the last value of each) and the arguments that are not settings."""
     parser = OverridesParser.create()
     settings: dict[str, Any] = {}
     left_out = [_not_known(written, reason) for written, reason in command.unknown]
@@ -177,7 +177,7 @@ def _option(argument: str) -> LeftOut:
 
 
 def _plain(value: Any) -> Any:
-    """The value without Hydra's own types."""
+    """Convert Hydra's own types in a value to plain Python types."""
     if isinstance(value, QuotedString):
         return value.text
     if isinstance(value, list):
@@ -210,7 +210,7 @@ def _count_gpus(settings: dict[str, Any]) -> int:
 
 
 def _choose_recipe(engine: Engine, settings: dict[str, Any], schema: EngineSchema) -> Recipe:
-    """The recipe whose fixed settings are most like the script's."""
+    """Choose the recipe whose fixed settings are most similar to the script's."""
     recipes = [each for each in list_recipes() if each.engine is engine and each.family != "agent"]
     if engine is Engine.VERL_SFT:
         return next(each for each in recipes if each.id == "sft")

@@ -59,7 +59,7 @@ class Variables:
         return True
 
     def expand(self, word: Word) -> list[str]:
-        """The words that a shell would make of one: a list becomes several, an empty argument list none."""
+        """Expand a word like a shell: a list gives several words, an empty argument list none."""
         if len(meaningful := [part for part in word.parts if part.text or part.is_expansion]) == 1:
             only = meaningful[0]
             if only.is_expansion:
@@ -73,7 +73,7 @@ class Variables:
         return [self.text(word)]
 
     def text(self, word: Word) -> str:
-        """The word as one text; raises ``Unknown``."""
+        """Return the word as one string; raises ``Unknown``."""
         return "".join(self._part(part) if part.is_expansion else part.text for part in word.parts)
 
     def _expand_known(self, word: Word) -> list[str]:
@@ -110,7 +110,7 @@ class Variables:
         return value
 
     def _default(self, text: str | None) -> str:
-        """A default may hold quotes and variables of its own."""
+        """Expand a default value, which may contain quotes and variables."""
         words = [word for command in Reader(text or "").commands() for word in command]
         return " ".join(self.text(word) for word in words)
 

@@ -38,7 +38,7 @@ class Reader:
         self._at = 0
 
     def commands(self) -> Iterator[list[Word]]:
-        """The words of each command in order; redirections are left out."""
+        """Yield the words of each command in order; redirections are left out."""
         command: list[Word] = []
         while self._at < len(self._text):
             if self._skip_blanks():
@@ -141,7 +141,7 @@ class Reader:
         self._at = end
 
     def _matching(self, start: int) -> int:
-        """The position after the bracket that closes the one at ``start``."""
+        """Return the position after the bracket that closes the one at ``start``."""
         depth, opening = 0, self._text[start]
         for at in range(start, len(self._text)):
             depth += (self._text[at] == opening) - (self._text[at] == _CLOSING[opening])
@@ -150,7 +150,7 @@ class Reader:
         raise Unreadable("A bracket is opened and never closed.")
 
     def _items(self) -> list[Word]:
-        """The words of ``( ... )``."""
+        """Read the words of ``( ... )``."""
         self._at += 1
         items = []
         while self._peek() != ")":

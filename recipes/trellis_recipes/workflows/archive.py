@@ -126,7 +126,7 @@ def _list_tar(opened: tarfile.TarFile) -> Iterator[tuple[str, Opener]]:
 
 
 def _write_all(members: Iterator[tuple[str, Opener]], folder: Path) -> None:
-    """What a member says of its size is not believed: bytes are counted as they come."""
+    """Write the archive's members, counting actual bytes because a member's stated size is not trusted."""
     seen: set[str] = set()
     total = 0
     for name, open_member in members:
@@ -149,7 +149,7 @@ def _check_path(name: str) -> PurePosixPath:
 
 
 def _write(open_member: Opener, target: Path, total: int, count: int) -> int:
-    """The bytes written so far."""
+    """Write a member to ``target`` and return the total number of bytes written so far."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as output:

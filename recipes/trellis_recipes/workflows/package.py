@@ -85,7 +85,7 @@ def read_package(folder: Path, function: str | None = None) -> WorkflowPackage:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """The files of a package in order, without caches; ``BadPackage`` for links and what is too much."""
+    """List a package's files in order, without caches; ``BadPackage`` for links or exceeded limits."""
     found: list[Path] = []
     total = 0
     for path in _walk(folder):
@@ -112,7 +112,7 @@ def is_ignored(path: PurePosixPath) -> bool:
 
 
 def read_requirements(text: str) -> list[str]:
-    """The lines without comments; ``BadPackage`` for what is no plain requirement."""
+    """Return the requirement lines without comments; ``BadPackage`` for any other kind of line."""
     lines, faults = [], []
     for number, line in enumerate(text.splitlines(), start=1):
         plain = re.sub(r"(^|\s)#.*$", "", line).strip()

@@ -21,7 +21,10 @@ class NoWorkflow(ValueError):
 
 
 def find_function(code: str, wanted: str | None = None) -> str:
-    """The workflow's name: ``wanted``, else ``workflow``, else the only async function; ``NoWorkflow``."""
+    """Find the workflow's name: ``wanted``, else ``workflow``, else the only async function.
+
+    Raises ``NoWorkflow``.
+    """
     functions = _list_functions(code)
     faults = _find_faults(functions[JUDGE], PARAMETERS[JUDGE]) if JUDGE in functions else []
     try:
@@ -65,7 +68,7 @@ def _choose(functions: dict[str, Function], wanted: str | None) -> str:
 
 
 def _list_functions(code: str) -> dict[str, Function]:
-    """The file's functions by name; of several with one name the last counts, as in Python."""
+    """Return the file's functions by name; of several with the same name the last wins, as in Python."""
     try:
         tree = parse_python(code)
     except SyntaxError as error:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from trellis_cli.bench.data.corpus import chunks
 from trellis_data.catalogue import find_operator
 from trellis_data.layout import Batch
 from trellis_data.operator import Context
 from trellis_testing.global_operators import TEXTS, run_global
+from trellis_tools.bench.data.corpus import chunks
 
 OPERATORS = ["exact_duplicates", "minhash_duplicates", "simhash_duplicates", "semantic_duplicates", "split"]
 

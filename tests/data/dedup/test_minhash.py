@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis_cli.bench.data.corpus import chunks
 from trellis_contracts.recipe import DataFormat
 from trellis_data.dedup import keys, lsh
 from trellis_data.dedup.bands import RECALL_AT_THRESHOLD, choose_bands
@@ -17,6 +16,7 @@ from trellis_data.dedup.minhash import MinHashDuplicates, MinHashParams
 from trellis_data.layout import Layout
 from trellis_data.operator import Context, OperatorProblem
 from trellis_testing.global_operators import run_global
+from trellis_tools.bench.data.corpus import chunks
 
 WORDS = [f"word{number}" for number in range(400)]
 

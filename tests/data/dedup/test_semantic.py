@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from trellis_cli.bench.data.corpus import chunks
 from trellis_data.dedup import embeddings, encoder, nearest_neighbors
 from trellis_data.dedup.semantic import SemanticDuplicates, SemanticParams
 from trellis_data.operator import Context, OperatorProblem
 from trellis_testing.global_operators import run_global
 from trellis_testing.paraphrases import PARAPHRASES
+from trellis_tools.bench.data.corpus import chunks
 
 
 def dedupe(table: pa.Table, folder: Path, context: Context | None = None, **params: Any) -> Any:

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from trellis_cli.bench.data.corpus import chunks
 from trellis_data.dedup.alphabet import tables
 from trellis_data.dedup.kernels import simhashes
 from trellis_data.dedup.simhash import SimHashDuplicates, SimHashParams, blocks
 from trellis_data.dedup.sources import TextBuffers
 from trellis_data.operator import Context
 from trellis_testing.global_operators import run_global
+from trellis_tools.bench.data.corpus import chunks
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from trellis_cli.bench.data.corpus import chunks
 from trellis_data.operator import Context, OperatorProblem
 from trellis_data.splitting.parameters import SplitParams
 from trellis_data.splitting.split import Split
 from trellis_testing.global_operators import run_global
 from trellis_testing.paraphrases import PARAPHRASES
+from trellis_tools.bench.data.corpus import chunks
 
 RATIOS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from trellis_cli.client import ApiClient
 from trellis_cli.demo.steps import measured_accuracies
-from trellis_cli.proof import MODEL_VARIABLE
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 from trellis_cli.services.ports import pick_free
 from trellis_cli.watch import watch_job
 from trellis_testing.pretrained import DEFAULT
 from trellis_testing.proof_report import report_proof
+from trellis_tools.proof import MODEL_VARIABLE
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(3600), pytest.mark.proves("grpo", "sft")]
 #: Of held-out messages sorted right, over a run with learning rate 0 on the same model.

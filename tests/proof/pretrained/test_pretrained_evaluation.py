@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from trellis_cli.bench.evaluation import order_benchmarks, run_harness, run_ours, write_settings
 from trellis_contracts.evaluation import (
     SAMPLES_FOLDER,
     BenchmarkFiles,
@@ -20,6 +19,7 @@ from trellis_evaluation.samples.store import open_store
 from trellis_testing.benchmark_sets import FOLDER, GSM8K, MMLU, needs_sets
 from trellis_testing.pretrained import Pretrained
 from trellis_testing.proof_report import report_proof
+from trellis_tools.bench.evaluation import order_benchmarks, run_harness, run_ours, write_settings
 from trellis_train.comparison.lm_eval_vllm import MeasuredSample
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(3000)]

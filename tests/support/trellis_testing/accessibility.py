@@ -41,7 +41,7 @@ def open_and_wait(page: Page, address: str) -> None:
 
 
 def check(page: Page) -> list[str]:
-    """The broken rules of the view as it stands, each with its first places."""
+    """Return the accessibility rules that the current view breaks, each with the first places."""
     # Colours in the middle of a transition are nobody's.
     page.wait_for_function(_RESTS)
     if not page.evaluate("() => 'axe' in window"):
@@ -56,5 +56,5 @@ def _describe(violation: dict[str, Any]) -> str:
 
 
 def tell(found: dict[str, list[str]]) -> str:
-    """What was found, a rule a line, with the views that it is about."""
+    """Format what was found, one rule per line, with the views that it concerns."""
     return "\n".join(f"{violation}\n    on {', '.join(views[:6])}" for violation, views in found.items())

@@ -9,12 +9,12 @@ from trellis_train.export.shards import gather, is_adapter_key
 
 
 def base_name(name: str) -> str:
-    """Of a weight in the model that the adapter was put on."""
+    """Return the name of a weight in the base model of the adapter."""
     return name.removeprefix("base_model.model.").replace(".base_layer.", ".")
 
 
 def expect_only_the_adapter_learned(checkpoint: Path, base: Path) -> None:
-    """LoRA's second matrices start at 0, so what is not was learned; all else is the base's, bit by bit."""
+    """Check that only the adapter was trained: its B matrices are not 0, and all else equals the base."""
     state = gather(read_layout(checkpoint).shards)
     adapter = [name for name in state if is_adapter_key(name)]
     assert adapter

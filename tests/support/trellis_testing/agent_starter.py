@@ -61,7 +61,7 @@ def teach(
 
 
 def _loss(model: Any, ids: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":
-    """Cross-entropy of what is taught; the logits of all else are not computed."""
+    """Compute the cross-entropy of the labeled tokens; other logits are not computed."""
     from torch.nn.functional import cross_entropy
 
     wanted = labels[:, 1:]
@@ -71,7 +71,7 @@ def _loss(model: Any, ids: "torch.Tensor", labels: "torch.Tensor") -> "torch.Ten
 
 
 def encode(tokenizer: Any, row: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """The ids of a conversation, and the labels: the assistant's own tokens, its end of turn included."""
+    """Encode a conversation; label the assistant's own tokens, including its end of turn."""
     tools = json.loads(row["tools"]) if isinstance(row.get("tools"), str) else row.get("tools")
     text = tokenizer.apply_chat_template(row["messages"], tools=tools, tokenize=False)
     ids, labels = [], []
@@ -89,7 +89,7 @@ def encode(tokenizer: Any, row: dict[str, Any]) -> tuple[list[int], list[int]]:
 def _batches(
     examples: list[tuple[list[int], list[int]]], steps: int, size: int, seed: int, pad: int
 ) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Batches of examples of about one length, padded on the right."""
+    """Yield batches of examples of similar length, padded on the right."""
     draw = random.Random(seed)
     waiting: list[list[tuple[list[int], list[int]]]] = []
     for _ in range(steps):

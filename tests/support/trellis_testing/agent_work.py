@@ -17,7 +17,7 @@ TIME = "2026-01-01T00:00:00Z"
 
 @contextmanager
 def carrying_out_agent_work(settings: Settings) -> Iterator[None]:
-    """As long as the block lasts. Rows of environments are imported by whoever carries out data tasks."""
+    """Carry out agent work while the block lasts. Data tasks import the environments' rows."""
     database = Database(settings)
     is_over = Event()
 
@@ -43,12 +43,12 @@ def carrying_out_agent_work(settings: Settings) -> Iterator[None]:
 
 
 def turn(role: str, text: str, tokens: int, **more: Any) -> dict[str, Any]:
-    """One message of an episode; what the agent wrote is trained on."""
+    """Build one message of an episode; what the agent wrote is trained on."""
     return {"role": role, "text": text, "tokens": tokens, "is_trained": role == "assistant", **more}
 
 
 def search_call(sql: str, result: str | None, **more: Any) -> dict[str, Any]:
-    """A call of the tool that searches."""
+    """Build a call of the search tool."""
     return {
         "name": "search_profile",
         "arguments": {"sql": sql, "params": ["%Rust%"], "max_rows": 20},
@@ -74,7 +74,7 @@ SEARCH = (
 
 
 def answered_episode() -> dict[str, Any]:
-    """A refused search, a good one, and an answer."""
+    """Build an episode with a refused search, a good one, and an answer."""
     read = '{"linkedin_handle": "ada-kern", "name": "Ada Kern", "experiences": [{"title": "Engineer"}]}'
     return {
         "stop_reason": "answered",
@@ -135,7 +135,7 @@ def answered_episode() -> dict[str, Any]:
 
 
 def lost_episode(stop_reason: str = "turns") -> dict[str, Any]:
-    """One that comes to nothing."""
+    """Build an episode that comes to nothing."""
     return {
         "stop_reason": stop_reason,
         "duration_s": 1.1,
@@ -149,7 +149,7 @@ def lost_episode(stop_reason: str = "turns") -> dict[str, Any]:
 
 
 def failed_episode(error: str) -> dict[str, Any]:
-    """A session of a workflow that raised an exception."""
+    """Build a session of a workflow that raised an exception."""
     return {
         "stop_reason": "workflow_error",
         "duration_s": 0.4,
@@ -160,7 +160,7 @@ def failed_episode(error: str) -> dict[str, Any]:
 
 
 def episode(group: str, score: float, trajectory: dict[str, Any], **parts: float) -> dict[str, Any]:
-    """A rollout that is an episode."""
+    """Build a rollout that is an episode."""
     return {
         "group": group,
         "prompt": trajectory["turns"][1]["text"],

@@ -18,8 +18,10 @@ class Judged(NamedTuple):
 
 
 def compare(outputs: Iterable[Judged], explained: Mapping[tuple[str, str], str]) -> str:
-    """The table of disagreements by (style, metric); AssertionError where one is not explained, or a class
-    that is explained never occurs."""
+    """Build the table of disagreements by (style, metric).
+
+    Raises AssertionError if one is not explained, or if an explained class never occurs.
+    """
     judged = list(outputs)
     apart = [each for each in judged if each.ours != each.theirs]
     unexplained = [each for each in apart if (each.style, each.metric) not in explained]

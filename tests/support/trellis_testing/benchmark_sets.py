@@ -17,7 +17,7 @@ MMLU = {"test": FOLDER / "mmlu/stem_test.jsonl"}
 
 
 def needs_sets(*sets: dict[str, Path]) -> pytest.MarkDecorator:
-    """Skips, and says which file is missing."""
+    """Skip the test if a file is missing, and say which."""
     missing = [str(path) for each in sets for path in each.values() if not path.exists()]
     return pytest.mark.skipif(
         bool(missing), reason=f"not there (TRELLIS_BENCHMARK_DIR names the folder): {', '.join(missing)}"
@@ -31,7 +31,7 @@ def order_benchmark(
     seed: int = 0,
     data_format: DataFormat | None = None,
 ) -> Benchmark:
-    """The benchmark of an order, on these files."""
+    """Open the benchmark of an order on these files."""
     files = BenchmarkFiles(
         paths={part: [str(path)] for part, path in parts.items()}, sha256="0" * 64, format=data_format
     )
@@ -40,5 +40,5 @@ def order_benchmark(
 
 
 def score(benchmark: Benchmark, problem: Problem, output: str) -> Scored:
-    """The worth of a whole output."""
+    """Score a complete output."""
     return benchmark.score(problem, output, is_truncated=False)

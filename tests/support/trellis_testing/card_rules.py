@@ -14,7 +14,7 @@ _LICENCE_NAME = re.compile(r"[a-z0-9.-]+")
 
 
 def find_card_problems(card: str) -> Iterator[str]:
-    """What the hub would say of a card; nothing of one that it takes."""
+    """Yield what the hub would reject in a card; nothing if it is valid."""
     if not card.startswith("---\n"):
         return  # a card without front matter states nothing
     matter: dict[str, Any] = yaml.safe_load(card.split("---\n")[1])

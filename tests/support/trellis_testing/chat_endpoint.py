@@ -68,7 +68,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def running_chat_endpoint() -> Iterator[ChatEndpoint]:
-    """An endpoint that answers while the context lasts."""
+    """Run an endpoint that answers while the context lasts."""
     endpoint = ChatEndpoint()
     threading.Thread(target=endpoint.serve, daemon=True).start()
     try:

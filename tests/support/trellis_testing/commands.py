@@ -18,18 +18,18 @@ from trellis_testing.data_tasks import finish_data_tasks
 from trellis_testing.waiting import wait_until
 
 if TYPE_CHECKING:
-    from trellis_cli.bench.light_platform import LightPlatform
+    from trellis_tools.bench.light_platform import LightPlatform
 
 Done = subprocess.CompletedProcess[str]
 
 
 def trellis(platform: "LightPlatform", *arguments: str, stdin: str = "", **environment: str) -> Done:
-    """The outcome of a command; its caches lie in the platform's folder."""
+    """Run a command and return its outcome; its caches are in the platform's folder."""
     return run_here(*arguments, stdin=stdin, environment=_environment_of(platform) | environment)
 
 
 def run_here(*arguments: str, stdin: str = "", environment: Mapping[str, str]) -> Done:
-    """The outcome of a command in this process: starting one takes longer than most commands.
+    """Run a command in this process: starting one takes longer than most commands.
 
     It takes the streams and the environment of the whole process, so that nothing else may run meanwhile:
     what waits while a test goes on is a process, ``trellis_process``.
@@ -68,7 +68,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def trellis_process(platform: "LightPlatform", *arguments: str) -> Done:
-    """The same in a process of its own."""
+    """Run a command in a process of its own and return its outcome."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRELLIS_")}
     return subprocess.run(
         [sys.executable, "-m", "trellis_cli", *arguments],
@@ -91,12 +91,12 @@ def _environment_of(platform: "LightPlatform") -> dict[str, str]:
 
 
 def cache_of(platform: "LightPlatform") -> str:
-    """Where the commands keep what they remember."""
+    """Return where the commands keep their caches."""
     return str(platform.settings.data_root / "cache")
 
 
 def trellis_with_workers(platform: "LightPlatform", *arguments: str) -> Done:
-    """The outcome of a command that waits for tasks on data; they are carried out here meanwhile."""
+    """Run a command that waits for data tasks, and carry those out meanwhile."""
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(trellis_process, platform, *arguments)
         while not running.done():
@@ -106,7 +106,7 @@ def trellis_with_workers(platform: "LightPlatform", *arguments: str) -> Done:
 
 
 def carry_out_data_tasks(platform: "LightPlatform") -> None:
-    """What workers would do with data that waits, in this process."""
+    """Carry out the pending data tasks in this process, as the workers would."""
     database = Database(platform.settings)
     try:
         finish_data_tasks(platform.settings, database)

@@ -25,7 +25,7 @@ Rows = Sequence[Mapping[str, Any]]
 def add_dataset(
     session: Session, settings: Settings, rows: Rows | Mapping[str, Rows] | None = None, **changes: Any
 ) -> Dataset:
-    """A dataset with one version: rows of ``train``, or of each split; sums where none are given."""
+    """Add a dataset with one version: rows of ``train``, or of each split; sums if none are given."""
     dataset_id = new_id("ds")
     source = {"kind": "upload", "name": "rows.jsonl", "size_bytes": 1, "sha256": "0" * 64}
     dataset = Dataset(**{"id": dataset_id, "name": f"dataset {dataset_id}", "source": source, **changes})
@@ -46,7 +46,7 @@ def add_version(
     layout: Layout | None = None,
     **changes: Any,
 ) -> DatasetVersion:
-    """The next version of a branch, with these rows."""
+    """Add the next version of a branch, with these rows."""
     store, splits = open_store(settings), rows if isinstance(rows, Mapping) else {"train": rows}
     tip = versions.find_tip(session, dataset_id=dataset_id, branch=branch)
     with tempfile.TemporaryDirectory() as folder, store.writing():
@@ -63,7 +63,7 @@ def add_version(
 
 
 def sums(count: int, first: int = 0) -> list[dict[str, str]]:
-    """Rows of questions and answers."""
+    """Make rows of questions and answers."""
     numbers = range(first, first + count)
     return [{"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in numbers]
 

@@ -24,7 +24,7 @@ class Life:
     settings: Settings
 
     def launch(self, endpoint: dict[str, Any]) -> str:
-        """A worker claims its job and hands the engine its key; the token that the run reports with."""
+        """Claim the endpoint's job and give the engine its key, as a worker does; return the ingest token."""
         with self.database.write() as session:
             claim = jobs.claim_for_launch(session, job_id=endpoint["run_id"])
             assert claim is not None
@@ -36,7 +36,7 @@ class Life:
     def report_ready(
         self, client: TestClient, endpoint: dict[str, Any], token: str, port: int, **facts: Any
     ) -> None:
-        """The run says where its engine answers, with room for the adapters that it was started for."""
+        """Report where the run's engine answers, with room for the adapters that it was started for."""
         with self.database.read() as session:
             row = repository.find_by_job(session, job_id=endpoint["run_id"])
             max_lora_rank = row.max_lora_rank if row else None
@@ -57,7 +57,7 @@ class Life:
         assert answer.status_code == 200, answer.text
 
     def end(self, endpoint: dict[str, Any], state: JobState, **why: Any) -> None:
-        """The run is over."""
+        """Settle the run in its final state."""
         with self.database.write() as session:
             assert jobs.settle(
                 session, job_id=endpoint["run_id"], attempt=endpoint["attempt"], state=state, **why

@@ -27,7 +27,7 @@ class Place:
 
 
 def find_places(path: Path) -> Iterator[Place]:
-    """Assignments to attributes of what an engine brings, and private methods of its subclasses."""
+    """Yield assignments to attributes of an engine's objects, and private methods of its subclasses."""
     tree = ast.parse(path.read_text())
     imported = dict(_imports(tree))
     for node in ast.walk(tree):
@@ -72,7 +72,7 @@ def _root(node: ast.AST) -> str:
 
 
 def _attributes(node: ast.AST) -> list[str]:
-    """The names behind the first, up to an index."""
+    """Return the names after the first, up to an index."""
     names: list[str] = []
     while isinstance(node, ast.Attribute | ast.Subscript):
         names = [node.attr, *names] if isinstance(node, ast.Attribute) else []

@@ -9,7 +9,7 @@ from trellis_train.compat.change import Change
 
 
 def find_change(target: str, group: str | None = None) -> Change:
-    """The entry of a target, given by its end."""
+    """Return the entry of a target, given by the end of its name."""
     (entry,) = [
         each for each in list_changes(*([group] if group else [])) if f".{each.target}".endswith(f".{target}")
     ]
@@ -17,14 +17,14 @@ def find_change(target: str, group: str | None = None) -> Change:
 
 
 def changed(target: str, original: Any, group: str | None = None) -> Any:
-    """What the entry makes of ``original``."""
+    """Apply the entry's replacement to ``original``."""
     replace: Callable[[Any], Any] | None = find_change(target, group).replace
     assert replace is not None
     return replace(original)
 
 
 def make_module(name: str, **content: Any) -> ModuleType:
-    """A module that is nowhere else."""
+    """Create a module that does not exist otherwise."""
     module = ModuleType(name)
     vars(module).update(content)
     return module

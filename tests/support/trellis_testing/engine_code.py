@@ -18,7 +18,7 @@ needs_cpu_build = pytest.mark.skipif(
 
 
 def run_engine_code(code: str, *arguments: str, timeout_s: float = 400) -> Any:
-    """What ``code`` prints last, as JSON; it runs in the environment of a rollout engine on a CPU."""
+    """Run ``code`` in the environment of a rollout engine on a CPU; return its last output line as JSON."""
     done = subprocess.run(
         [sys.executable, "-c", dedent(code), *arguments],
         env=os.environ | environment(Engine.VERL_PPO, "cpu"),

@@ -38,7 +38,7 @@ class Rows:
 
     @classmethod
     def from_json_lines(cls, source: Path, data_format: DataFormat) -> "Rows":
-        """The rows of a JSON Lines file, written as Parquet beside it."""
+        """Write the rows of a JSON Lines file as Parquet beside it."""
         rows = [json.loads(line) for line in source.read_bytes().splitlines()]
         target = source.with_suffix(".parquet")
         pq.write_table(pa.Table.from_pylist(rows), target)
@@ -73,12 +73,12 @@ class EngineRun:
         return [event for event in events if event["kind"] == kind]
 
     def curve(self, key: str) -> dict[int, float]:
-        """The values of a metric by step."""
+        """Return the values of a metric by step."""
         metrics = self.events("metrics")
         return {event["step"]: event["values"][key] for event in metrics if key in event["values"]}
 
     def metrics(self, step: int) -> dict[str, float]:
-        """All that was measured at a step."""
+        """Return everything that was measured at a step."""
         found: dict[str, float] = {}
         for event in self.events("metrics"):
             if event["step"] == step:
@@ -92,7 +92,7 @@ class EngineRun:
         return self.curve(accuracy)[step]
 
     def checkpoint(self, step: int | None = None) -> dict[str, Any]:
-        """The event of the checkpoint at ``step``, or of the last one."""
+        """Return the event of the checkpoint at ``step``, or of the last one."""
         events = [event for event in self.events("checkpoint") if step in (None, event["step"])]
         return events[-1]
 
@@ -176,13 +176,13 @@ def compose_job(
 
 
 def _name_resources(environment: Path | None, workflow: Path | None) -> dict[str, str]:
-    """The parameters of an agent that would hold ids of the platform."""
+    """Return the parameters of an agent that would contain ids of the platform."""
     given = {"environment": environment, "workflow": workflow}
     return {name: path.stem for name, path in given.items() if path is not None}
 
 
 def outside_clusters() -> dict[str, str]:
-    """This process's environment without the cluster that it may belong to; Ray's priority stays."""
+    """Return this process's environment without the Ray cluster it may belong to, keeping Ray's priority."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -59,7 +59,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """A client that has gone is no news here."""
+        """Ignore clients that have disconnected."""
 
 
 def _list_deltas(engine: EngineServer) -> list[dict[str, Any]]:
@@ -111,13 +111,13 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 self._send(200, {"model": body["model"], "choices": [choice], "usage": USAGE})
 
         def do_GET(self) -> None:
-            """As vLLM describes the tokenizer of Transformers: among others the tokens that were added."""
+            """Describe the tokenizer as vLLM does for Transformers, including the added tokens."""
             engine.paths.append(self.path)
             added = {str(token): text for token, text in engine.vocabulary.items() if text.startswith("<|")}
             self._send(200, {"tokenizer_class": "X", "added_tokens_decoder": added})
 
         def _respond(self, body: dict[str, Any]) -> None:
-            """As vLLM answers ``/v1/responses``: the stream's events have names, and no last ``[DONE]``."""
+            """Answer ``/v1/responses`` as vLLM does: the stream's events have names, and no ``[DONE]``."""
             text = "".join(engine.pieces)
             part = {"type": "output_text", "text": text, "annotations": []}
             message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
@@ -153,7 +153,7 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(b"0\r\n\r\n")
 
         def _embed(self, body: dict[str, Any]) -> None:
-            """A vector for each input: its number, twice."""
+            """Return a vector for each input: its number, twice."""
             inputs = body["input"]
             is_one = isinstance(inputs, str) or isinstance(inputs[0], int)
             count = 1 if is_one else len(inputs)
@@ -212,6 +212,6 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.flush()
 
         def log_message(self, *_: Any) -> None:
-            """Silent."""
+            """Log nothing."""
 
     return Handler

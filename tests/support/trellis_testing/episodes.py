@@ -31,7 +31,7 @@ Policy = Callable[[Sequence[int], int], str]
 
 
 def make_tool_tokenizer() -> Any:
-    """A token a byte, with a template that knows tools."""
+    """Make a tokenizer with one token per byte and a chat template that supports tools."""
     tokenizer = make_tokenizer()
     tokenizer.chat_template = TOOL_TEMPLATE
     return tokenizer
@@ -72,7 +72,7 @@ class ScriptedServer:
 def loop_arguments(
     server: Any, tokenizer: Any, *, prompt_length: int = 4000, response_length: int = 4000
 ) -> dict[str, Any]:
-    """What verl's worker makes an agent loop with."""
+    """Return the arguments with which verl's worker creates an agent loop."""
     rollout = SimpleNamespace(prompt_length=prompt_length, response_length=response_length)
     config = SimpleNamespace(actor_rollout_ref=SimpleNamespace(rollout=rollout), data={})
     return {

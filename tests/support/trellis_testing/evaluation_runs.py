@@ -49,7 +49,7 @@ class Evaluation:
         return EvaluationResult.model_validate_json((self.output / RESULT_FILE).read_bytes())
 
     def write_spec(self, attempt: int = 1) -> Path:
-        """The spec of an attempt, as the platform writes it."""
+        """Write the spec of an attempt, as the platform does."""
         attempt_dir = self.folder / f"attempt-{attempt}"
         attempt_dir.mkdir(parents=True)
         spec = JobSpec(
@@ -81,17 +81,17 @@ class Evaluation:
         return path
 
     def lines(self, label: str) -> list[Sample]:
-        """Samples of a benchmark that is not done."""
+        """Read the samples of an unfinished benchmark."""
         path = self.output / SAMPLES_FOLDER / f"{label}.jsonl"
         return [Sample.model_validate_json(line) for line in path.read_bytes().splitlines()]
 
     def samples(self, label: str) -> list[Sample]:
-        """Samples of a benchmark that is done, in the order in which problems were drawn."""
+        """Read the samples of a finished benchmark, in the order in which problems were drawn."""
         with open_store(self.output / SAMPLES_FOLDER / f"{label}.sqlite") as store:
             return list(store.samples())
 
     def events(self, kind: str, attempt: int = 1) -> list[dict[str, Any]]:
-        """What an attempt has told the platform."""
+        """Read the events that an attempt has reported to the platform."""
         files = sorted((self.folder / f"attempt-{attempt}" / EVENTS_FOLDER).glob("*.jsonl"))
         events = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
         return [event for event in events if event["kind"] == kind]
@@ -140,7 +140,7 @@ def run_all(plan: list[Attempt], log: Path, *, timeout_s: float = 560.0, **envir
 
 
 def main(arguments: list[str]) -> None:
-    """The process with the engine."""
+    """Run the process with the engine."""
     plan = json.loads(Path(arguments[0]).read_text())
     specs = [JobSpec.model_validate_json(Path(each["spec"]).read_text()) for each in plan]
     from trellis_train.engines.evaluate import prepare_process

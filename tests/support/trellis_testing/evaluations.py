@@ -27,7 +27,7 @@ def leave_results(
     scores: Sequence[float] = (1.0, 0.0, 1.0, 1.0),
     seconds: float = 8.0,
 ) -> EvaluationResult:
-    """Samples with these scores and ``result.json``, for every benchmark that the evaluation asks for."""
+    """Write samples with these scores and ``result.json`` for every benchmark of the evaluation."""
     results = []
     for order in read_request(row).benchmarks:
         label = str(order.label)
@@ -53,7 +53,7 @@ def leave_results(
 
 
 def make_sample_of_a_level(position: int, score: float) -> Sample:
-    """Levels 1 and 2 in turn; ten tokens were read and four written."""
+    """Make a sample with level 1 or 2 in turn, ten prompt tokens and four output tokens."""
     return make_sample(
         position,
         score=score,

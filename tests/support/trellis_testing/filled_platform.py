@@ -45,7 +45,7 @@ class FilledPlatform:
     launches: dict[str, str] = field(default_factory=dict)
 
     def fill(self) -> None:
-        """Data, jobs, evaluations and what stands around them."""
+        """Fill the platform with data, jobs, evaluations and related objects."""
         model, dataset = self.add_model("tiny-instruct"), self.add_dataset()
         self.launches = {"model": model, "dataset": dataset, "recipe": "grpo", "preset": "cpu-tiny"}
         self.work_on_data(dataset)
@@ -75,13 +75,13 @@ class FilledPlatform:
         }
 
     def add_model(self, name: str) -> str:
-        """A model of ten thousand parameters; its id."""
+        """Add a model of ten thousand parameters and return its id."""
         write_model_folder(self.settings.data_root / "models" / name)
         source = {"kind": "local", "path": f"models/{name}"}
         return str(self.api.post("/models", {"name": name, "source": source})["id"])
 
     def add_dataset(self) -> str:
-        """Sums, some of them twice, and lines that are no rows; its id."""
+        """Add sums, some of them twice, and lines that are not rows; return the dataset's id."""
         rows = [{"question": f"What is {n} + {n + 1}?", "answer": f"#### {2 * n + 1}"} for n in range(200)]
         file = self.settings.data_root / "grade-school-sums.jsonl"
         file.write_text("\n".join(["no JSON", *map(json.dumps, [*rows, *rows[:12]])]))
@@ -90,7 +90,7 @@ class FilledPlatform:
         return str(made["id"])
 
     def work_on_data(self, dataset: str) -> None:
-        """A saved pipeline, its run and a version from it, scores of quality, duplicates."""
+        """Add a saved pipeline, its run and a version from it, quality scores and duplicates."""
         pipeline = {"name": "Clean sums", "description": "Normalize, deduplicate, split.", "seed": 0}
         saved = self.api.post("/pipelines", {"pipeline": {**pipeline, "steps": STEPS}})
         runs = {
@@ -114,7 +114,7 @@ class FilledPlatform:
         self.views["data pipeline editor"] = f"/pipelines/{saved['id']}?dataset={dataset}"
 
     def add_jobs(self) -> None:
-        """One that trains, one of agents, one that succeeded, one that failed, and some that wait."""
+        """Add jobs: one training, one of agents, one succeeded, one failed, and some waiting."""
         running = self._launch("GRPO on grade school sums, learning rate 1e-6, group size 8", tags=["sums"])
         self._train(running, 60, 0.9)
         running.send(_rollouts(50))
@@ -158,7 +158,7 @@ class FilledPlatform:
         return job
 
     def _train(self, job: ReportingJob, steps: int, goal: float) -> None:
-        """Curves with noise that rise to a goal, in one batch, one step each ten seconds."""
+        """Send noisy curves that rise to a goal, in one batch, with ten seconds per step."""
         draw, begins = random.Random(job.id), datetime.now(UTC) - timedelta(seconds=10 * steps)
         events: list[dict[str, Any]] = []
         for step in range(1, steps + 1):
@@ -193,7 +193,7 @@ class FilledPlatform:
             job.send({"kind": "checkpoint", "time": now(), "step": step, **saved})
 
     def add_sweep(self) -> None:
-        """Twelve runs over two parameters, all of them done."""
+        """Add a sweep of twelve finished runs over two parameters."""
         rig = SweepRig(self.database, self.settings)
         body = {
             "name": "learning rate and clip ratio",
@@ -211,7 +211,7 @@ class FilledPlatform:
         self.views["sweep"] = f"/sweeps/{sweep}"
 
     def add_workflow_of_jobs(self) -> None:
-        """Two trainings, one after the other, that were not started."""
+        """Add two trainings, one after the other, that are not started."""
         common = {key: self.launches[key] for key in ("recipe", "dataset", "preset")}
         stages = [
             {"id": "first", "title": "First steps", "model": {"base": self.launches["model"]}, **common},
@@ -221,7 +221,7 @@ class FilledPlatform:
         self.views["workflow"] = f"/job-pipelines/{made['id']}"
 
     def add_environment(self) -> None:
-        """A search over sixty profiles."""
+        """Add an environment that searches sixty profiles."""
         parameters = {"profiles": 60, "train": 8, "eval": 3}
         with carrying_out_agent_work(self.settings):
             body = {"name": "People of Bern", "kind": "linksearch", "parameters": parameters}
@@ -231,7 +231,7 @@ class FilledPlatform:
         self.views |= {"environments": "/environments", "environment": path}
 
     def measure_models(self) -> None:
-        """Two models on three benchmarks, versions of a named model, and a report on both."""
+        """Evaluate two models on three benchmarks, and add versions of a named model and a report on both."""
         models, evaluations = [], []
         labels = ("gsm8k", "math", "math500")
         for label in labels:
@@ -270,7 +270,7 @@ class FilledPlatform:
         }
 
     def add_code(self) -> None:
-        """A reward and a workflow of agents, as files."""
+        """Add a reward and an agent workflow, as files."""
         self.api.post("/rewards/files", {"name": "contains-answer", "code": REWARD})
         self.api.post("/workflows", {"name": "react", "code": WORKFLOW})
         self.views |= {

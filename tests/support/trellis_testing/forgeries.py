@@ -31,7 +31,7 @@ class Forgery(NamedTuple):
 
 
 def in_call(body: str, before: str = "") -> str:
-    """A program whose function does this, and returns None where it comes to its end."""
+    """Return a program whose function runs this body, and returns None if it reaches its end."""
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
     return f"{before}\ndef add(a, b):\n{lines}\n"
 

@@ -98,7 +98,7 @@ def _name_in_file(name: str) -> str:
 
 
 def _permute(name: str, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """llama.cpp keeps the halves of each head's queries and keys interleaved (its convert_hf_to_gguf.py)."""
+    """Permute queries and keys as llama.cpp does: each head's halves interleaved (convert_hf_to_gguf.py)."""
     heads = {"q_proj": HEADS, "k_proj": KV_HEADS}.get(name.split(".")[-2])
     if heads is None:
         return values
@@ -107,7 +107,7 @@ def _permute(name: str, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float
 
 
 def _add_tokenizer(writer: gguf.GGUFWriter) -> None:
-    """A byte-pair vocabulary whose end of sequence is ``<|im_end|>``."""
+    """Add a byte-pair vocabulary whose end of sequence is ``<|im_end|>``."""
     control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(TOKENS)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def with_gradient(function: Callable[..., Tensor], logits: Tensor, *others: Tensor) -> list[Tensor]:
-    """The values, and the gradient of ``logits`` when each value counts by its place."""
+    """Compute the values, and the gradient of ``logits`` with each value weighted by its index."""
     logits = logits.clone().requires_grad_()
     values = function(logits, *others)
     (values * torch.arange(values.numel()).view_as(values)).sum().backward()

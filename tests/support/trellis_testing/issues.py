@@ -6,5 +6,5 @@ from trellis_recipes.issues import Issue
 
 
 def codes(issues: Iterable[Issue]) -> list[str]:
-    """The codes, in their order."""
+    """Return the codes, in order."""
     return [issue.code for issue in issues]

@@ -27,7 +27,7 @@ class PipelineRig:
     settings: Settings
 
     def look(self, *pipeline_ids: str) -> bool:
-        """One sweep over these pipelines, or over all that are under way; whether a job was queued."""
+        """Look once at these pipelines, or at all in progress; return whether a job was queued."""
         with self.database.read() as session:
             found = pipeline_ids or tuple(repository.list_unsettled(session))
         has_begun = False

@@ -31,7 +31,7 @@ _QUERIES = [
 
 
 def queue_training(recipe: str, rows: list[dict[str, Any]] | None = None) -> Callable[..., Job]:
-    """A training by ``recipe``; on sums where no rows are given."""
+    """Return a function that queues a training by ``recipe``; on sums if no rows are given."""
 
     def queue(platform: Any, *, gpus: int = 1) -> Job:
         dataset_id = "ds_aaaaaaaaaaaa"
@@ -45,7 +45,7 @@ def queue_training(recipe: str, rows: list[dict[str, Any]] | None = None) -> Cal
 
 
 def queue_export(platform: Any, *, gpus: int = 1) -> Job:
-    """An export of a checkpoint of a training on as many GPUs."""
+    """Queue an export of a checkpoint of a training on as many GPUs."""
     source = platform.add_job(state=JobState.SUCCEEDED, gpus=gpus)
     folder = platform.settings.checkpoint_dir(source.id) / "global_step_3"
     folder.mkdir(parents=True)
@@ -64,7 +64,7 @@ def queue_export(platform: Any, *, gpus: int = 1) -> Job:
 
 
 def queue_evaluation(platform: Any, *, gpus: int = 1) -> Job:
-    """An evaluation by an engine that is spread over as many GPUs."""
+    """Queue an evaluation by an engine that is spread over as many GPUs."""
     install_gsm8k(platform)
     body = {
         "targets": [{"kind": "model", "model": "mdl_aaaaaaaaaaaa"}],
@@ -78,7 +78,7 @@ def queue_evaluation(platform: Any, *, gpus: int = 1) -> Job:
 
 
 def queue_endpoint(platform: Any, *, gpus: int = 1) -> Job:
-    """An endpoint of a model; the platform gives each one GPU."""
+    """Queue an endpoint of a model; the platform gives each one GPU."""
     write_model_folder(platform.settings.data_root / "models" / "tiny")
     target = ModelTarget(model="mdl_aaaaaaaaaaaa")
     with platform.write() as session:

@@ -40,7 +40,7 @@ class FolderKind:
 
 
 def load_model(folder: Path) -> None:
-    """Weights by the class that the configuration names, none missing, and the tokenizer."""
+    """Load the weights by the class that the configuration names, none missing, and the tokenizer."""
     from transformers import AutoConfig, AutoTokenizer
     from trellis_train.export.writing import choose_auto_class
 
@@ -51,7 +51,7 @@ def load_model(folder: Path) -> None:
 
 
 def load_adapter(folder: Path) -> None:
-    """The adapter on the base that its configuration names, and the tokenizer that lies beside it."""
+    """Load the adapter on the base that its configuration names, and the tokenizer beside it."""
     import peft
     import torch
     from safetensors.torch import load_file
@@ -74,7 +74,7 @@ def load_adapter(folder: Path) -> None:
 
 
 def load_adapted(folder: Path) -> None:
-    """An adapter beside its base's weights: loads as a model, with the adapter active."""
+    """Load an adapter beside its base's weights as a model, with the adapter active."""
     from transformers import AutoModelForCausalLM
 
     load_model(folder)
@@ -83,7 +83,7 @@ def load_adapted(folder: Path) -> None:
 
 
 def load_exported(folder: Path) -> None:
-    """What training resumes from: a model when it has been exported, on the base that its run began with."""
+    """Export a training state with the base of its run, and load the resulting model."""
     from trellis_train.export.gathering import gather_model
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -95,7 +95,7 @@ def load_exported(folder: Path) -> None:
 
 
 def load_gguf(folder: Path) -> None:
-    """Each GGUF file by its name."""
+    """Load each GGUF file by its name."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     for file in folder.glob("*.gguf"):
@@ -264,7 +264,7 @@ def load_folders(root: Path, *answers: Any) -> set[str]:
 
 
 def find_kind(folder: Path) -> FolderKind:
-    """The one kind that a folder is of; fails where nobody listed it."""
+    """Find the one kind that a folder is of; fail if no listed kind matches."""
     matching = [kind for kind in KINDS if kind.matches(folder) and _has_form(folder, kind)]
     assert len(matching) == 1, (
         f"{folder} is of {len(matching)} kinds: list what a command calls a checkpoint or a model in"
@@ -274,7 +274,7 @@ def find_kind(folder: Path) -> FolderKind:
 
 
 def _has_form(folder: Path, kind: FolderKind) -> bool:
-    """Tells kinds apart that lie at the same places."""
+    """Distinguish kinds of folders that occur in the same places."""
     has_adapter, has_config = ((folder / name).is_file() for name in ("adapter_config.json", "config.json"))
     forms = {
         load_adapter: has_adapter and not has_config,
@@ -286,7 +286,7 @@ def _has_form(folder: Path, kind: FolderKind) -> bool:
 
 
 def _named_folders(answer: Any) -> Iterator[Path]:
-    """Absolute folders among the values of what a command said."""
+    """Yield the absolute folders among the values of a command's output."""
     if isinstance(answer, dict):
         for value in answer.values():
             yield from _named_folders(value)
@@ -302,7 +302,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _find_base(state: Path) -> Path:
-    """The model that the newest attempt of the run around a training state began with."""
+    """Find the model that the newest attempt of the run around a training state started from."""
     run = next(each for each in state.parents if _is_run(each))
     specs = sorted(run.glob("attempt-*/spec.json"), key=lambda each: each.stat().st_mtime)
     return Path(json.loads(specs[-1].read_text())["model"]["path"])

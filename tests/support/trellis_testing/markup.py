@@ -40,5 +40,5 @@ _LOOK = r"""() => {
 
 
 def find_acting(page: Page) -> list[str]:
-    """What of such markup has become a part of the page or its frames, or has even run."""
+    """Find markup that has become a part of the page or its frames, or has even run."""
     return [found for frame in page.frames for found in frame.evaluate(_LOOK)]

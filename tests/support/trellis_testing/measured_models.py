@@ -35,7 +35,7 @@ _ROWS = {"gsm8k": 1319, "math": 5000, "math500": 500, "mmlu": 14042}
 
 
 def install_benchmark(database: Database, name: str, groups: Mapping[str, Mapping[str, int]]) -> None:
-    """The files of a benchmark, as the worker that downloads them records them."""
+    """Record the files of a benchmark as the worker that downloads them does."""
     source = InstalledSource(
         name=name,
         origin="mirror",
@@ -53,7 +53,7 @@ def install_benchmark(database: Database, name: str, groups: Mapping[str, Mappin
 
 
 def answer_problems(label: str, count: int, skill: float, *, seed: int) -> list[Sample]:
-    """A model's answers to sums; the same label has the same problems, whoever answers them."""
+    """Generate a model's answers to sums; the same label always has the same problems."""
     problems, answers = random.Random(label), random.Random(f"{label}-{seed}")
     return [_answer(position, skill, problems, answers) for position in range(count)]
 
@@ -99,7 +99,7 @@ def _answer(position: int, skill: float, problems: random.Random, answers: rando
 def finish_evaluation(
     settings: Settings, database: Database, evaluation_id: str, samples: Mapping[str, Sequence[Sample]]
 ) -> EvaluationResult:
-    """The evaluation has run: files in their place, scores in the database, its job has succeeded."""
+    """Finish an evaluation: write its files, store its scores, and let its job succeed."""
     with database.write() as session:
         row = repository.find_evaluation(session, evaluation_id=evaluation_id)
         assert row is not None

@@ -13,7 +13,7 @@ CONFIG = {
 
 
 def write_safetensors(path: Path, tensors: dict[str, tuple[str, list[int]]]) -> None:
-    """Zeros of these types and shapes."""
+    """Write zeros of these types and shapes."""
     widths = {"F32": 4, "BF16": 2, "F16": 2, "I64": 8}
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0

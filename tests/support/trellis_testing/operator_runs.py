@@ -14,18 +14,18 @@ Turns = list[tuple[str, str]]
 
 
 def documents(*texts: str) -> Batch:
-    """Plain texts."""
+    """Build a batch of plain texts."""
     return Batch(pa.table({"text": list(texts)}), Layout(DataFormat.TEXT, {"text": "text"}))
 
 
 def answers(*pairs: tuple[str, str]) -> Batch:
-    """Questions with their answers."""
+    """Build a batch of questions with their answers."""
     table = pa.table({"question": [one for one, _ in pairs], "answer": [other for _, other in pairs]})
     return Batch(table, Layout(DataFormat.PROMPT_ANSWER, {"prompt": "question", "answer": "answer"}))
 
 
 def chats(*rows: Turns) -> Batch:
-    """Conversations."""
+    """Build a batch of conversations."""
     kind = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
     values = [[{"role": role, "content": text} for role, text in row] for row in rows]
     return Batch(
@@ -36,7 +36,7 @@ def chats(*rows: Turns) -> Batch:
 def operator(
     name: str, *, tokenizer: Path | None = None, resources: dict[str, Path] | None = None, **params: Any
 ) -> RowOperator:
-    """The operator with these parameters."""
+    """Create the operator with these parameters."""
     kind = find_operator(name)
     made = kind(kind.Params.model_validate(params), Context(tokenizer=tokenizer, resources=resources or {}))
     assert isinstance(made, RowOperator)
@@ -44,7 +44,7 @@ def operator(
 
 
 def run(name: str, batch: Batch, **options: Any) -> Outcome:
-    """What becomes of the batch; the pieces of the outcome fit each other."""
+    """Run an operator on the batch and check that the parts of the outcome fit together."""
     made = operator(name, **options)
     made.check(batch.table.schema, batch.layout)
     outcome = made.apply(batch)
@@ -56,6 +56,6 @@ def run(name: str, batch: Batch, **options: Any) -> Outcome:
 
 
 def cleaned(name: str, *texts: str, **options: Any) -> list[str]:
-    """The plain texts that go on."""
+    """Return the plain texts that are left after a step."""
     texts_after: list[str] = run(name, documents(*texts), **options).table["text"].to_pylist()
     return texts_after

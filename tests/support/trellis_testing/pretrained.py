@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trellis_api.core.settings import Settings
-from trellis_cli.proof import MODEL_VARIABLE
 from trellis_contracts.recipe import DataFormat
 from trellis_data.samples.preferences import Pair, unpair
 from trellis_data.samples.tickets import TEAMS, Ticket, make_tickets
+from trellis_tools.proof import MODEL_VARIABLE
 from trellis_workers.models.sources import bring
 
 from trellis_testing.engine_runs import EngineRun, Rows, compose_job
@@ -38,7 +38,7 @@ class Pretrained:
     def compose(
         self, folder: Path, recipe: str, rows: tuple[Rows, Rows], params: Mapping[str, Any]
     ) -> EngineRun:
-        """A job on the model, with the preset for models of its size on a CPU; nothing runs yet."""
+        """Compose a job on the model, with the preset for models of its size on a CPU; nothing is run yet."""
         return compose_job(
             folder,
             recipe=recipe,
@@ -77,7 +77,7 @@ def make_pretrained(folder: Path) -> Pretrained:
 
 
 def fetch(name: str, folder: Path) -> Path:
-    """A model folder as it is, or a model of the catalogue, fetched as the platform does."""
+    """Return a model folder as it is, or fetch a model of the catalogue as the platform does."""
     if Path(name).is_dir():
         return Path(name).resolve()
     target = folder / "model"
@@ -98,7 +98,7 @@ def _write(path: Path, data_format: DataFormat, rows: list[dict[str, Any]]) -> R
 
 
 def _wrong_answer(ticket: Ticket) -> str:
-    """The next team's name."""
+    """Return the answer with the next team's name, which is wrong."""
     return json.dumps({"team": TEAMS[(TEAMS.index(ticket.team) + 1) % len(TEAMS)]})
 
 

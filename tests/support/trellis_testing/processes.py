@@ -5,18 +5,18 @@ import sys
 from pathlib import Path
 
 import psutil
-from trellis_cli.chaos.processes import is_running
+from trellis_tools.chaos.processes import is_running
 from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 
 
 def list_children(module: str) -> list[int]:
-    """The numbers of this process's children that run a module."""
+    """List the pids of this process's children that run a module."""
     children = filter(is_running, psutil.Process().children())
     return [each.pid for each in children if module in each.cmdline()]
 
 
 def list_attempt(attempt_dir: Path) -> list[int]:
-    """Every live process of an attempt, by its environment: children of dead parents too."""
+    """List every live process of an attempt by its environment, including children of dead parents."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -28,7 +28,7 @@ def list_attempt(attempt_dir: Path) -> list[int]:
 
 
 def read_stacks(attempt_dir: Path) -> str:
-    """What every process of an attempt is doing: for a run that should have ended long ago."""
+    """Dump the stacks of every process of an attempt, to find out why a run does not end."""
     profiler = str(Path(sys.executable).with_name("py-spy"))
     told = []
     for pid in list_attempt(attempt_dir):

@@ -1,4 +1,4 @@
-"""What each proof measured, one JSON object a line, for `trellis proof` to print as a table."""
+"""What each proof measured, one JSON object a line, for `./init.sh proof` to print as a table."""
 
 import json
 import os

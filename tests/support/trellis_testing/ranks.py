@@ -12,7 +12,7 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 def run_on_two_ranks(
     script: str, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
 ) -> str:
-    """What ``script`` prints; it is given ``folder``, where it is kept, and ``arguments``."""
+    """Run ``script``, which is saved in ``folder``, on two ranks with ``arguments``; return its output."""
     file = folder / "on_two_ranks.py"
     file.write_text(script)
     done = subprocess.run(

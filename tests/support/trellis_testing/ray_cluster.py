@@ -24,7 +24,7 @@ def running_ray_head(slots: int = 1) -> Iterator[dict[str, str]]:
 
 
 def driver_environment(platform: Platform) -> dict[str, str]:
-    """The variables with which a driver joins the platform's cluster."""
+    """Return the variables with which a driver joins the platform's cluster."""
     environment = platform.environment(RayService.name)
     joining = {name: value for name, value in environment.items() if name.startswith("RAY_")}
     return {**joining, "RAY_ADDRESS": platform.ray_address}
@@ -32,7 +32,7 @@ def driver_environment(platform: Platform) -> dict[str, str]:
 
 @contextlib.contextmanager
 def local_platform(slots: int = 1) -> Iterator[Platform]:
-    """A platform with embedded services and a data root of its own, of which nothing runs yet."""
+    """Create a platform with embedded services and its own data root, with nothing running yet."""
     # A short name: Ray's sockets have little room for theirs.
     folder = Path(tempfile.mkdtemp(prefix="trray-", dir="/tmp"))
     settings = Settings(data_root=folder, platform="cpu", slots=slots, redis_url=None, ray_address=None)

@@ -10,7 +10,7 @@ from trellis_recipes.schema import ROOT_CONFIGS, verl_folder
 
 
 def resources_of(recipe: str) -> dict[str, str]:
-    """Values for the parameters that name an environment or a workflow; none without such a recipe."""
+    """Return values for the parameters that name an environment or a workflow; none without such a recipe."""
     if recipe not in {each.id for each in list_recipes()}:
         return {}
     return {
@@ -21,7 +21,7 @@ def resources_of(recipe: str) -> dict[str, str]:
 
 
 def engines_own_view(composition: Composition) -> dict:
-    """What verl itself would read, given the overrides."""
+    """Return the configuration that verl itself would read, given the overrides."""
     folder = str(verl_folder() / "trainer" / "config")
     with initialize_config_dir(config_dir=folder, version_base=None):
         config = hydra_compose(ROOT_CONFIGS[composition.engine], overrides=composition.engine_overrides)

@@ -11,7 +11,7 @@ from lm_eval.api.task import ConfigurableTask
 
 
 def load_reference(config: str, parts: dict[str, Path], cache: Path, **changes: Any) -> ConfigurableTask:
-    """The task of a configuration file under ``lm_eval/tasks``, with other data and these changes."""
+    """Load the task of a configuration file under ``lm_eval/tasks``, with other data and these changes."""
     shipped = yaml.safe_load((Path(lm_eval.tasks.__file__).parent / config).read_text())
     data_files = {part: str(path) for part, path in parts.items()}
     local = {
@@ -25,7 +25,7 @@ def load_reference(config: str, parts: dict[str, Path], cache: Path, **changes: 
 def reference_scores(
     task: ConfigurableTask, filter_name: str, docs: Sequence[dict[str, Any]], outputs: Sequence[str]
 ) -> list[bool]:
-    """What the task's own filter and metric say of an output to each doc."""
+    """Score an output to each doc with the task's own filter and metric."""
     [ensemble] = [each for each in task._filters if each.name == filter_name]
     instances = [
         Instance(request_type="generate_until", doc=doc, arguments=("", {}), idx=0, resps=[output])

@@ -20,7 +20,7 @@ _DATA = {
 
 
 def make_report(evaluations: int = 2) -> ReportInput:
-    """Invented scores of as many models; the first sample of each is hostile."""
+    """Make a report with invented scores of as many models; the first sample of each is hostile."""
     made = [_make_evaluation(number) for number in range(evaluations)]
     moment = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
     comparisons = [_compare(made[0], other, label) for other in made[1:] for label in _DATA]

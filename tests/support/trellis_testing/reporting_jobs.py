@@ -13,7 +13,7 @@ from trellis_contracts.states import JobState
 
 
 def now() -> str:
-    """This moment, as events carry it."""
+    """Return the current time in the format of events."""
     return datetime.now(UTC).isoformat()
 
 
@@ -31,14 +31,14 @@ class ReportingJob:
     steps: int = 100
 
     def start(self) -> None:
-        """QUEUED → LAUNCHING, as the launching worker does it."""
+        """Start the job as the launching worker does: QUEUED → LAUNCHING."""
         with self.database.write() as session:
             claim = service.claim_for_launch(session, job_id=self.id)
         assert claim is not None, "the job was not queued"
         self.attempt, self.token = claim.job.attempt, claim.token
 
     def send(self, *events: dict[str, Any]) -> None:
-        """One batch."""
+        """Send one batch of events."""
         self.sequence += 1
         batch = {"attempt": self.attempt, "sequence": self.sequence, "events": list(events)}
         request = Request(
@@ -55,7 +55,7 @@ class ReportingJob:
             assert json.loads(answer.read())["accepted"]
 
     def beat(self) -> bool:
-        """A heartbeat; whether the platform wants the run to stop."""
+        """Send a heartbeat and return whether the platform wants the run to stop."""
         request = Request(
             f"{self.url}/api/v1/ingest/jobs/{self.id}/heartbeat",
             method="POST",
@@ -66,7 +66,7 @@ class ReportingJob:
             return bool(json.loads(answer.read())["stop_requested"])
 
     def train(self, steps: int) -> None:
-        """That many further steps, each with metrics, a line and progress."""
+        """Report that many further steps, each with metrics, a log line and progress."""
         for _ in range(steps):
             self.step += 1
             values = {
@@ -88,6 +88,6 @@ class ReportingJob:
             )
 
     def settle(self, state: str, **why: Any) -> None:
-        """The end, as the reconciling worker writes it."""
+        """Settle the job as the reconciling worker does."""
         with self.database.write() as session:
             service.settle(session, job_id=self.id, attempt=self.attempt, state=JobState(state), **why)

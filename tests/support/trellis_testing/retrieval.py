@@ -20,7 +20,7 @@ VOCABULARY, HIDDEN = 3000, 64
 
 
 def make_rows(split: str) -> list[dict[str, Any]]:
-    """The rows of a split: three queries a tool in ``train``, one in ``test``, of other templates."""
+    """Make the rows of a split: three queries per tool in ``train``, one in ``test``, of other templates."""
     tools = make_tools(SEED)
     by_name = {tool.name: tool.row for tool in tools.all}
     queries = [each for each in make_tool_queries(tools, seed=SEED) if each["split"] == split]
@@ -28,13 +28,13 @@ def make_rows(split: str) -> list[dict[str, Any]]:
 
 
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> Rows:
-    """The rows as a dataset of the platform."""
+    """Write the rows as a dataset of the platform."""
     pq.write_table(pa.Table.from_pylist(list(rows)), path)
     return Rows(path, DataFormat.VERL_RL)
 
 
 def write_encoder(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """A Qwen2 decoder of one layer with weights from a seed, and a tokenizer trained on the rows' texts."""
+    """Write a one-layer Qwen2 decoder with seeded weights, and a tokenizer trained on the rows' texts."""
     from tokenizers import Tokenizer, pre_tokenizers, trainers
     from tokenizers.models import BPE
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2Model

@@ -6,7 +6,7 @@ from trellis_train.starter.model import make_tokenizer
 
 
 def save_reward_model(folder: Path, *, outputs: int = 1) -> Path:
-    """A tiny sequence classifier with weights from a seed, and the starter's tokenizer."""
+    """Save a tiny sequence classifier with seeded weights, and the starter's tokenizer."""
     import torch
     from transformers import Qwen2Config, Qwen2ForSequenceClassification
 

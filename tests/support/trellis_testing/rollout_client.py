@@ -72,7 +72,7 @@ class BatchServer(RolloutServer):
 
 
 def connect_client(server: RolloutServer, *, full_determinism: bool = False) -> Any:
-    """verl's client of one ``server``, as it arrives in a worker."""
+    """Connect verl's client to one ``server``, as it arrives in a worker."""
     rollout = {"name": "vllm", "full_determinism": full_determinism}
     config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
     balancer = GlobalRequestLoadBalancer({"server": Handle(server)})

@@ -4,7 +4,7 @@ from trellis_contracts.evaluation import Sample, Verdict
 
 
 def make_sample(position: int, **more: object) -> Sample:
-    """A right one unless told otherwise; prompts share their beginning."""
+    """Make a sample, correct unless told otherwise; prompts share their beginning."""
     score = float(more.setdefault("score", 1.0))  # type: ignore[arg-type]
     defaults = {
         "key": f"p{position}", "prompt": f"Q: example\nA: 1\n\nQ: number {position}?\nA:",

@@ -65,7 +65,7 @@ class StandInHub:
                 hub.store(self)
 
             def log_message(self, *_arguments: Any) -> None:
-                """Tests are quiet."""
+                """Keep tests quiet."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -96,7 +96,7 @@ class StandInHub:
         return self._serve_file(request, name, has_body)
 
     def take(self, request: BaseHTTPRequestHandler) -> None:
-        """A step of a push: a repository or branch is made, files are announced, a commit is made."""
+        """Handle a step of a push: create a repository or branch, announce files, or commit."""
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
         path = unquote(urlsplit(request.path).path)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -126,7 +126,7 @@ class StandInHub:
         return self._send(request, 200, json.dumps(done).encode(), {}, has_body=True)
 
     def store(self, request: BaseHTTPRequestHandler) -> None:
-        """A large file arrives."""
+        """Store a large file that is uploaded."""
         data = request.rfile.read(int(request.headers["Content-Length"]))
         self.before_upload(len(data))
         self.large[hashlib.sha256(data).hexdigest()] = data

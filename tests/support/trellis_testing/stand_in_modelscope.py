@@ -50,7 +50,7 @@ class StandInModelScope:
                 hub.store(self)
 
             def log_message(self, *_arguments: Any) -> None:
-                """Tests are quiet."""
+                """Keep tests quiet."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"

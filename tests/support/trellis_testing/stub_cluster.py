@@ -71,7 +71,7 @@ class RayHead:
     node_environment: dict[str, str]
 
     def count_nodes(self) -> int:
-        """Nodes that have joined and live; none while the cluster does not answer."""
+        """Count the nodes that have joined and are alive; 0 while the cluster does not answer."""
         request = urllib.request.Request(f"{self.dashboard_url}/nodes?view=summary")
         request.add_header(
             "Authorization", f"Bearer {Path(self.environment['RAY_AUTH_TOKEN_PATH']).read_text()}"

@@ -26,7 +26,7 @@ class SweepRig:
     settings: Settings
 
     def look(self) -> Look:
-        """One sweep of the worker over all that are under way."""
+        """Look once, as the worker does, at all sweeps in progress."""
         found = Look()
         with self.database.read() as session:
             unsettled = repository.list_unsettled(session)

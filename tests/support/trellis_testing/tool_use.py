@@ -37,7 +37,7 @@ class ToolUse:
     model: Path
 
     def rows(self, kind: str, split: str, count: int) -> Rows:
-        """``count`` rows of ``kind`` (sft, preference, rl): the shortest of each task, for quick steps."""
+        """Return ``count`` rows of ``kind`` (sft, preference, rl): the shortest of each task, for speed."""
         lines = (self.folder / kind / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
         by_task: dict[str, list[dict[str, Any]]] = {}
         for row in map(json.loads, lines):
@@ -64,6 +64,6 @@ def make_tool_use(folder: Path, *, seed: int = 42) -> ToolUse:
 
 
 def _length(row: dict[str, Any]) -> int:
-    """Characters of what a model reads of it."""
+    """Count the characters of a row that a model reads."""
     messages = [*row.get("messages", []), *(row["prompt"] if isinstance(row.get("prompt"), list) else [])]
     return sum(len(message["content"]) for message in messages)

@@ -16,7 +16,7 @@ Finish = Callable[[], list[str]]
 
 
 def as_lines(rows: list[dict[str, Any]]) -> bytes:
-    """JSON lines."""
+    """Encode rows as JSON lines."""
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
 
 
@@ -35,7 +35,7 @@ def upload_file(
 
 
 def rows_of(client: TestClient, dataset: dict[str, Any], **params: Any) -> list[dict[str, Any]]:
-    """The first rows of a dataset, or those that ``params`` ask for."""
+    """Return the first rows of a dataset, or those that ``params`` select."""
     answer = client.get(f"{DATASETS}/{dataset['id']}/rows", params=params)
     assert answer.status_code == 200, answer.text
     rows: list[dict[str, Any]] = answer.json()["rows"]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from trellis_cli.ci.runner import PATIENCE_VARIABLE
+from trellis_tools.ci.runner import PATIENCE_VARIABLE
 
 Found = TypeVar("Found")
 #: How many times as long as alone on the machine: beside other suites all that is awaited takes its turn.

@@ -32,7 +32,7 @@ class WandbServer:
     keys: set[str] = field(default_factory=set)
 
     def answer(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-        """To a GraphQL request."""
+        """Answer a GraphQL request."""
         if "upsertBucket" in query:
             run = self.runs.setdefault(variables["name"], WandbRun())
             run.asked |= {name: value for name, value in variables.items() if value is not None}
@@ -45,7 +45,7 @@ class WandbServer:
         return {"model": None}
 
     def take(self, run_id: str, files: dict[str, Any]) -> None:
-        """Lines of a run's files."""
+        """Store the lines of a run's files."""
         lines = files.get("wandb-history.jsonl", {}).get("content", [])
         self.runs[run_id].history += [json.loads(line) for line in lines]
 
@@ -67,7 +67,7 @@ def _project(run: WandbRun) -> dict[str, Any]:
 
 @contextmanager
 def serve_wandb() -> Iterator[WandbServer]:
-    """A server at a port of its own."""
+    """Run a W&B server on its own port."""
     state = WandbServer()
 
     class Handler(BaseHTTPRequestHandler):

@@ -16,7 +16,7 @@ _OF_WORKFLOWS = ("tune",)
 
 
 def watched_metrics(engine: Engine, recipe: str, config: Config) -> set[str]:
-    """The metrics that a run of this configuration logs, where its engine names them as the rules do."""
+    """Return the metrics that a run of this configuration logs, where its engine uses the rules' names."""
     if engine is Engine.TRL:
         return {key for key in WATCHED if "/" not in key and (key != "kl" or recipe == "kto")}
     if engine is Engine.VERL_SFT:
@@ -34,7 +34,7 @@ def _has_critic(config: Config) -> bool:
 
 
 def _has_trainer_log_probs(config: Config) -> bool:
-    """Whether the trainer computes the probabilities before its update, beside the rollout engine's."""
+    """Return whether the trainer computes log probabilities before its update, beside the engine's."""
     return not (config["algorithm"].get("rollout_correction") or {}).get("bypass_mode")
 
 

@@ -20,7 +20,7 @@ sys.meta_path.insert(0, Refused)
 
 
 def without_layer(folder: Path) -> dict[str, str]:
-    """Variables for a process and all that it starts; ``folder`` holds what refuses the layer."""
+    """Return variables for a process and its children; ``folder`` gets the code that rejects the layer."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sitecustomize.py").write_text(_AT_START)
     others = os.environ.get("PYTHONPATH")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trellis_contracts.agents import EnvironmentManifest
 from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
-from trellis_recipes.environments import check_parameters, environment_kinds
+from trellis_recipes.environments import built_in_kinds, check_parameters
 from trellis_train.agents import environments
 from trellis_train.agents.environments import BadRequest
 
@@ -28,7 +28,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_kind_of_the_form_has_a_maker() -> None:
-    assert set(environment_kinds()) == set(environments.MODULES)
+    assert set(built_in_kinds()) == set(environments.MODULES)
 
 
 def test_the_same_parameters_give_the_same_files(folder: Path, tmp_path: Path) -> None:

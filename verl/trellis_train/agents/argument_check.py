@@ -28,7 +28,7 @@ def check_schema(parameters: Any) -> None:
 def find_argument_fault(
     parameters: Mapping[str, Any], arguments: Any, *, most: int = _MAX_MESSAGE
 ) -> str | None:
-    """What is wrong with the arguments of a call, in a sentence for the model; None where nothing is."""
+    """Return a sentence for the model on what is wrong with a call's arguments; None if nothing is."""
     try:
         faults = list(_validator(_write(parameters)).iter_errors(arguments))
     except BadSchema as error:
@@ -43,7 +43,7 @@ def find_argument_fault(
 
 
 def plain_numbers(value: Any) -> Any:
-    """The value with 5 for 5.0: to JSON Schema they are the same integer."""
+    """Replace integral floats by integers (5.0 by 5): JSON Schema treats them as the same integer."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):

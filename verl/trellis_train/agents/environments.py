@@ -30,12 +30,12 @@ from trellis_contracts.environments import (
 )
 from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_recipes.environments import check_parameters
+from trellis_recipes.environments import check_parameters, installed_plugins
 
 from trellis_train.agents.surrogates import find_surrogate
 from trellis_train.sandbox.output import as_text
 
-#: By kind, the module that makes it. They load without torch.
+#: By kind of the platform's own, the module that makes it. They load without torch.
 MODULES = {
     "linksearch": "trellis_train.agents.linksearch.environment",
     "linksearch_database": "trellis_train.agents.linksearch.own_environment",
@@ -130,13 +130,13 @@ def call(folder: Path, tool: str, arguments: dict[str, Any]) -> CallAnswer:
 
 
 def _without_surrogates(result: Any) -> Any:
-    """The result without lone surrogates, which JSON can bring and no file can keep."""
+    """Replace lone surrogates in the result: JSON can contain them, but files cannot store them."""
     text = json.dumps(result, ensure_ascii=False)
     return result if find_surrogate(text) is None else json.loads(as_text(text))
 
 
 def read_manifest(folder: Path) -> EnvironmentManifest:
-    """What the folder holds. Raises ``BadRequest`` where that is no environment."""
+    """Read the environment's manifest in a folder. Raises ``BadRequest`` if there is no valid one."""
     try:
         return EnvironmentManifest.model_validate_json((folder / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:
@@ -146,9 +146,11 @@ def read_manifest(folder: Path) -> EnvironmentManifest:
 
 
 def _module(kind: str) -> Kind:
-    if kind not in MODULES:
-        raise BadRequest(f"Unknown environment kind '{kind[:80]}'. Choose from {', '.join(MODULES)}.")
-    return cast(Kind, importlib.import_module(MODULES[kind]))
+    added = {name: plugin.module for name, plugin in installed_plugins().kinds.items()}
+    modules = {**MODULES, **added}
+    if kind not in modules:
+        raise BadRequest(f"Unknown environment kind '{kind[:80]}'. Choose from {', '.join(modules)}.")
+    return cast(Kind, importlib.import_module(modules[kind]))
 
 
 def _parse_object(text: str, what: str) -> dict[str, Any]:

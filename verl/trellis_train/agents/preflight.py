@@ -80,7 +80,7 @@ def check_first_sessions(spec: JobSpec) -> None:
 
 
 def read_source(task: AgentTask) -> WorkflowSource:
-    """The job's workflow; ``WorkflowUnusable``."""
+    """Read the job's workflow. Raises ``WorkflowUnusable``."""
     return WorkflowSource.read(str(task.workflow_path), packages=task.workflow_packages)
 
 

@@ -79,7 +79,7 @@ _PIECES = r"""[ \n"'%;,.:(){}\[\]\\/|<>?=+*\-_]"""
 def make_tokenizer(
     texts: Iterable[str], *, phrases: Sequence[str] = (), vocabulary: int = VOCABULARY
 ) -> "PreTrainedTokenizerFast":
-    """A byte-level BPE of at most ``vocabulary`` tokens trained on ``texts``, and a token for each phrase.
+    """Train a byte-level BPE of at most ``vocabulary`` tokens on ``texts``, plus a token for each phrase.
 
     A line break is always a token of its own: verl's token builder relies on it.
     """
@@ -127,7 +127,7 @@ def write_model(
 
 
 def conversation_texts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What a tokenizer learns from: the texts of each row's messages, and its tools one a line."""
+    """Yield the texts to train a tokenizer on: each row's messages, and its tools, one per line."""
     for row in rows:
         for message in row["messages"]:
             yield str(message["role"])
@@ -139,7 +139,7 @@ def conversation_texts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def common_phrases(rows: Sequence[Mapping[str, Any]], *, shortest: int = 12) -> list[str]:
-    """The lines that all rows begin with, numbers aside: their system prompt and their tools."""
+    """Return the lines that all rows begin with, without numbers: their system prompt and tools."""
     system = {str(row["messages"][0]["content"]) for row in rows if row["messages"][0]["role"] == "system"}
     tools = {json.dumps(tool, ensure_ascii=False) for row in rows for tool in _tools_of(row)}
     lines = {line for text in system for line in text.splitlines()} | tools

@@ -38,7 +38,10 @@ def loop_overrides(spec: JobSpec) -> list[str]:
 
 
 def _template_overrides(spec: JobSpec) -> list[str]:
-    """The chat template that shows tools, where the job asks for it: checkpoints keep it."""
+    """Return the override with the chat template that shows tools, if the job asks for it.
+
+    Checkpoints keep this template.
+    """
     if spec.agent is None or spec.agent.options.get("tool_template") != HERMES:
         return []
     return [f"{_TEMPLATE}={text(choose_template(spec.model.path, HERMES))}"]

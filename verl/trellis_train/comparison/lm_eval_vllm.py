@@ -99,7 +99,7 @@ def measure(settings: Settings) -> Measured:
 
 
 def read_samples(task: GivenTask, found: dict[str, Any]) -> list[MeasuredSample]:
-    """The harness's samples of a task, in the order of its prompts."""
+    """Return the harness's samples of a task, in the order of its prompts."""
     metric = "exact_match" if task.kind == "generate" else "acc"
     samples = [
         MeasuredSample(
@@ -114,7 +114,7 @@ def read_samples(task: GivenTask, found: dict[str, Any]) -> list[MeasuredSample]
 
 
 def describe_task(task: GivenTask) -> dict[str, Any]:
-    """The task in the harness's own terms."""
+    """Describe the task in the harness's own format."""
     common = {
         "task": task.label,
         "dataset_path": "json",

@@ -215,7 +215,7 @@ class StepClock:
             self._wrap(trainer.vllm_generation, "sync_weights", "sync")
 
     def read(self) -> TrlTimes:
-        """What was timed."""
+        """Return the measured times."""
         return TrlTimes(ends_s=self._ends, parts_s=self._parts, tokens=self._tokens)
 
     def _wrap(self, owner: Any, name: str, part: str) -> None:

@@ -46,7 +46,7 @@ def write(targets: list[str]) -> int:
 
 
 def as_row(finding: Finding) -> dict[str, Any]:
-    """What is known of an entry, for scripts."""
+    """Return a change and its check result as a dictionary, for scripts."""
     entry = finding.change
     return {
         "target": entry.target,

@@ -28,7 +28,7 @@ def _load(name: str) -> None:
 
 
 def list_changes(*groups: str) -> list[Change]:
-    """The entries of these groups; all for none, those of layers included."""
+    """List the changes of these groups, including those of layers; all changes if none are given."""
     layers = [
         name for begin, name in LAYERS.items() if not groups or any(each.startswith(begin) for each in groups)
     ]

@@ -44,7 +44,7 @@ class Finding:
 
 @cache
 def find_version(package: str) -> str | None:
-    """The installed version of a package; None where it is not installed."""
+    """Return the installed version of a package, or None if it is not installed."""
     for name in DISTRIBUTIONS.get(package, (package,)):
         try:
             # Not ``version``: that is one of the symbols that are changed.

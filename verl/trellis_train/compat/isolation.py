@@ -78,7 +78,7 @@ def look_in_own_namespace(original: Any) -> Any:
 
 @change(target="transfer_queue.interface.TransferQueueController", **_QUEUE)
 def start_in_own_namespace(original: Any) -> Any:
-    """The controller, where the queue starts it."""
+    """Wrap the controller so that the queue starts it in this run's own namespace."""
     return _InNamespace(original, "options", _own_namespace())
 
 
@@ -88,7 +88,7 @@ def _own_namespace() -> str:
 
 @change(target="verl.workers.rollout.vllm_rollout.vllm_rollout.ServerAdapter.__init__", **_SOCKETS)
 def send_by_own_socket(original: Any) -> Any:
-    """The side that sends."""
+    """Use this run's own socket on the sending side."""
 
     @wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -103,7 +103,7 @@ def send_by_own_socket(original: Any) -> Any:
     **_SOCKETS,
 )
 def receive_by_own_socket(original: Any) -> Any:
-    """The side that receives."""
+    """Use this run's own socket on the receiving side."""
 
     @wraps(original)
     def _get_zmq_handle(self: Any) -> str:

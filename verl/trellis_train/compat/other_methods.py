@@ -141,7 +141,7 @@ note_method(
     "TRL samples in bfloat16 from a model in single precision.",
     kind="fix",
     reads=("trl.generation.vllm_generation.VLLMGeneration._init_vllm",),
-    tests=("tests/cli/test_grpo_bench.py::*",),
+    tests=("tests/tools/bench/test_grpo_bench.py::*",),
     group="comparison",
 )
 

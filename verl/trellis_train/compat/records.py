@@ -32,7 +32,7 @@ def read_records() -> Mapping[str, Record]:
 
 
 def record(entry: Change) -> Record:
-    """What the symbols of an entry look like now. Raises ``SymbolNotFound``."""
+    """Record the current state of an entry's symbols. Raises ``SymbolNotFound``."""
     symbols = [find_symbol(name) for name in entry.read_symbols]
     return Record(digest(symbols), symbols[0].signature)
 

@@ -35,18 +35,18 @@ class Symbol:
 
 
 def digest(symbols: Sequence[Symbol]) -> str:
-    """A hash of code: comments, docstrings, layout and the version of Python do not count."""
+    """Hash code, ignoring comments, docstrings, layout and differences between Python versions."""
     text = "\n".join(_write(symbol.node) for symbol in symbols)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def find_symbol(name: str) -> Symbol:
-    """The definition behind a dotted path, through imports and base classes. Raises ``SymbolNotFound``."""
+    """Find the definition of a dotted path, through imports and base classes. Raises ``SymbolNotFound``."""
     return _find(name, _MOST_STEPS)
 
 
 def split_module(name: str) -> tuple[str, list[str]]:
-    """The longest module in front of a dotted path, and the names behind it. Raises ``SymbolNotFound``."""
+    """Split a dotted path into its longest module and the remaining names. Raises ``SymbolNotFound``."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         if find_file(".".join(parts[:end])) is not None:
@@ -56,7 +56,7 @@ def split_module(name: str) -> tuple[str, list[str]]:
 
 @lru_cache(maxsize=4096)
 def find_file(module: str) -> Path | None:
-    """The source file of a module; nothing of it, nor of its packages, is run."""
+    """Find the source file of a module without running any code of it or its packages."""
     head, *rest = module.split(".")
     # Not ``importlib.util.find_spec``: a package that was imported may have put another spec in its place.
     spec = PathFinder.find_spec(head)
@@ -118,7 +118,7 @@ def _find_in_bases(owner: ast.ClassDef, part: str, module: str, name: str, steps
 
 
 def _look_up(body: Sequence[ast.stmt], name: str) -> Definition | ast.Import | ast.ImportFrom | None:
-    """The last statement that binds ``name``, also below ``if`` and ``try``."""
+    """Find the last statement that binds ``name``, also below ``if`` and ``try``."""
     found: Definition | ast.Import | ast.ImportFrom | None = None
     for node in _statements(body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -164,7 +164,7 @@ def _write_signature(node: Definition) -> str:
 
 
 def _write(node: ast.AST) -> str:
-    """The tree as text. Fields that are empty are left out: newer Pythons have more of them."""
+    """Serialize the tree as text. Empty fields are left out because newer Pythons have more of them."""
     fields = []
     for name, value in ast.iter_fields(node):
         if name in ("kind", "type_comment", "ctx") or value is None or value == []:

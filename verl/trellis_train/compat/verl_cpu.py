@@ -50,7 +50,7 @@ def accept_one_device(original: Any) -> Any:
     ),
 )
 def keep_unpinned(original: Any) -> Any:
-    """The policy without pinned memory."""
+    """Return the policy without pinned memory."""
 
     def unpinned_policy(pin_memory: bool = True) -> Any:  # noqa: ARG001 (the original's signature)
         return original(pin_memory=False)
@@ -71,7 +71,7 @@ def keep_unpinned(original: Any) -> Any:
     ),
 )
 def load_with_sdpa(_original: Any) -> Any:
-    """The loader of value heads, with an attention that a CPU has."""
+    """Replace the loader of value heads by one whose attention runs on a CPU."""
 
     def load_valuehead_model(
         local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool

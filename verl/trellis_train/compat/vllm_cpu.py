@@ -111,7 +111,7 @@ def hiding_generators(book: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _take_unfinished(runner: Any, *, keeps: bool) -> dict[int, Any]:
-    """Generators by row of the requests whose prompt this step has not read to its end."""
+    """Return (and remove, unless ``keeps``) the generators, by row, of requests with unfinished prompts."""
     generators = runner.input_batch.generators
     unfinished = runner.discard_request_mask.np[: runner.input_batch.num_reqs].nonzero()[0]
     rows = [int(row) for row in unfinished if int(row) in generators]

@@ -30,7 +30,7 @@ _DEVICES: dict[str, Any] = {
 
 @change(target="torch.distributed.distributed_c10d.ProcessGroupGloo", **_DEVICES)
 def share_devices(original: Any) -> Any:
-    """The class that torch makes its groups of."""
+    """Change the class from which torch creates its groups."""
     from trellis_train.cpu.gloo_devices import on_shared_devices
 
     return on_shared_devices(original)
@@ -38,7 +38,7 @@ def share_devices(original: Any) -> Any:
 
 @change(target="torch.distributed.ProcessGroupGloo", **_DEVICES)
 def share_devices_by_name(original: Any) -> Any:
-    """The same class, under the name that others import."""
+    """Change the same class under the name that other code imports."""
     from trellis_train.cpu.gloo_devices import on_shared_devices
 
     return on_shared_devices(original)
@@ -89,7 +89,7 @@ def take_log_probs_together(_original: Any) -> Any:
     ),
 )
 def derive_entropy_on_demand(_original: Any) -> Any:
-    """The entropy of logits."""
+    """Replace the entropy of logits."""
     from trellis_train.cpu.entropy import entropy
 
     return entropy
@@ -104,7 +104,7 @@ def derive_entropy_on_demand(_original: Any) -> Any:
     tests=(f"{_TESTS}/test_shared_prompts.py::test_losses_and_gradients_are_those_of_verl",),
 )
 def share_prompts(original: Any) -> Any:
-    """A step of a pass."""
+    """Wrap the forward step of a pass."""
     from trellis_train.cpu.shared_prompts import sharing_prompts
 
     return sharing_prompts(original)
@@ -122,7 +122,7 @@ def share_prompts(original: Any) -> Any:
     ),
 )
 def leave_out_masks(original: Any) -> Any:
-    """What a pass is given."""
+    """Wrap the preparation of a pass's inputs."""
     from trellis_train.cpu.shared_prompts import leaving_out_masks
 
     return leaving_out_masks(original)
@@ -137,7 +137,7 @@ def leave_out_masks(original: Any) -> Any:
     tests=(f"{_TESTS}/test_weight_gathering.py::*",),
 )
 def gather_weights_together(original: Any) -> Any:
-    """The weights that the engine hands out."""
+    """Wrap the method that exports the engine's weights."""
     from trellis_train.cpu.weight_gathering import handing_out_whole
 
     return handing_out_whole(original)
@@ -152,7 +152,7 @@ def gather_weights_together(original: Any) -> Any:
     tests=(f"{_TESTS}/test_packed_weights.py::*",),
 )
 def pack_live_weights(original: Any) -> Any:
-    """What linear layers multiply by (``compat.vllm_cpu`` keeps the weight alive)."""
+    """Replace the matrix multiplication of linear layers (``compat.vllm_cpu`` keeps the weight alive)."""
     from trellis_train.compat.vllm_cpu import has_fixed_weights
     from trellis_train.cpu.packed_weights import use_packed_weight
 
@@ -205,7 +205,7 @@ def fit_threads(original: Any) -> Any:
     ),
 )
 def count_ranks_eagerly(_original: Any) -> Any:
-    """The count of larger log-probabilities."""
+    """Replace the count of larger log-probabilities."""
     return count_at_least
 
 
@@ -244,7 +244,7 @@ def sample_by_inversion(original: Any) -> Any:
     tests=(f"{_TESTS}/test_vllm_outputs.py::*",),
 )
 def hold_tokens(original: Any) -> Any:
-    """What the scheduler says of each step."""
+    """Wrap the scheduler's output of each step."""
     from trellis_train.cpu.vllm_outputs import holding
 
     return holding(original)
@@ -281,7 +281,7 @@ def keep_memory(original: Any) -> Any:
     tests=(f"{_TESTS}/test_fork_server.py::test_forked_processes_draw_ids_of_their_own",),
 )
 def draw_class_ids_from_the_system(original: Any) -> Any:
-    """The IDs that Ray gives to classes of actors."""
+    """Replace the IDs that Ray gives to actor classes."""
     import os
 
     class SystemIds:

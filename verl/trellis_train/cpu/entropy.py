@@ -38,12 +38,12 @@ class _Entropy(torch.autograd.Function):
 
 
 def _entropy_of(rows: Tensor) -> Tensor:
-    """The logarithm of the sum of exponentials less the mean logit."""
+    """Compute the entropy: log-sum-exp of the logits minus their mean under the softmax."""
     return rows.logsumexp(-1) - (rows.softmax(-1) * rows).sum(-1)
 
 
 def _gradient_of(rows: Tensor) -> Tensor:
-    """The derivative of the entropy H by the logit of a token of probability p: -p (log p + H)."""
+    """Compute the entropy's derivative by the logit of a token of probability p: -p (log p + H)."""
     log_probs = rows.log_softmax(-1)
     probabilities = log_probs.exp()
     entropies = -(probabilities * log_probs).sum(-1, keepdim=True)

@@ -35,7 +35,7 @@ _deliveries = _Deliveries()
 
 
 def use_packed_weight(layer: Any, remove_weight: bool = True) -> None:  # noqa: ARG001
-    """Replaces ``dispatch_cpu_unquantized_gemm``: a weight sync takes effect at once."""
+    """Replace ``dispatch_cpu_unquantized_gemm`` so that a weight sync takes effect at once."""
     is_worth_it = _is_worth_packing(layer.weight)
     layer.cpu_linear = PackedLinear(layer, _pack) if is_worth_it else LiveLinear(layer)
 

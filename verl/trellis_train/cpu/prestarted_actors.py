@@ -60,7 +60,7 @@ class PrestartedActors:
         self._starting.start()
 
     def take(self, which: Which) -> Any | None:
-        """A started actor of the class ``which`` (module, name) that awaits ``construct``, or None."""
+        """Take a started actor of the class ``which`` (module, name) that awaits ``construct``, or None."""
         if which == AGENT_LOOP and self._starting is not None:
             self._starting.join()
         handles = self._handles.get(which)

@@ -57,7 +57,7 @@ def _read_prompts(model: Any, cache: Any, shared: SharedPrompts) -> Tensor:
 
 
 def _read_responses(model: Any, cache: Any, shared: SharedPrompts) -> Tensor:
-    """The logits behind each token of the responses but the last: (responses, longest - 1, vocabulary)."""
+    """Compute the logits after each response token but the last: (responses, longest - 1, vocabulary)."""
     tokens = shared.responses[:, :-1]
     lengths = shared.prompt_lengths[shared.owners].unsqueeze(1)
     is_prompt = torch.arange(shared.prompts.shape[1]) < lengths
@@ -79,5 +79,5 @@ def _new_cache(config: Any) -> Any:
 
 
 def _base(model: Any) -> Any:
-    """The model of transformers under PEFT's."""
+    """Return the transformers model inside a PEFT model."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model

@@ -57,7 +57,7 @@ def leaving_out_masks(prepare_model_inputs: Callable[..., Any]) -> Callable[...,
 
 
 def find_shared(engine: Any, micro_batch: Any) -> SharedPrompts | None:
-    """The prompts of ``micro_batch`` once each, if the engine can pass them so and it pays."""
+    """Return each prompt of ``micro_batch`` once, or None if the engine cannot share them or it is slower."""
     if not _is_plain(engine, micro_batch) or not _can_share(engine):
         return None
     shared = SharedPrompts.find(micro_batch["prompts"].unbind(), micro_batch["responses"].unbind())
@@ -97,7 +97,7 @@ def _can_share(engine: Any) -> bool:
 def step_with_shared_prompts(
     engine: Any, micro_batch: Any, shared: SharedPrompts, loss_function: Any
 ) -> tuple[Tensor, dict[str, Any]]:
-    """What ``forward_step`` gives: the loss, and what is told of it.
+    """Return what ``forward_step`` returns: the loss, and its outputs and metrics.
 
     As there, log-probabilities and entropies are nested (rows, tokens); those of prompts are zero here.
     """
@@ -130,7 +130,7 @@ def _scale(logits: Tensor, temperature: Any, shared: SharedPrompts) -> Tensor:
 
 
 def without_mask(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a pass without a mask that hides only the ends of rows; positions count on there."""
+    """Drop a mask that only hides row ends from a pass's arguments; positions count on there."""
     mask, positions = inputs.get("attention_mask"), inputs.get("position_ids")
     if mask is None or positions is None or mask.dim() != 2 or positions.shape != mask.shape:
         return dict(inputs)

@@ -33,7 +33,7 @@ def holding(update: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def take_ready(outputs: list[Any], held: dict[str, list[Any]], requests: Mapping[str, Any]) -> list[Any]:
-    """What is to be sent now of ``outputs`` and of those ``held`` by request; the others are held.
+    """Return what to send now of ``outputs`` and of those ``held`` by request; hold the others.
 
     Runs for every response in every step: a look-up and an append each.
     """

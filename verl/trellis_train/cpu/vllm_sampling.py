@@ -48,7 +48,7 @@ def draw(generators: "Mapping[int, Generator]") -> "Tensor":
 
 
 def invert(probabilities: "Tensor", numbers: "Tensor") -> "Tensor":
-    """The token of each row at which the sum of its ``probabilities`` passes its number.
+    """Return each row's token at which the cumulative ``probabilities`` pass its number.
 
     Shapes: (rows, vocabulary) and (rows,) -> (rows,).
     """

@@ -25,7 +25,7 @@ ADAPTER = "default"
 
 
 def handing_out_whole(hand_out: Callable[..., Any]) -> Callable[..., Any]:
-    """The engine's ``get_per_tensor_param`` with whole weights; an adapter apart stays as verl gathers it."""
+    """Wrap the engine's ``get_per_tensor_param`` to return whole weights; verl gathers separate adapters."""
 
     @wraps(hand_out)
     def hand_out_whole(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -112,7 +112,7 @@ def _batches(state: Mapping[str, Any]) -> Iterator[dict[str, DTensor]]:
 
 
 def _rows(weight: DTensor) -> int:
-    """The most rows that a rank has: all have as many but for the last ones with any."""
+    """Return the largest number of rows on a rank: ``ceil(rows / ranks)``."""
     return -(-weight.shape[0] // weight.device_mesh.size())
 
 
@@ -122,7 +122,7 @@ def _part(weight: DTensor) -> int:
 
 
 def _gather(weights: Mapping[str, DTensor]) -> dict[str, Tensor]:
-    """The whole weights, from one message of each rank: its parts, all filled up to the same size."""
+    """Gather whole weights in one message per rank, in which its shards are padded to equal size."""
     first = next(iter(weights.values()))
     group, ranks = first.device_mesh.get_group(), first.device_mesh.size()
     sizes = [_part(weight) for weight in weights.values()]

@@ -56,7 +56,7 @@ class DocumentBlocks(Dataset[dict[str, torch.Tensor]]):
 
 
 def tokenize_documents(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """The tokens of each text, with the one that ends it."""
+    """Tokenize each text and end it with the EOS token."""
     end = tokenizer.eos_token_id
     documents = tokenizer(texts, return_attention_mask=False)["input_ids"]
     return [ids if ids and ids[-1] == end else [*ids, end] for ids in documents]

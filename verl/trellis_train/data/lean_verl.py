@@ -26,7 +26,7 @@ class AlreadyImported(RuntimeError):
 
 
 def load_dataset_class() -> tuple[type[Any], Any, dict[str, Any]]:
-    """The dataset, the function that loads its tokenizer, and verl's settings for the data."""
+    """Return the dataset class, the function that loads its tokenizer, and verl's data settings."""
     if "verl" in sys.modules:
         raise AlreadyImported("verl is there already; a process of its own is needed")
     spec = importlib.util.find_spec("verl")

@@ -28,7 +28,7 @@ class RowRefused(ValueError):
 
 
 def weigh(dataset_class: type[Any]) -> type[Any]:
-    """The dataset's class, heeding weights and templates that take no message on its own."""
+    """Extend the dataset class to use message weights and templates that cannot render a single message."""
 
     class Weighed(dataset_class):
         renders_whole = False

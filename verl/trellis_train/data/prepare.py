@@ -224,7 +224,7 @@ def _convert(form: DataFormat, source: DataSource, target: Path, split: str, sta
 
 
 def _choose_schema(form: DataFormat, source: DataSource) -> pa.Schema:
-    """The columns to write; rows in verl's own form keep those that they have."""
+    """Choose the columns to write; rows already in verl's format keep their columns."""
     if form is DataFormat.MESSAGES and source.format is DataFormat.MESSAGES and _has_weights(source):
         return pa.schema([("messages", WEIGHED_MESSAGES)])
     if form is not DataFormat.VERL_RL or source.format is not DataFormat.VERL_RL:

@@ -18,7 +18,7 @@ EXIT_BAD_INPUT = 65  # EX_DATAERR
 
 
 def main(spec_file: str) -> int:
-    """The exit code."""
+    """Prepare the data, print the counts or the error as JSON, and return the exit code."""
     spec = JobSpec.model_validate_json(Path(spec_file).read_text(encoding="utf-8"))
     try:
         prepared = prepare(spec, is_trained=False)

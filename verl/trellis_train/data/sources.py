@@ -55,7 +55,7 @@ def read_rows(
 
 
 def take_rows(source: DataSource, positions: Sequence[int]) -> list[dict[str, Any]]:
-    """The rows at these positions (ascending), with one group in memory at a time."""
+    """Read the rows at these positions (ascending), with one row group in memory at a time."""
     names = unite_schemas(source).names
     found: list[dict[str, Any]] = []
     for group in list_groups(source):
@@ -67,13 +67,13 @@ def take_rows(source: DataSource, positions: Sequence[int]) -> list[dict[str, An
 
 
 def unite_schemas(source: DataSource) -> pa.Schema:
-    """The columns of all files, each with the type that it has where it has values."""
+    """Unify the columns of all files, each with the type it has where it has values."""
     schemas = [pq.read_schema(path).remove_metadata() for path in source.paths]
     return pa.unify_schemas(schemas, promote_options="permissive")
 
 
 def _by_file(groups: list[RowGroup], start: int, stop: int) -> Iterator[tuple[str, list[RowGroup]]]:
-    """The groups with rows between two positions; those of one file together."""
+    """Yield the row groups with rows between two positions, grouped by file."""
     held: list[RowGroup] = []
     for group in groups:
         if group.first + group.rows <= start or group.first >= stop:

@@ -86,7 +86,7 @@ def view_rows(
     split: str,
     max_length: int | None,
 ) -> TokenView:
-    """The rows, the first of which stands at ``first`` in its split, as the model's trainer sees them."""
+    """Return the rows as the model's trainer sees them; the first has position ``first`` in its split."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     viewer = _Documents if layout.format is DataFormat.TEXT else _Conversations
     numbered = list(enumerate(rows, start=first))
@@ -209,7 +209,7 @@ def _engine() -> tuple[type[Any], Any, dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _load(model: Path, stamp: tuple[tuple[str, int, int], ...]) -> Any:
-    """The tokenizer of a folder whose files are as ``stamp`` says; the last one is kept for the next task."""
+    """Load the tokenizer of a folder; the last one is cached while its files match ``stamp``."""
     del stamp
     load_tokenizer = _engine()[1]
     try:
@@ -220,7 +220,7 @@ def _load(model: Path, stamp: tuple[tuple[str, int, int], ...]) -> Any:
 
 
 def _stamp_of(model: Path) -> tuple[tuple[str, int, int], ...]:
-    """What changes with any file of a folder."""
+    """Return a stamp that changes with any file of a folder."""
     if not model.is_dir():
         raise CannotShow("tokenizer_unreadable", "The model's folder no longer exists.")
     found = [(path.name, path.stat()) for path in sorted(model.iterdir())]
@@ -247,7 +247,7 @@ def _describe(
     mask: Sequence[bool],
     max_length: int | None,
 ) -> TokenRow:
-    """The sequence in runs of one role that are all learned or all only read."""
+    """Split the sequence into runs of the same role that are entirely trained or entirely not trained."""
     segments: list[TokenSegment] = []
     start = 0
     for end in range(1, len(ids) + 1):

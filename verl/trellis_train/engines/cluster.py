@@ -25,7 +25,7 @@ _WORKER_NICENESS = {"RAY_worker_niceness": "15"}
 
 
 def job_environment(spec: JobSpec) -> dict[str, str]:
-    """The environment of every process of the job, the driver's included."""
+    """Return the environment variables of all processes of the job, including the driver."""
     modules = [name for name in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if name]
     modules += [job.MODULE_NAME] if job.MODULE_NAME not in modules else []
     return {
@@ -44,7 +44,7 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
 
 
 def isolated_interpreter(spec: JobSpec) -> str | None:
-    """The shell command by which Ray starts processes that see what this one sees; None where it sees all.
+    """Return the shell command with which Ray starts processes in the same isolation; None without it.
 
     Ray's node starts them, not this process, so that they begin outside its namespace. On this machine they
     share it, on others each has one of its own.

@@ -112,7 +112,7 @@ class _Export:
         _say(check(self._staging))
 
     def _put_in_place(self) -> None:
-        """The moment at which the export exists. An attempt that died right behind it is done again."""
+        """Move the export to its final path; an attempt that dies right after this repeats the export."""
         if self._is_confined:
             for path in list(self._staging.iterdir()):
                 path.rename(self._output / path.name)

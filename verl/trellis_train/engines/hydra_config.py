@@ -19,7 +19,7 @@ SINGLE_PROCESS = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 
 
 def platform_overrides(spec: JobSpec) -> list[str]:
-    """What the platform decides, after the job's own overrides: where checkpoints go and come from."""
+    """Return the overrides set by the platform after the job's own, such as checkpoint paths."""
     overrides = [f"trainer.default_local_dir={text(spec.checkpoint_dir)}"]
     if not any(AGENT_LOOP_MANAGER in override for override in spec.engine_overrides):
         overrides.append(f"++{AGENT_LOOP_MANAGER}=trellis_train.rollout.worker.AgentLoopManager")
@@ -34,7 +34,7 @@ def platform_overrides(spec: JobSpec) -> list[str]:
 
 
 def compose_config(spec: JobSpec) -> Any:
-    """The configuration that this reinforcement-learning job runs with; its agent's loop is written down."""
+    """Compose this reinforcement-learning job's configuration; also writes its agent loop's file."""
     overrides = [*spec.engine_overrides, *platform_overrides(spec), *loop_overrides(spec)]
     config = compose_schema(CONFIG_NAME, overrides)
     if spec.platform == "cpu":
@@ -70,7 +70,7 @@ def compose_schema(name: str, overrides: list[str]) -> Any:
 
 
 def _config_folder() -> Path:
-    """The ``trainer/config`` folder of the installed verl."""
+    """Return the ``trainer/config`` folder of the installed verl."""
     spec = find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("verl is not installed")

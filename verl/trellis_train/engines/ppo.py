@@ -119,7 +119,7 @@ def _make_runner(config: Any, spec: JobSpec, spool: Spool, layer: Layer) -> Any:
 
 
 def _agent_mixins(spec: JobSpec) -> tuple[type[Any], ...]:
-    """What a trainer of an agent does besides: its metrics, and an end by accuracy if that is asked for."""
+    """Return mixins for an agent's trainer: its metrics, and stopping by accuracy if requested."""
     from trellis_train.hooks.accuracy_stop import ending_by_accuracy
     from trellis_train.hooks.agent_metrics import MeasuresEpisodes
 

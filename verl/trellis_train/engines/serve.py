@@ -126,7 +126,7 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
 
 
 def start_server(spec: JobSpec, task: ServeTask, folder: Path) -> tuple["Server", str | None]:
-    """A server that answers, and why it has no room for adapters where it was to have.
+    """Start a server; also return why it has no room for the requested adapters, or None.
 
     vLLM can't add adapters to every architecture, and room for them takes memory: what does not start with
     it is started without, so that the base model is served in any case.
@@ -238,7 +238,7 @@ class Server:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def _look(self) -> int | None:
-        """The status of ``/health``; None where nobody answers."""
+        """Return the status of ``/health``, or None if there is no response."""
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=_LOOK_TIMEOUT_S) as answer:  # noqa: S310
                 return int(answer.status)
@@ -270,7 +270,7 @@ def _describe_output(task: ServeTask) -> list[str]:
 
 
 def find_reason(lines: list[str]) -> str | None:
-    """The error that the server's last lines speak of, if any."""
+    """Find an error message in the server's last lines, or None."""
     for line in reversed(lines):
         match = _ERROR.search(line)
         if match and _NO_REASON not in line:
@@ -279,7 +279,7 @@ def find_reason(lines: list[str]) -> str | None:
 
 
 def find_address() -> str:
-    """The address to listen on: loopback where the cluster is this machine, else this node's in the cluster.
+    """Return the address to listen on: loopback for a local cluster, else this node's cluster address.
 
     It is the one by which the node reaches the head, which Ray names to the processes that it starts.
     """
@@ -294,7 +294,7 @@ def find_address() -> str:
 
 
 def find_free_port(host: str) -> int:
-    """A port that nobody listens on now."""
+    """Return a port that is free at the moment."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.bind((host, 0))

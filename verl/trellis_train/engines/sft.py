@@ -54,7 +54,7 @@ def _forget_ray_driver() -> None:
 
 
 def _become_only_rank() -> None:
-    """What torchrun would set for a single process; its start would import everything once more."""
+    """Set the variables that torchrun would set for one process, without importing everything again."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

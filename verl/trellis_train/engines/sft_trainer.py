@@ -21,7 +21,7 @@ VALIDATION, SAVING = "testing", "save_checkpoint"
 
 
 def perplexity_of(values: dict[str, float]) -> dict[str, float]:
-    """The perplexity on held-out rows, where their loss was measured: among so many tokens it wavers."""
+    """Compute the perplexity on held-out rows if their loss was measured."""
     loss = values.get("val/loss")
     if loss is None:
         return {}
@@ -157,7 +157,7 @@ class ReportingSFTTrainer(SFTTrainer):
             self._spool.write(describe_checkpoint(folder, step=step))
 
     def _is_asked_to_stop(self) -> bool:
-        """The same answer on every rank: one of them alone would wait for the others for ever."""
+        """Return whether a stop is requested, equal on all ranks: a lone rank would wait forever."""
         is_asked = is_stop_requested()
         if torch.distributed.get_world_size() == 1:
             return is_asked

@@ -73,10 +73,10 @@ class Benchmark(Protocol):
         """Examples and question: plain text, or messages for the chat template (with the system message)."""
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:
-        """The worth of a generation. Safe to call from many threads; may take seconds, and never for ever."""
+        """Score a generation. Must be thread-safe; may take seconds, but must end."""
 
     def score_choices(self, problem: Problem, log_likelihoods: list[float]) -> Scored:
-        """The worth of the log-likelihoods (natural, summed over tokens) of ``problem.choices``."""
+        """Score the log-likelihoods (natural, summed over tokens) of ``problem.choices``."""
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
         """Scores that are no mean over samples (pass@k, macro averages)."""
@@ -108,7 +108,7 @@ _BENCHMARKS = {
 
 
 def open_benchmark(task: BenchmarkTask, seed: int) -> Benchmark:
-    """The benchmark that the task orders; ``seed`` is the evaluation's.
+    """Open the benchmark that the task requests; ``seed`` is the evaluation's.
 
     Tasks of lm-evaluation-harness are no benchmarks in this sense: they raise ``ValueError``.
     """

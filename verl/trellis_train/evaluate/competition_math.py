@@ -43,7 +43,7 @@ class CompetitionMath:
             )
 
     def problems(self) -> Sequence[Problem]:
-        """The test part, or those of the wanted levels and types."""
+        """Return the problems of the test part, filtered by level and type if requested."""
         rows = load_part(self._files, "test")
         types = check_names(self._order.types, sorted({_type(row) for row in rows}), "type")
         levels = None if self._order.levels is None else {f"Level {level}" for level in self._order.levels}
@@ -72,7 +72,7 @@ class CompetitionMath:
         )
 
     def prompt(self, problem: Problem, chat: bool) -> list[Message] | str:
-        """The four examples of Lewkowycz et al. as they wrote them, or a question with an instruction."""
+        """Build the prompt: Lewkowycz et al.'s four original examples, or for chat with an instruction."""
         shots = self._order.shots
         question = str(problem.text)
         if chat:
@@ -84,7 +84,7 @@ class CompetitionMath:
         return plain_prompt(asked, _ask(question))
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:
-        """Compared in a child process; what takes longer than the limit is wrong, and a note says so."""
+        """Compare answers in a child process; exceeding the time limit counts as wrong, with a note."""
         del is_truncated
         found = math_answer(answer_part(output))
         if found is None:
@@ -105,7 +105,7 @@ class CompetitionMath:
         return []
 
     def manifest(self) -> dict[str, Any]:
-        """Number and origin of the examples."""
+        """Describe the number and origin of the examples."""
         shots = self._order.shots
         return {
             "shots": {"plain": PLAIN_SHOTS, "chat": CHAT_SHOTS} if shots is None else shots,

@@ -21,14 +21,14 @@ _SENTENCE_END = re.compile(r"[.。!?](?=\s|$)|\n")
 
 
 def answer_part(output: str) -> str:
-    """The output after thinking; nothing where it ends while it thinks."""
+    """Return the output after the thinking; empty if it ends while thinking."""
     if output.rfind(_THINK_BEGIN) > output.rfind(THINK_END):
         return ""
     return after_thinking(output)
 
 
 def gsm8k_strict(text: str) -> str | None:
-    r"""The number after the last ``####`` or in the last ``\boxed{}``, whichever stands later; or None."""
+    r"""Return the number after the last ``####`` or in the last ``\boxed{}``, whichever is later; or None."""
     marked = find_gsm8k_answer(text)
     boxed = find_boxed(text)
     if marked is not None and boxed is not None:
@@ -38,7 +38,7 @@ def gsm8k_strict(text: str) -> str | None:
 
 
 def gsm8k_flexible(text: str) -> str | None:
-    """The strict answer, else the number that "the answer is", else the last number of the text; or None."""
+    """Return the strict answer, else the number after "the answer is", else the last number; or None."""
     strict = gsm8k_strict(text)
     if strict is not None:
         return strict
@@ -52,13 +52,13 @@ def gsm8k_flexible(text: str) -> str | None:
 
 
 def last_number(text: str) -> str | None:
-    """The last number of the text as it is written; or None."""
+    """Return the last number of the text as it is written, or None."""
     numbers = [number for number in find_numbers(_MARKUP.sub(" ", text)) if read_number(number) is not None]
     return numbers[-1] if numbers else None
 
 
 def math_answer(text: str) -> str | None:
-    r"""What the last ``\boxed{}`` holds, else what follows "final answer is", ``####`` or "answer is".
+    r"""Return the last ``\boxed{}``'s content, else what follows "final answer is", ``####`` or "answer is".
 
     That is how the reference solutions, the four examples of Lewkowycz et al. (2022, appendix D) and
     models that were asked for a box end. None where there is no such mark.
@@ -74,7 +74,7 @@ def math_answer(text: str) -> str | None:
 
 
 def choice_letter(text: str, choices: list[str]) -> str | None:
-    """The letter of the choice that the text decides for; None where it names none.
+    """Return the letter of the choice that the text selects, or None.
 
     In this order: in a box, after "the answer is", alone or at the beginning ("B", "(B)", "B. carbon"),
     the choice's own words, and the last letter in brackets or bold. A bare "A" inside a sentence is an
@@ -117,7 +117,7 @@ def _marked_letter(text: str, letters: str) -> str | None:
 
 
 def _first_number(text: str) -> str | None:
-    """The number that stands first, unless it is counted with: ``3 + 4 = 7 apples`` says 7."""
+    """Return the first number, unless it starts a calculation: ``3 + 4 = 7 apples`` gives 7."""
     shown = _MARKUP.sub("", text).strip()
     leading = NUMBER.match(shown)
     if leading is None or _OPERATOR.match(shown, leading.end()):
@@ -129,7 +129,7 @@ def _first_number(text: str) -> str | None:
 
 
 def _after(pattern: re.Pattern[str], text: str) -> str | None:
-    """What follows the pattern's last match: its first formula, else the rest of the sentence."""
+    """Return what follows the pattern's last match: its first formula, else the rest of the sentence."""
     matches = list(pattern.finditer(text))
     if not matches:
         return None

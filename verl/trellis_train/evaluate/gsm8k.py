@@ -39,7 +39,7 @@ class Gsm8k:
         self._order, self._files = task.order, task.files
 
     def problems(self) -> Sequence[Problem]:
-        """The test part; a row without question, or whose answer ends in no number, raises."""
+        """Return the test problems; raises for a row without question or final number."""
         found = []
         for row in load_part(self._files, "test"):
             gold = find_gsm8k_answer(row.text("answer"))
@@ -94,7 +94,7 @@ class Gsm8k:
         return []
 
     def manifest(self) -> dict[str, Any]:
-        """Number and origin of the examples."""
+        """Describe the number and origin of the examples."""
         shots = self._order.shots
         return {
             "shots": {"plain": PLAIN_SHOTS, "chat": CHAT_SHOTS} if shots is None else shots,

@@ -106,7 +106,7 @@ class Inference:
         return len(self._pending)
 
     def describe(self) -> dict[str, Any]:
-        """What it runs with, for the manifest."""
+        """Describe the engine's settings for the manifest."""
         config = self._engine.vllm_config
         return {
             "name": "vllm",
@@ -241,13 +241,13 @@ def choose_arguments(folder: Path, settings: EngineSettings, *, platform: str, s
 
 
 def choose_cache_bytes() -> int:
-    """A quarter of the free memory, between 0.5 and 4 GiB: other processes need theirs."""
+    """Return a quarter of the free memory, within 0.5 to 4 GiB: other processes need memory too."""
     free = psutil.virtual_memory().available
     return int(min(max(free * _CACHE_SHARE, _LEAST_CACHE), _MOST_CACHE))
 
 
 def read_dtype(folder: Path) -> str:
-    """The precision of the weights; vLLM by itself would halve that of weights in full precision."""
+    """Return the dtype to load the weights in; vLLM by default would convert float32 to half precision."""
     from transformers import AutoConfig
 
     dtype = AutoConfig.from_pretrained(folder).dtype

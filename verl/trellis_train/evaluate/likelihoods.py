@@ -41,7 +41,7 @@ class Question:
 
 
 def lay_out(request: Likelihood) -> list[Question]:
-    """The prompts that answer the request."""
+    """Return the prompts that answer the request."""
     tree = _grow(request)
     if tree is None:
         return [Question(context + continuation, None) for context, continuation in request.pairs]

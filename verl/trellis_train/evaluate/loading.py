@@ -31,7 +31,7 @@ class Row:
         return f"row {self.number} of {self.file}"
 
     def require(self, field: str, *kinds: type) -> Any:
-        """The field's value; ``BenchmarkUnusable`` where it is missing, null or of another type."""
+        """Return the field's value; ``BenchmarkUnusable`` if it is missing, null or of another type."""
         value = self.values.get(field)
         if value is None:
             raise BenchmarkUnusable(f"{self.place} has no '{field}'")
@@ -42,7 +42,7 @@ class Row:
         return value
 
     def text(self, field: str) -> str:
-        """A text that says something."""
+        """Return the field's text; ``BenchmarkUnusable`` if it is blank."""
         value: str = self.require(field, str)
         if not value.strip():
             raise BenchmarkUnusable(f"'{field}' in {self.place} is empty")
@@ -91,7 +91,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def check_names(wanted: Sequence[str] | None, known: Sequence[str], what: str) -> set[str] | None:
-    """The wanted ones by the names that the rows use, case and ``_`` or blank aside; None for all."""
+    """Map wanted names to the rows' names, ignoring case and ``_`` versus blank; None for all."""
     if wanted is None:
         return None
     by_name = {_plain(name): name for name in known}

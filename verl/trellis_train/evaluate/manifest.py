@@ -19,7 +19,7 @@ def describe_evaluation(
     chat_template: str | None,
     benchmarks: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The manifest; ``engine`` is what it ran with, ``benchmarks`` what each says of itself."""
+    """Build the manifest; ``engine`` has the engine's settings, ``benchmarks`` each one's description."""
     return {
         "weights": identify_weights(spec, task),
         "engine": dict(engine),
@@ -47,7 +47,7 @@ def identify_weights(spec: JobSpec, task: EvaluationTask) -> dict[str, Any]:
 
 
 def identify_run(spec: JobSpec, task: EvaluationTask) -> dict[str, Any]:
-    """What decides the samples of every benchmark of the run, its order and its prompts aside."""
+    """Describe what determines the run's samples, except for each benchmark's order and prompts."""
     versions = find_versions()
     return {
         **identify_weights(spec, task),

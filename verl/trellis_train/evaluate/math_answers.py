@@ -61,7 +61,7 @@ def _compare(left: str, right: str) -> bool | None:
 
 
 def _tidy(text: str) -> str:
-    """The answer without what only says how it looks."""
+    """Remove formatting from an answer that does not change its value."""
     shown = text.strip().strip("$").strip()
     shown = _SPACING.sub(" ", shown.replace(r"\dfrac", r"\frac").replace(r"\tfrac", r"\frac"))
     shown = shown.replace(r"\$", "").replace("{,}", ",")

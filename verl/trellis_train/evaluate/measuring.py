@@ -97,7 +97,7 @@ class Measurement:
         return self._log.state.result if self._log.is_done else None
 
     def requests(self) -> Iterator[tuple[str, Generation | Likelihood]]:
-        """Requests for the samples that are missing; each is answered by ``take`` or ``refuse``."""
+        """Yield requests for missing samples; each one must be answered by ``take`` or ``refuse``."""
         for position, number, problem in self._places():
             if (position, number) in self._done:
                 continue
@@ -120,7 +120,7 @@ class Measurement:
             self._scoring[future] = (flight, answer)
 
     def refuse(self, id_: str, reason: str) -> None:
-        """The engine cannot answer this request."""
+        """Record that the engine cannot answer this request."""
         self._write(self._flights.pop(id_), Answer(id_), _failed(reason))
 
     def collect(self, timeout_s: float = 0.0) -> None:
@@ -130,7 +130,7 @@ class Measurement:
             self._gather(None)
 
     def finish(self) -> BenchmarkResult:
-        """The result, from all samples; the store takes the place of their lines."""
+        """Compute the result from all samples and replace their log lines by the store."""
         samples = self._log.read()
         result = summarise(
             samples,
@@ -147,7 +147,7 @@ class Measurement:
         return result
 
     def describe(self) -> dict[str, Any]:
-        """The benchmark's part of the manifest."""
+        """Describe the benchmark for the manifest."""
         files = self._task.files
         return {
             "order": self._task.order.model_dump(mode="json"),

@@ -47,14 +47,14 @@ class Mmlu:
         self._drawn: dict[str, list[Row]] = {}
 
     def problems(self) -> Sequence[Problem]:
-        """The test part, or those of the wanted subjects; choices are ``" A"``, ``" B"`` ..."""
+        """Return the test problems, filtered by subject if requested; choices are ``" A"``, ``" B"`` ..."""
         known = sorted({_subject(row) for row in self._rows})
         subjects = check_names(self._order.subjects, known, "subject")
         rows = (row for row in self._rows if subjects is None or _subject(row) in subjects)
         return [_problem(row) for row in rows]
 
     def prompt(self, problem: Problem, chat: bool) -> list[Message] | str:
-        """``The following are multiple choice questions (with answers) about ...``, as the paper asks."""
+        """Build the paper's prompt: ``The following are multiple choice questions (with answers) ...``."""
         subject = problem.groups["subject"]
         description = (
             "The following are multiple choice questions (with answers) about "
@@ -91,13 +91,13 @@ class Mmlu:
         return by_subject
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:
-        """The letter that the model wrote."""
+        """Score the letter that the model wrote."""
         del is_truncated
         letter = choice_letter(answer_part(output), list(problem.row["choices"]))
         return unanswered(self.metrics) if letter is None else right_or_wrong(letter == problem.gold, letter)
 
     def score_choices(self, problem: Problem, log_likelihoods: list[float]) -> Scored:
-        """The likeliest letter; the first of several alike."""
+        """Score the likeliest letter; the first one of equals."""
         if len(log_likelihoods) != len(problem.choices):
             raise ValueError(f"{len(log_likelihoods)} likelihoods for {len(problem.choices)} choices")
         best = max(range(len(log_likelihoods)), key=log_likelihoods.__getitem__)
@@ -108,12 +108,12 @@ class Mmlu:
         return scored
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """The macro average over subjects."""
+        """Return the macro average over subjects."""
         macro = macro_average(samples, "subject", "macro")
         return [] if macro is None else [macro]
 
     def manifest(self) -> dict[str, Any]:
-        """Number and origin of the examples."""
+        """Describe the number and origin of the examples."""
         is_dev = has_part(self._files, "dev")
         drawn = "other test problems of the subject, sampled with the seed"
         return {
@@ -128,7 +128,7 @@ class Mmlu:
 
 @cache
 def _categories() -> dict[str, str]:
-    """The category of each of the 57 subjects."""
+    """Return the category of each of the 57 subjects."""
     text = files("trellis_train.evaluate").joinpath("mmlu_subjects.yaml").read_text("utf-8")
     by_category: dict[str, list[str]] = yaml.safe_load(text)
     return {subject: category for category, subjects in by_category.items() for subject in subjects}
@@ -163,7 +163,7 @@ def _letters(row: Row) -> list[str]:
 
 
 def _right(row: Row) -> int:
-    """The position of the right choice, which rows name by number (from 0) or by letter."""
+    """Return the position of the correct choice, given in rows by number (from 0) or letter."""
     answer, letters = row.require("answer", int, str), _letters(row)
     if isinstance(answer, str):
         answer = letters.index(answer.strip().upper()) if answer.strip().upper() in letters else -1

@@ -27,7 +27,7 @@ def find_numbers(text: str) -> list[str]:
 
 
 def read_number(text: str) -> Fraction | None:
-    """The value of the number that ``text`` is, nothing else beside it; None where it is none.
+    """Return the value of ``text`` if it is exactly one number, else None.
 
     >>> read_number("$1,234.50"), read_number("-3/4"), read_number("1 1/2"), read_number("12 apples")
     (Fraction(2469, 2), Fraction(-3, 4), Fraction(3, 2), None)

@@ -16,7 +16,7 @@ class Example(NamedTuple):
 
 
 def plain_prompt(examples: Sequence[Example], question: str, *, description: str = "") -> str:
-    """The examples, apart by empty lines, then the question that is to be answered.
+    """Join the examples, separated by blank lines, and the question.
 
     The same characters as lm-evaluation-harness writes with its default delimiters.
     """
@@ -27,7 +27,7 @@ def plain_prompt(examples: Sequence[Example], question: str, *, description: str
 def chat_prompt(
     examples: Sequence[Example], question: str, *, system: str | None, description: str = ""
 ) -> list[Message]:
-    """The same as a conversation: each example is a turn of the user and one of the assistant."""
+    """Build a conversation in which each example is a user turn and an assistant turn."""
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
     for example in examples:
         messages.append({"role": "user", "content": example.question})
@@ -40,7 +40,7 @@ def chat_prompt(
 
 
 def first_rows(rows: Sequence[Row], count: int, where: str) -> list[Row]:
-    """The first ``count`` rows: examples that are the same in every evaluation."""
+    """Return the first ``count`` rows, so that all evaluations use the same examples."""
     if len(rows) < count:
         raise BenchmarkUnusable(f"{where} has only {len(rows)} examples, too few for {count} shots")
     return list(rows[:count])

@@ -32,20 +32,20 @@ class Renderer:
         self.has_chat = choose_chat(tokenizer, order)
 
     def write(self, problem: Problem) -> str:
-        """The prompt's text."""
+        """Return the prompt's text."""
         prompt = self._benchmark.prompt(problem, self.has_chat)
         if isinstance(prompt, str):
             return prompt
         return render_chat(self._tokenizer, prompt)
 
     def render(self, problem: Problem) -> Prompt:
-        """The prompt of a problem whose answer is generated."""
+        """Render the prompt of a problem whose answer is generated."""
         text = self.write(problem)
         tokens = self._encode(text)
         return Prompt(self._show(text, tokens), tokens)
 
     def render_choices(self, problem: Problem) -> tuple[Prompt, Likelihood]:
-        """The prompt of a problem, and each of its choices behind it."""
+        """Render the prompt of a problem, and each of its choices as a continuation."""
         text = self.write(problem)
         tokens = self._encode(text)
         if self.has_chat:
@@ -78,7 +78,7 @@ def choose_chat(tokenizer: Any, order: BenchmarkOrder) -> bool:
 
 
 def render_chat(tokenizer: Any, messages: list[dict[str, str]]) -> str:
-    """A conversation, and the beginning of the assistant's next turn."""
+    """Render a conversation and the beginning of the assistant's next turn."""
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     return text
 

@@ -62,7 +62,7 @@ class Reporter:
             self._write()
 
     def settle(self, label: str, scores: dict[str, float]) -> None:
-        """The final scores of a benchmark, at once."""
+        """Report the final scores of a benchmark immediately."""
         self._news |= {f"{label}/{metric}": value for metric, value in scores.items()}
         self._write()
 

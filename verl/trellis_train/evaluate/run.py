@@ -123,7 +123,7 @@ class EvaluationRun:
         self._score_the_rest()
 
     def _generate(self, engine: Inference) -> None:
-        """The engine's loop. What it is given depends on what it has done, never on the clock."""
+        """Run the engine's loop. Its inputs depend on completed work, never on the clock."""
         waiting = self._list_requests()
         held: Asked | None = None
         while True:
@@ -200,7 +200,7 @@ class EvaluationRun:
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of the model's folder; nothing is fetched, and no code of the folder is run."""
+    """Load the tokenizer of the model's folder without downloads and without running the folder's code."""
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(folder)

@@ -13,7 +13,7 @@ def unanswered(metrics: Sequence[str]) -> Scored:
 
 
 def failed(metrics: Sequence[str], error: str) -> Scored:
-    """It could not be scored."""
+    """Return the result of an answer that could not be scored."""
     return Scored(Verdict.FAILED, 0.0, parts=dict.fromkeys(metrics, 0.0), error=error)
 
 
@@ -24,7 +24,7 @@ def right_or_wrong(is_right: bool, extracted: str, metric: str = "accuracy", **n
 
 
 def macro_average(samples: Sequence[Sample], kind: str, metric: str) -> Score | None:
-    """The mean of the groups' means, each group counting alike; None without samples.
+    """Compute the unweighted mean of the groups' means; None without samples.
 
     The error is that of a mean of independent means: ``sqrt(sum(var_g / n_g)) / groups``, with the
     unbiased variance where a group has two samples, and that of a proportion's worst case elsewhere.

@@ -16,7 +16,7 @@ from trellis_train.evaluate.benchmark import BenchmarkUnusable
 def provide_weights(
     spec: JobSpec, checkpoint: CheckpointSource | None, leave_if_asked: Callable[[], None]
 ) -> Iterator[Path]:
-    """A Hugging Face folder; that of a checkpoint lies in the attempt's folder and is removed afterwards."""
+    """Yield a Hugging Face folder; a checkpoint's is made in the attempt's folder and removed afterwards."""
     if checkpoint is None:
         folder = Path(spec.model.path)
         if not (folder / "config.json").is_file():

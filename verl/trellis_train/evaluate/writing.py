@@ -120,7 +120,7 @@ class SampleLog:
 
 
 def _read_line(line: bytes) -> Sample | None:
-    """The sample, or None where the line is not whole."""
+    """Parse the sample, or return None if the line is incomplete."""
     if not line.endswith(b"\n"):
         return None
     try:

@@ -18,7 +18,7 @@ EXIT_BAD_INPUT = 65  # EX_DATAERR
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the export and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m trellis_train.export")
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("output", type=Path)
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def find_base(checkpoint: Path) -> Path | None:
-    """The model that the checkpoint's adapter is of, if it has one. Raises ``CheckpointMismatch``."""
+    """Return the base model of the checkpoint's adapter, or None. Raises ``CheckpointMismatch``."""
     adapter = read_layout(checkpoint).adapter
     if adapter is None:
         return None

@@ -23,7 +23,7 @@ _WRAPPER = "base_model.model."
 
 
 def gather(folder: Path) -> State:
-    """The whole state of the shards in ``folder``, on the CPU."""
+    """Gather the whole state of the shards in ``folder`` on the CPU."""
     require_group(other_methods.EXPORT)
     config = ModelMergerConfig(
         operation="merge",
@@ -40,7 +40,7 @@ def is_adapter_key(key: str) -> bool:
 
 
 def take_adapter(state: State) -> State:
-    """The adapter's weights under the names that PEFT saves them by."""
+    """Return the adapter's weights under the names with which PEFT saves them."""
     found = {
         key.replace(".default.weight", ".weight"): tensor
         for key, tensor in state.items()

@@ -61,13 +61,13 @@ _AUTO_CLASSES = (
 
 
 def choose_auto_class(config: Any) -> Any:
-    """The class that loads the architecture that a configuration names."""
+    """Return the auto class that loads the architecture in a configuration."""
     architecture = (config.architectures or [""])[0]
     return next((auto for ending, auto in _AUTO_CLASSES if ending in architecture), AutoModelForCausalLM)
 
 
 def choose_dtype(*folders: Path | None) -> torch.dtype | None:
-    """The precision that the first of the configurations names: the base model's, where it is at hand."""
+    """Return the first dtype in the configurations; the base model's comes first if available."""
     for folder in folders:
         if folder is None or not (folder / CONFIG_FILE).is_file():
             continue
@@ -80,7 +80,7 @@ def choose_dtype(*folders: Path | None) -> torch.dtype | None:
 
 
 def cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    """A weight in the wanted precision; whole numbers stay."""
+    """Cast a weight to the wanted dtype; integers are unchanged."""
     return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
 
 
@@ -157,7 +157,7 @@ def _copy_weights(path: Path, output: Path, dtype: torch.dtype | None) -> Counte
 
 
 def _read_header(path: Path) -> tuple[dict[str, str], Counter[torch.dtype]]:
-    """The file's remarks, and how many numbers of each type it holds; its weights are not read."""
+    """Read a file's metadata and its element count per dtype, without the weights."""
     counts: Counter[torch.dtype] = Counter()
     with safe_open(path, framework="pt") as file:
         for key in file.keys():  # noqa: SIM118 - not a mapping

@@ -72,7 +72,7 @@ def _read(path: Path) -> list[Evaluation]:
 
 
 def ending_by_accuracy(*, target: float | None, patience: int, params: dict[str, Any]) -> type[Any]:
-    """The class to mix in before verl's trainer; ``params`` are noted beside its checkpoints."""
+    """Return the mixin for verl's trainer; ``params`` are saved with its checkpoints."""
     settings = {"target": target, "patience": patience, "params": params}
     return type("EndingByAccuracy", (_EndingByAccuracy,), {"settings": settings})
 

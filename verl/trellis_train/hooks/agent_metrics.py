@@ -96,7 +96,7 @@ def average(extra_fields: Sequence[Any]) -> dict[str, float]:
 
 
 def derive_agent_metrics(values: Mapping[str, float], step: int) -> dict[str, float]:
-    """The metrics that follow from verl's own of a step."""
+    """Derive agent metrics from verl's own metrics of a step."""
     found = {metric: values[name] for metric, name in _STEP.items() if name in values}
     measured: dict[str, list[float]] = {}
     for name, value in values.items():

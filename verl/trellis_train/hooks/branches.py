@@ -25,7 +25,7 @@ _OF_GROUPS = OF_OUTCOMES - {"gpg", REWARD_ALONE}
 
 
 def last_samples(keys: Sequence[str]) -> dict[tuple[str, int], int]:
-    """The row of the last sample of each session (prompt, number), in the order of the sessions."""
+    """Return the row of the last sample of each session (prompt, number), in session order."""
     last: dict[tuple[str, int], tuple[int, int]] = {}
     for row, key in enumerate(keys):
         sample = SampleKey.parse(key)

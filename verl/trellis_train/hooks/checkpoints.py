@@ -19,13 +19,13 @@ def locate_step(checkpoint_dir: str | Path, step: int) -> Path:
 
 
 def find_step(checkpoint_path: str | None) -> int:
-    """The step of ``.../global_step_N``; 0 without a checkpoint."""
+    """Return the step of ``.../global_step_N``; 0 without a checkpoint."""
     match = re.search(rf"{_STEP_PREFIX}(\d+)", checkpoint_path or "")
     return int(match.group(1)) if match else 0
 
 
 def describe_checkpoint(folder: str | Path, *, step: int) -> CheckpointEvent:
-    """The event for the checkpoint in ``folder`` (``.../global_step_N``)."""
+    """Build the event for the checkpoint in ``folder`` (``.../global_step_N``)."""
     root = Path(folder)
     return CheckpointEvent(
         time=now(),
@@ -37,7 +37,7 @@ def describe_checkpoint(folder: str | Path, *, step: int) -> CheckpointEvent:
 
 
 def _find_weights(root: Path) -> str | None:
-    """The Hugging Face folder, if it holds weights: verl writes config and tokenizer there in any case."""
+    """Return the Hugging Face folder if it has weights; verl always writes config and tokenizer there."""
     for name in HUGGING_FACE_FOLDERS:
         folder = root / name
         if any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin")):

@@ -4,5 +4,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The current time, with its zone."""
+    """Return the current time with time zone."""
     return datetime.now(UTC)

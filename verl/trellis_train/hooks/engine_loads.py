@@ -19,7 +19,7 @@ Sample = tuple[float, int, int, float]
 
 
 def take_loads(trainer: Any) -> list[list[Sample]]:
-    """The samples of each rollout server since the last call; servers that take none are left out."""
+    """Take each rollout server's samples since the last call; servers without samples are left out."""
     import ray
 
     asked = [server.take_load.remote() for server in list_servers(trainer)]
@@ -28,14 +28,17 @@ def take_loads(trainer: Any) -> list[list[Sample]]:
 
 
 def list_servers(trainer: Any) -> list[Any]:
-    """The rollout servers of a trainer that tell what they are at."""
+    """List the trainer's rollout servers that report their load."""
     managers = [getattr(trainer, name, None) for name in _MANAGERS]
     servers = [handle for manager in managers for handle in getattr(manager, "server_handles", None) or ()]
     return [server for server in servers if hasattr(server, "take_load")]
 
 
 def cut_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[list[Sample]]:
-    """The samples since ``begin``, and what each engine was at by then; before it, it may have validated."""
+    """Return the samples since ``begin``, starting with each engine's load at that time.
+
+    Earlier samples may be from validation.
+    """
     cut = []
     for samples in loads:
         before = [(begin, *sample[1:]) for sample in samples if sample[0] < begin]
@@ -44,13 +47,16 @@ def cut_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[list[Samp
 
 
 def end_loads(loads: Sequence[Sequence[Sample]], end: float) -> list[list[Sample]]:
-    """The samples until ``end``, with what each engine was at then; after it, it validates."""
+    """Return the samples before ``end``, ending with each engine's load at that time.
+
+    Later samples are from validation.
+    """
     kept = [[sample for sample in samples if sample[0] < end] for samples in loads]
     return [[*samples, (end, *samples[-1][1:])] if samples else [] for samples in kept]
 
 
 def describe_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[EngineLoad]:
-    """The samples of each engine for the timeline of the step that began at ``begin``."""
+    """Convert each engine's samples for the timeline of the step that started at ``begin``."""
     found = []
     for number, samples in enumerate(loads):
         kept = samples[-MAX_LOAD_SAMPLES:]

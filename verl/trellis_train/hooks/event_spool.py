@@ -51,7 +51,7 @@ class Spool:
 
     @classmethod
     def from_environment(cls, producer: str) -> "Spool":
-        """The spool of the attempt that this process belongs to (``TRELLIS_ATTEMPT_DIR``)."""
+        """Open the spool of this process's attempt (``TRELLIS_ATTEMPT_DIR``)."""
         return cls(os.environ[ATTEMPT_DIR_VARIABLE], producer)
 
     def write(self, event: Event) -> None:

@@ -19,7 +19,7 @@ ACCURACY = "acc"
 
 
 def measure_groups(step: StepResponses) -> dict[str, float]:
-    """The shares, 0 to 1; empty without a group of two and more.
+    """Compute the shares of uniform groups, 0 to 1; empty without a group of at least two.
 
     Right and wrong are left out where the rewards do not say so of every response.
     """

@@ -35,7 +35,7 @@ MAX_TOKENS = 4096
 
 
 def measure_hacking(step: StepResponses, *, terms: Sequence[str]) -> dict[str, float]:
-    """The signals of a step; ``terms`` are the names of the mixture's rewards, the one for the answer first.
+    """Compute the reward hacking signals of a step; ``terms``: the mixture's reward names, answer first.
 
     Empty ``terms``: the rewards are not ours (an agent's own).
     """

@@ -80,7 +80,7 @@ class LiveProbes:
 
 
 def choose_best(event: RolloutsEvent) -> list[LiveResponse]:
-    """The best response to each prompt, as far as it was kept whole."""
+    """Return the best response to each prompt, among those kept in full."""
     best: dict[str, Any] = {}
     for rollout in event.rollouts:
         is_whole = not is_clipped(rollout.response) and rollout.trajectory is None

@@ -13,7 +13,7 @@ from trellis_train.hooks.event_spool import Spool
 
 
 def to_scalars(data: dict[str, Any]) -> dict[str, float]:
-    """The numbers among ``data``; NaN and infinities are kept, they are what a chart must show."""
+    """Return the numbers in ``data``; NaN and infinities are kept because charts must show them."""
     scalars: dict[str, float] = {}
     for name, value in data.items():
         # NumPy and torch scalars of any kind, which are not all registered as numbers.Real.

@@ -56,7 +56,7 @@ class ProcessSpans:
                 self._add(phase, since, self._clock())
 
     def take(self) -> list[Span]:
-        """The spans so far, in the order of their ends; of a phase that is under way, its part until now."""
+        """Take the spans so far, ordered by end; a running phase is included up to now."""
         now = self._clock()
         running = [(phase, since, now) for phase, (_, since) in self._running.items()]
         taken = [*self._spans, *running]

@@ -10,7 +10,7 @@ from trellis_train.hooks.timeline import RANK_LANE, Lane
 
 
 def gather_lanes(spans: Sequence[Span]) -> list[Lane]:
-    """The spans of every rank, on every rank; all of them call it. None where there is only this process."""
+    """Gather the spans of all ranks on every rank (collective call); empty with a single process."""
     world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
     if world == 1:
         return []

@@ -78,7 +78,7 @@ class GreedyBaseline:
 
 
 def take_baselines(batch: Any) -> tuple[Any, dict[str, float]]:
-    """The batch (verl's ``KVBatchMeta``) without its greedy responses, and their scores by prompt.
+    """Drop the greedy responses of a batch (verl's ``KVBatchMeta``); also return their scores by prompt.
 
     A prompt whose greedy response failed has no baseline, so its samples go too; verl
     fills the batch up with padding, as it does for failed samples.
@@ -105,7 +105,7 @@ def take_baselines(batch: Any) -> tuple[Any, dict[str, float]]:
 def baselines_of(
     prompts: Iterable[str], baselines: dict[str, float], *, has_tokens: list[bool]
 ) -> list[float]:
-    """The baseline of each row; rows of padding, which have no tokens to train on, get 0."""
+    """Return the baseline of each row; padding rows, which have no tokens to train on, get 0."""
     return [
         baselines[prompt] if has_any else 0.0 for prompt, has_any in zip(prompts, has_tokens, strict=True)
     ]

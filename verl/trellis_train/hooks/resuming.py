@@ -23,7 +23,7 @@ class BrokenCheckpoint(ValueError):
 
 
 def check_resumable(folder: Path, engine: Engine = Engine.VERL_PPO) -> None:
-    """Raises ``BrokenCheckpoint`` unless ``folder`` (``.../global_step_N``) is a whole one of the engine's.
+    """Raise ``BrokenCheckpoint`` unless ``folder`` (``.../global_step_N``) is complete for ``engine``.
 
     verl writes ``data.pt`` last. Files of torch are zip archives, whose directory is at their end: one that
     is cut off has none.

@@ -18,12 +18,12 @@ class RewardsFailing(RuntimeError):
 
 
 def check_rewards(infos: Sequence[Mapping[str, float]], *, step: int) -> dict[str, float]:
-    """The number of failed scores among what rewards reported; raises ``RewardsFailing``."""
+    """Count the failed scores in the rewards' reports; raises ``RewardsFailing``."""
     return judge_errors([info.get(ERROR_KEY, 0.0) for info in infos], step=step) if infos else {}
 
 
 def judge_errors(errors: Sequence[float], *, step: int) -> dict[str, float]:
-    """The metric; raises where a reward cannot go on, or raised for too many responses."""
+    """Count the errors; raises if a reward cannot continue, or if too many responses failed."""
     count = sum(error > 0 for error in errors)
     if any(error >= UNUSABLE for error in errors):
         raise RewardsFailing(f"a reward stopped working at step {step}.{find_example()}")
@@ -39,7 +39,7 @@ def require_usable(*, step: int) -> None:
 
 
 def find_example(*, only_final: bool = False) -> str:
-    """What a reward said last."""
+    """Return the last error message of a reward."""
     folder = os.environ.get(ATTEMPT_DIR_VARIABLE)
     note = read_last_note(Path(folder), only_final=only_final) if folder else None
     return f" Last: {note}" if note else ""

@@ -47,7 +47,7 @@ FIELDS = [
 def choose_keys(
     keys: Iterable[str], *, max_groups: int = MAX_GROUPS, wanted: Collection[str] = ()
 ) -> list[SampleKey]:
-    """The last output of every session of up to ``max_groups`` prompts, spread evenly over the batch.
+    """Choose the last output of every session of up to ``max_groups`` prompts, evenly over the batch.
 
     The prompts of ``wanted`` (uids) are among them.
     """
@@ -68,7 +68,7 @@ def choose_keys(
 
 
 def hash_prompts(keys: Sequence[str], partition_id: str) -> dict[str, str]:
-    """A hash of each prompt's tokens, by uid: the same at every step, whatever verl calls the prompt."""
+    """Hash each prompt's tokens, by uid; a prompt has the same hash at every step."""
     import transfer_queue as tq
 
     # All outputs of a uid answer the same prompt: one of them tells it.
@@ -179,7 +179,7 @@ def _trace(
 
 
 def _collect_messages(samples: Sequence[SampleKey], prompts: Sequence[Any]) -> dict[int, list[PromptMessage]]:
-    """The conversation of each prompt, by the row of its first response; none where it is not plain text."""
+    """Return each prompt's conversation, by the row of its first response; none if it is not plain text."""
     first: dict[str, int] = {}
     for row, sample in enumerate(samples):
         first.setdefault(sample.uid, row)
@@ -239,7 +239,7 @@ def _to_rollout(
 
 
 def _reward_parts(extra_fields: Any) -> dict[str, float]:
-    """The numbers that the reward function returned beside its score."""
+    """Return the numbers that the reward function returned besides its score."""
     info = extra_fields.get("reward_extra_info") if isinstance(extra_fields, dict) else None
     # Tensors too: verl's DAPO manager computes its penalty for length from one.
     parts = {name: _shortest(value) for name, value in to_scalars(info or {}).items() if name != "score"}
@@ -256,5 +256,5 @@ def _mean_over_mask(values: Any, mask: Any) -> float | None:
 
 
 def _shortest(scalar: Any) -> float:
-    """A float32 as people write it: 0.1, not 0.10000000149."""
+    """Round a float32 to its usual notation: 0.1, not 0.10000000149."""
     return float(f"{float(scalar):.7g}")

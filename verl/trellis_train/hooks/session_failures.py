@@ -97,7 +97,7 @@ class SessionWatch:
 
 
 def read_sessions(batch: Any) -> SessionCounts:
-    """The sessions of ``batch`` (verl's ``KVBatchMeta``); of each only its last output counts."""
+    """Read the sessions of ``batch`` (verl's ``KVBatchMeta``); only the last output of each counts."""
     import transfer_queue as tq
 
     keys = sorted(last_outputs(real_keys(batch)))
@@ -111,7 +111,7 @@ def read_sessions(batch: Any) -> SessionCounts:
 
 
 def count_sessions(extra_fields: Sequence[Any]) -> SessionCounts:
-    """What the extra fields of each session say."""
+    """Count the sessions and their failures from their extra fields."""
     fields = [getattr(each, "data", each) for each in extra_fields]
     noted = [each.get(FAILURE_KEY) for each in fields if isinstance(each, dict)]
     return SessionCounts(len(fields), [Failure(**each) for each in noted if isinstance(each, Mapping)])

@@ -25,7 +25,7 @@ class Signals(NamedTuple):
 
 
 def collect_signals(batch: Any, *, has_trainer_log_probs: bool) -> Signals:
-    """The signals of ``batch`` (verl's ``KVBatchMeta``), read before it is cleared."""
+    """Compute the signals of ``batch`` (verl's ``KVBatchMeta``) before it is cleared."""
     import transfer_queue as tq
 
     keys = real_keys(batch)

@@ -103,7 +103,7 @@ class PhaseTimes:
         self._last_end = self._clock()
 
     def begin_step(self) -> list[Span]:
-        """The spans of the step before; what has passed since its last phase belongs to the new one."""
+        """Start a step and return the previous step's spans; time since its last phase is the new step's."""
         spans, self.spans = self.spans, []
         self._steps += 1
         self._add(BETWEEN, self._last_end, self._clock())
@@ -154,7 +154,7 @@ def describe_step(
     ranks: Sequence[Lane] = (),
     others: Sequence[Lane] = (),
 ) -> TimelineEvent | None:
-    """The event of a step whose trainer, at ``place``, had ``spans``; None without any.
+    """Build the event of a step whose trainer, at ``place``, had ``spans``; None without any.
 
     Of more ``responses`` than can be told the longest are kept, and others evenly between them. ``loads`` are
     samples of the rollout engines. ``ranks`` are all processes that run the loop, where there are several;
@@ -202,13 +202,13 @@ def _describe_place(place: Place | None) -> TimelinePlace | None:
 
 
 def cut_spans(spans: Sequence[Span], begin: float, end: float) -> list[Span]:
-    """What of ``spans`` lies between ``begin`` and ``end``."""
+    """Clip ``spans`` to the time between ``begin`` and ``end``."""
     cut = [(phase, max(begin, start), min(end, stop)) for phase, start, stop in spans]
     return [span for span in cut if span[2] > span[1]]
 
 
 def add_up_spans(spans: Sequence[Span]) -> float:
-    """The time in which there is any span."""
+    """Return the total time covered by the spans; overlaps count once."""
     total, until = 0.0, float("-inf")
     for _, start, stop in sorted(spans, key=lambda span: span[1]):
         total += max(0.0, stop - max(start, until))
@@ -254,7 +254,7 @@ def _choose(responses: Sequence[ResponseLife]) -> Sequence[ResponseLife]:
 
 
 def _choose_parts(responses: Sequence[ResponseLife]) -> list[Sequence[Span]]:
-    """The parts of each response that are told: all or none, of the longest responses first."""
+    """Choose whose parts are reported: all or none per response, longest responses first."""
     told: list[Sequence[Span]] = [()] * len(responses)
     room = MAX_PARTS_OF_STEP
     by_length = sorted(range(len(responses)), key=lambda place: responses[place].start - responses[place].end)
@@ -288,14 +288,14 @@ def measure_responses(spans: Sequence[tuple[float, float]]) -> dict[str, float]:
 
 
 def as_span(value: Any) -> tuple[float, float] | None:
-    """What the rollout worker noted of a response; None where it did not."""
+    """Parse the span that the rollout worker noted of a response; None if there is none."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None
     return float(value[0]), float(value[1])
 
 
 def as_parts(value: Any) -> list[Span]:
-    """What the rollout worker noted of the parts of a response; none where it did not."""
+    """Parse the parts that the rollout worker noted of a response; empty if there are none."""
     if not isinstance(value, tuple | list):
         return []
     return [(str(phase), float(start), float(stop)) for phase, start, stop in value]

@@ -86,7 +86,7 @@ def find_extreme(
     engine_log_probs: "Sequence[Tensor]",
     masks: "Sequence[Tensor]",
 ) -> Extreme | None:
-    """The largest difference over the tokens that count, one tensor a response; None where none counts.
+    """Find the largest difference over unmasked tokens, one tensor per response; None without any.
 
     A difference that is NaN is larger than any other.
     """
@@ -112,7 +112,7 @@ class TokenTexts:
         self._known: dict[tuple[int, ...], str] = {}
 
     def split(self, tokens: Sequence[int]) -> list[str]:
-        """The text of each token; of a character that takes several, the last has it."""
+        """Decode each token; of a character made of several tokens, the last one gets it."""
         texts: list[str] = []
         waiting: tuple[int, ...] = ()
         for token in tokens:

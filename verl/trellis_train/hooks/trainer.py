@@ -54,7 +54,7 @@ REWARDS_KEY = "reward.custom_reward_function.reward_kwargs.rewards"
 
 
 def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ...] = ()) -> type[Any]:
-    """A subclass of verl's ``trainer_cls`` that reports to ``spool`` and obeys the stop file.
+    """Create a subclass of verl's ``trainer_cls`` that reports to ``spool`` and obeys the stop file.
 
     ``mixins`` are what the algorithm needs besides (``hooks.algorithms``).
     """
@@ -63,7 +63,7 @@ def with_hooks(trainer_cls: type[Any], spool: Spool, mixins: tuple[type[Any], ..
 
 
 def list_rewards(config: Any) -> list[dict[str, Any]]:
-    """The rewards of the mixture; none where a run has others (an agent's own)."""
+    """Return the rewards of the mixture; empty if the run has others (an agent's own)."""
     own = OmegaConf.select(config, REWARDS_KEY) or []
     plain = OmegaConf.to_container(own, resolve=True) if OmegaConf.is_config(own) else own
     return cast("list[dict[str, Any]]", plain)
@@ -296,7 +296,7 @@ class _ReportingTrainer:
 
 
 def _list_lives(responses: StepResponses) -> list[ResponseLife]:
-    """The life of each response that was timed."""
+    """Return the timing of each response that was timed."""
     parts = responses.parts or [()] * len(responses.groups)
     return [
         ResponseLife(group, *span, int(tokens.numel()), own)

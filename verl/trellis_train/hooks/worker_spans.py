@@ -88,7 +88,7 @@ def time_all_workers(trainer: Any) -> None:
 
 
 def take_lanes(trainer: Any) -> list[Lane]:
-    """What each process did since the last call; those that do not answer in time are left out."""
+    """Take each process's spans since the last call; processes that do not reply in time are left out."""
     import ray
 
     names, asked = [], []

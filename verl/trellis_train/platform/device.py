@@ -51,7 +51,7 @@ class CpuDevice(ModuleType):
         """Peaks are not measured."""
 
     def set_per_process_memory_fraction(self, fraction: float, device: Any = None) -> None:
-        """The operating system decides."""
+        """Ignore the fraction, since the operating system manages memory."""
 
     def memory_allocated(self, device: Any = None) -> int:
         return 0

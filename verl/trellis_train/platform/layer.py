@@ -40,7 +40,7 @@ class Layer:
         """Begin what takes long, before the engines are imported."""
 
     def interpreter(self) -> str | None:
-        """The shell command that Ray starts the run's processes by; None for Python itself."""
+        """Return the shell command with which Ray starts the run's processes; None for Python itself."""
         return None
 
     def start_servers(self, config: Any) -> None:
@@ -50,18 +50,18 @@ class Layer:
         """Start agent-loop workers ahead of verl, when all is imported here."""
 
     def server_class(self, cls: Any) -> Any:
-        """What verl starts rollout servers by: ``cls`` (an actor class) or what stands for it."""
+        """Return the actor class with which verl starts rollout servers: ``cls`` or a replacement."""
         return cls
 
     def take_workers(self, count: int) -> list[Any] | None:
-        """Started agent-loop workers that await ``construct``, or None where verl shall start them."""
+        """Take started agent-loop workers that await ``construct``, or return None to let verl start them."""
         del count
         return None
 
 
 @cache
 def load_layer() -> Layer:
-    """The layer of this process, the same one throughout."""
+    """Return this process's layer, always the same object."""
     if not is_cpu_platform() or os.environ.get(SWITCH_VARIABLE) == "0":
         return Layer()
     module, name = _CPU_LAYER

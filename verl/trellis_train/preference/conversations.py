@@ -37,7 +37,7 @@ def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[li
 
 
 def split_conversation(tokenizer: Any, messages: Sequence[Message]) -> list[tuple[list[int], list[int]]]:
-    """What ``encode_conversation`` gives, message by message; a turn of weight 0 has no labels.
+    """Split the result of ``encode_conversation`` by message; a turn of weight 0 has no labels.
 
     A message that the template does not end a conversation with counts to the next. Raises
     ``TemplateRewrites``.
@@ -82,7 +82,7 @@ def _end_messages(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
 
 def encode_rows(rows: Any, tokenizer: Any) -> Any:
-    """A dataset with the columns ``input_ids`` and ``labels`` of rows with ``messages``.
+    """Encode rows with ``messages`` to a dataset with the columns ``input_ids`` and ``labels``.
 
     Raises what ``encode_conversation`` and the template raise, with the number of the row.
     """

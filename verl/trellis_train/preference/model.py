@@ -14,7 +14,7 @@ class NoChatTemplate(ValueError):
 
 
 def load_tokenizer(settings: Settings) -> Any:
-    """The model's tokenizer; prompts are conversations, so it must have a chat template."""
+    """Load the model's tokenizer; it must have a chat template because prompts are conversations."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(settings.model.model_name_or_path)
@@ -26,7 +26,7 @@ def load_tokenizer(settings: Settings) -> Any:
 
 
 def load_model(settings: Settings) -> Any:
-    """The weights that the run starts from: a language model, or one with a new head that scores."""
+    """Load the initial model: a language model, or one with a new scoring head."""
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, set_seed
     from trl import get_quantization_config
 

@@ -11,7 +11,7 @@ _ASK = "_precompute_ref_logps"
 
 
 def without_reference(trainer_class: type[Any]) -> type[Any]:
-    """A DPO trainer whose reference says 0 of everything; its settings must precompute the reference."""
+    """Create a DPO trainer with zero reference log-probs; its settings must precompute the reference."""
 
     def say_nothing(_trainer: Any, dataset: Any, _name: str, _batch_size: int) -> Any:
         zeros = [0.0] * len(dataset)

@@ -30,7 +30,7 @@ STAGING_FOLDER = ".unfinished"
 
 
 def with_reporting(trainer_class: type[Any], spool: Spool | None, attempt_dir: str | None) -> type[Any]:
-    """A subclass that reports to ``spool`` (on the first rank; None elsewhere) and obeys the stop file."""
+    """Create a subclass that reports to ``spool`` (first rank; None elsewhere) and obeys the stop file."""
     fields = {"spool": spool, "attempt_dir": attempt_dir}
     bases = (_Reporting, trainer_class)
     return cast("type[Any]", type(f"Reporting{trainer_class.__name__}", bases, fields))
@@ -63,7 +63,7 @@ class _Reporting:
             self.spool.write(event)
 
     def report_metrics(self, logs: dict[str, Any]) -> None:
-        """A line of the trainer's log; its summary of the whole run is none of a step."""
+        """Report a line of the trainer's log, except the summary of the whole run."""
         if self.spool is None or "train_runtime" in logs:
             return
         values = to_scalars(logs)
@@ -92,7 +92,7 @@ class _Reporting:
             self.spool.write(event)
 
     def is_asked_to_stop(self) -> bool:
-        """The same answer on every rank: one of them alone would wait for the others for ever."""
+        """Return whether a stop is requested, equal on all ranks: a lone rank would wait forever."""
         is_asked = self.attempt_dir is not None and is_stop_requested(self.attempt_dir)
         if self.accelerator.num_processes == 1:
             return is_asked

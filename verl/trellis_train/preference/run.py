@@ -35,7 +35,7 @@ def run(settings: Settings, spool: Spool | None = None, attempt_dir: str | None 
 
 
 def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | None) -> Any:
-    """The trainer with its model, tokenizer and rows, ready to run."""
+    """Build the trainer with its model, tokenizer and rows, ready to run."""
     from trl import get_peft_config
 
     from trellis_train.preference.reference_free import without_reference

@@ -38,7 +38,7 @@ def parse_overrides(lines: Iterable[str]) -> dict[str, Any]:
 
 
 def make_settings(recipe: str, values: dict[str, Any]) -> Settings:
-    """Settings from resolved values; raises ``ValueError`` for one that no class has."""
+    """Create settings from resolved values; raises ``ValueError`` for unknown ones."""
     config_class, model_class = _load(*TRAINERS[recipe].config), _load(*MODEL_CLASS)
     arguments = {name: values[name] for name in _names(config_class) if name in values}
     model = {name: values[name] for name in _names(model_class) if name in values}

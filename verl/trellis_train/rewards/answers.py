@@ -9,12 +9,12 @@ THINK_END = "</think>"
 
 
 def after_thinking(response: str) -> str:
-    """What follows the last ``</think>``; the whole response where there is none."""
+    """Return the text after the last ``</think>``; the whole response if there is none."""
     return response.rpartition(THINK_END)[2].strip()
 
 
 def as_number(text: str) -> Decimal | None:
-    """The number that the text is, currency signs, separators and a final full stop aside; or None."""
+    """Parse the text as a number, ignoring currency signs, separators and a final period; or None."""
     cleaned = text.strip().rstrip(".").strip().removesuffix("%").strip()
     if not cleaned or not _NUMBER.fullmatch(cleaned):
         return None
@@ -25,5 +25,5 @@ def as_number(text: str) -> Decimal | None:
 
 
 def squeeze(text: str) -> str:
-    """The text with every run of white space as one space."""
+    """Replace every run of white space by one space."""
     return " ".join(text.split())

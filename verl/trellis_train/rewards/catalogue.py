@@ -24,10 +24,10 @@ class ChildScorer:
         return await asyncio.to_thread(self._function, sample.response, sample.answer, **self._options)
 
     async def load(self) -> None:
-        """The child starts with the first question."""
+        """Do nothing: the child process starts with the first question."""
 
     async def close(self) -> None:
-        """The child is shared and ends with this process."""
+        """Do nothing: the child process is shared and ends with this process."""
 
 
 class LengthScorer:
@@ -48,7 +48,7 @@ class LengthScorer:
 
 
 def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:
-    """The scorer of a term; ``RewardUnusable`` where it could score nothing, ``ValueError`` for no reward."""
+    """Build a term's scorer; ``RewardUnusable`` if it cannot score, ``ValueError`` for unknown rewards."""
     if term.name not in reward_kinds():
         raise ValueError(
             f"Unknown reward '{term.name}'. Available rewards: {', '.join(sorted(reward_kinds()))}."

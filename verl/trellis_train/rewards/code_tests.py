@@ -63,14 +63,14 @@ class CodeScorer:
             return await asyncio.to_thread(self._run, code, tests)
 
     async def load(self) -> None:
-        """What can fail was tried when this was made."""
+        """Do nothing: everything that can fail was checked in the constructor."""
 
     async def close(self) -> None:
         """End the processes of the tests."""
         await asyncio.to_thread(self._tester.close)
 
     def _run(self, code: str, tests: CodeTests) -> float:
-        """The share of the tests that pass; after ``MAX_TIMEOUTS`` slow ones the rest of a kind fails."""
+        """Return the share of tests passed; after ``MAX_TIMEOUTS`` slow ones the rest of a kind fails."""
         source = code.encode("utf-8", "replace")
         passed = _count_pairs(source, tests.pairs, self._limits)
         passed += _count_asserts(source, tests.asserts, self._tester)
@@ -78,7 +78,7 @@ class CodeScorer:
 
 
 def find_code(response: str) -> str:
-    """The last Python code block after thinking, else all of the answer."""
+    """Return the last Python code block after the thinking, else the whole answer."""
     answer = after_thinking(response)
     blocks = [code for language, code in _CODE_BLOCK.findall(answer) if language.strip().lower() in _PYTHON]
     return str(blocks[-1]) if blocks else answer
@@ -86,7 +86,7 @@ def find_code(response: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_tests(truth: str) -> CodeTests:
-    """The tests in a reference answer; ``ValueError`` where there are none.
+    """Parse the tests in a reference answer; ``ValueError`` if there are none.
 
     Either ``{"asserts": [...]}``, ``{"inputs": [...], "outputs": [...]}``, a JSON list of statements,
     or plain Python: its assert statements, each after the other statements above it.

@@ -48,7 +48,7 @@ class Scoring:
 
 
 def make_report(scorings: dict[Probe, list[Scoring]], *, row_count: int, cost: float) -> DryRunResult:
-    """The report on all probes."""
+    """Build the report on all probes."""
     everything = [scoring for group in scorings.values() for scoring in group]
     edges = _choose_edges([scoring.first.score for scoring in everything])
     probes = [_summarise(probe, group, edges) for probe, group in scorings.items()]
@@ -132,7 +132,7 @@ def _shorten(text: str) -> str:
 
 
 def find_warnings(probes: Sequence[ProbeResult], latency: Latency) -> list[DryRunWarning]:
-    """What in these scores would teach a policy something else than was meant, or nothing."""
+    """Find problems in these scores that would mislead the policy or leave no learning signal."""
     by_name = {probe.probe: probe for probe in probes}
     made = [probe for probe in probes if probe.probe is not Probe.ROLLOUTS]
     warnings = [*_warn_of_gold(by_name, made), *_warn_of_empty(by_name), *_warn_of_errors(probes)]

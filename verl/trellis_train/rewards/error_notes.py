@@ -44,7 +44,10 @@ class ErrorNotes:
 
 
 def read_last_note(folder: Path, *, only_final: bool = False) -> str | None:
-    """The newest note: ``python: ValueError: ...``; of those that ended the use of a reward, if so wanted."""
+    """Return the newest note (``python: ValueError: ...``), or with ``only_final`` the newest final one.
+
+    A final note reports an error that ended the use of its reward.
+    """
     path = folder / FILE
     if not path.exists():
         return None

@@ -188,11 +188,11 @@ def _is_same(found: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=64)
 def compile_pattern(pattern: str) -> Any:
-    """A person's pattern, which can be searched for with a time limit; ``regex.error`` for none."""
+    """Compile a user's pattern so that searches can have a time limit; raises ``regex.error``."""
     return timed_re.compile(pattern)
 
 
 def _find_json(text: str) -> str:
-    """The last json code block, else all of it."""
+    """Return the last JSON code block, else the whole text."""
     blocks = _JSON_BLOCK.findall(text)
     return str(blocks[-1]) if blocks else text

@@ -39,7 +39,7 @@ class JobGpuModel:
 
 
 def start_on_job_gpu(folder: str, options: dict[str, Any]) -> Any:
-    """The handle of an actor with the model; ``LookupError`` where this job holds no GPUs."""
+    """Start an actor with the model and return its handle; ``LookupError`` if the job has no GPUs."""
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

@@ -91,7 +91,7 @@ class JudgeScorer:
             raise
 
     async def load(self) -> None:
-        """A call costs money: the first one is that of the first response."""
+        """Do nothing: calls cost money, so the first one is for the first response."""
 
     async def close(self) -> None:
         """End the calls that nobody waits for any more, and the connections."""
@@ -120,7 +120,7 @@ class JudgeScorer:
         return (grade - self._lowest) / (self._highest - self._lowest)
 
     async def _call(self, question: str) -> Any:
-        """The answer to the call or to one of its repetitions."""
+        """Send the question with retries and return the reply."""
         for attempt in range(self._retries + 1):
             try:
                 return await self._attempt(question)

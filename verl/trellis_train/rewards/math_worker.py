@@ -15,7 +15,7 @@ def answer(found: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> list[Any]:
-    """What the text may mean; two thirds of a comparison's time go here, and answers come again."""
+    """Parse the text; cached because parsing takes two thirds of a comparison and answers repeat."""
     from math_verify import parse
 
     return parse(f"${text.strip().strip('$')}$", parsing_timeout=None)

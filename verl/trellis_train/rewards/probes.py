@@ -43,7 +43,7 @@ class DrawnRow:
     row: Mapping[str, Any]
 
     def respond(self, response: str) -> Sample:
-        """A response to this row's prompt."""
+        """Build the sample of a response to this row's prompt."""
         return Sample(response=response, answer=self.answer, messages=self.messages, row=self.row)
 
 
@@ -79,7 +79,7 @@ def _read(source: DataSource, row: dict[str, Any], number: int) -> DrawnRow:
 
 
 def _find_gold(source: DataSource, row: dict[str, Any]) -> str | None:
-    """The reference solution as it is written; None where the row has an answer only."""
+    """Return the reference solution as written; None if the row has only an answer."""
     reader = RowReader(source.format, source.columns)
     if source.format is DataFormat.PROMPT_ANSWER:
         return reader.answer(row)

@@ -53,12 +53,12 @@ class PythonFileScorer:
         return (await self.score_parts(sample))[0]
 
     async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
-        """The same, and the further figures."""
+        """Return the score and the values of its named parts."""
         reply = await asyncio.to_thread(self.ask, sample)
         return read_value(reply), read_parts(reply, self.part_names)
 
     def ask(self, sample: Sample) -> dict[str, Any]:
-        """What the next process answers, for ``read_value``. Threads may ask at the same time."""
+        """Ask the next process and return its reply, for ``read_value``. Thread-safe."""
         request = {
             "prompt": sample.prompt,
             "response": sample.response,
@@ -73,12 +73,12 @@ class PythonFileScorer:
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """The same, for a caller without an event loop."""
+        """Close the processes, for a caller without an event loop."""
         for session in self._sessions:
             session.close()
 
     def require_loadable(self) -> None:
-        """A file that does not load would fail every response, each after the same wait: once is enough."""
+        """Load the file once; raises ``RewardUnusable`` if it fails, so that responses do not each wait."""
         with self._loading:
             if not self._has_loaded and self._problem is None:
                 self._problem = self._load()
@@ -100,7 +100,7 @@ class PythonFileScorer:
 
 
 def read_value(reply: dict[str, Any]) -> float:
-    """The finite number in an answer; ``SandboxError`` for anything else, whatever the process claims."""
+    """Return the finite number in an untrusted reply; ``SandboxError`` for anything else."""
     value = reply.get("value")
     if isinstance(value, dict):
         return _read_figure(value, "score")
@@ -108,7 +108,7 @@ def read_value(reply: dict[str, Any]) -> float:
 
 
 def read_parts(reply: dict[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """The figures of these names in an answer; ``SandboxError`` where one is missing or no finite number."""
+    """Return the named parts of a reply; ``SandboxError`` if one is missing or not a finite number."""
     if not names:
         return {}
     value = reply.get("value")
@@ -141,7 +141,7 @@ def _find_parts(source: RewardFileSource, code: bytes) -> tuple[str, ...]:
 
 
 def _read(source: RewardFileSource) -> bytes:
-    """The file's content, which must be what was uploaded."""
+    """Read the file and check that it is unchanged since the upload."""
     try:
         code = Path(source.path).read_bytes()
     except OSError as error:

@@ -25,7 +25,7 @@ class ScoringPlace:
 
     @classmethod
     def open(cls, folder: Path) -> "ScoringPlace":
-        """What the platform wrote into the folder; nothing where it wrote nothing."""
+        """Read the resources that the platform wrote into the folder; empty if there are none."""
         resources = RewardResources()
         if (folder / REWARDS_FILE).exists():
             resources = RewardResources.model_validate_json((folder / REWARDS_FILE).read_bytes())
@@ -42,6 +42,6 @@ def read_keys(folder: Path) -> dict[str, str]:
 
 
 def current_place() -> ScoringPlace:
-    """That of the attempt that this process belongs to; an empty one elsewhere."""
+    """Open the place of this process's attempt; an empty one outside an attempt."""
     folder = os.environ.get(ATTEMPT_DIR_VARIABLE)
     return ScoringPlace.open(Path(folder)) if folder else ScoringPlace()

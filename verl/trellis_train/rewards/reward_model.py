@@ -53,7 +53,7 @@ class RewardModelScorer:
         return await future
 
     async def load(self) -> None:
-        """The process starts with the first batch: the model takes its place on the GPU when it is needed."""
+        """Do nothing: the process starts with the first batch, so GPU memory is used only when needed."""
 
     async def close(self) -> None:
         """End the process."""

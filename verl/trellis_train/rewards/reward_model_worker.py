@@ -67,7 +67,7 @@ class RewardModel:
         return scores
 
     def _write(self, messages: list[dict[str, str]], response: str) -> str:
-        """The conversation as the model's own template writes it; without one, prompt and response."""
+        """Render the conversation with the model's template; without one, join prompt and response."""
         if self._tokenizer.chat_template:
             conversation = [*messages, {"role": "assistant", "content": response}]
             return str(self._tokenizer.apply_chat_template(conversation, tokenize=False))

@@ -28,7 +28,7 @@ class Sample:
 
 
 def plain_row(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that JSON can hold; inside of them, what it cannot hold becomes text."""
+    """Return the columns that fit in JSON; nested values that do not fit become text."""
     return {name: _plain(value) for name, value in values.items() if isinstance(value, _JSON_TYPES)}
 
 

@@ -13,7 +13,7 @@ NO_JSON = object()
 
 
 def parse_json(text: str) -> Any:
-    """The document, or ``NO_JSON``."""
+    """Parse the document, or return ``NO_JSON``."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):  # also of numbers with too many digits

@@ -14,7 +14,7 @@ class Scorer(Protocol):
     """One term of a mixture."""
 
     async def score(self, sample: Sample) -> float:
-        """The value for a response.
+        """Return the score of a response.
 
         What it raises counts against this response alone; ``RewardUnusable`` counts against the run.
         """
@@ -34,7 +34,7 @@ class HasParts(Protocol):
     part_names: Sequence[str]
 
     async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
-        """The value for a response, as ``score`` gives it, and every part by its name."""
+        """Return the score of a response, as ``score`` does, and the value of every part by name."""
 
 
 class PureScorer:

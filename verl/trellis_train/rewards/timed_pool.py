@@ -34,7 +34,7 @@ class TimedPool:
         atexit.register(self.close)
 
     def ask(self, left: str, right: str, *, timeout_s: float) -> bool | None:
-        """Waits for a free child; None where the answer took more than this time of a processor."""
+        """Ask a free child, waiting for one; None if the answer took more than this much CPU time."""
         child = self._idle.get()
         try:
             if child is None:
@@ -76,7 +76,7 @@ class _Child:
         )
 
     def ask(self, left: str, right: str, timeout_s: float) -> bool | None:
-        """The answer; None where none came, and the child must be ended."""
+        """Return the answer, or None if there was none and the child must be ended."""
         requests, answers = self._process.stdin, self._process.stdout
         if requests is None or answers is None:
             raise RuntimeError("the child was started without pipes")

@@ -38,7 +38,7 @@ class ToolUseScorer:
         return (await self.score_parts(sample))[0]
 
     async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
-        """The same, and what it is made of."""
+        """Return the score, its components and the penalties."""
         truth = GroundTruth.parse(sample.answer)
         reward = score_with_tools(sample.response, truth, find_toolbox(sample.row), self._settings)
         return reward.on(self._scale), {**reward.components, "penalties": sum(reward.penalties.values())}
@@ -51,7 +51,7 @@ class ToolUseScorer:
 
 
 def find_toolbox(row: Mapping[str, Any]) -> Toolbox | None:
-    """The tools that a row offers (``tools``), ready to be called; None where it has none."""
+    """Return the tools that a row offers (``tools``), ready to be called; None if it has none."""
     tools = row.get("tools")
     if tools is None:
         return None

@@ -43,7 +43,7 @@ async def compute_score(
 
 
 def _mixture(rewards: Sequence[Mapping[str, Any]]) -> Mixture:
-    """That of the run; it is open as long as the process, of which no other mixture is asked."""
+    """Return the run's mixture, opened once per process since a process uses only one mixture."""
     global _parsed
     if _parsed is None or _parsed[0] is not rewards:
         plain: Any = OmegaConf.to_container(rewards) if OmegaConf.is_config(rewards) else rewards

@@ -30,7 +30,7 @@ class Group:
         self.rows.extend(zip(keys, fields, tags, strict=True))
 
     def take(self) -> list[Row]:
-        """The waiting rows in the order of their keys."""
+        """Take the waiting rows in key order."""
         rows, self.rows = sorted(self.rows, key=lambda row: row[0]), []
         return rows
 

@@ -59,7 +59,7 @@ class LoadSamples:
             self._interval_s *= 2
 
     def take(self) -> list[Load]:
-        """The samples so far, in order; they begin anew."""
+        """Take the samples so far, in order, and start over."""
         samples, self._samples = self._samples, []
         self._interval_s = INTERVAL_S
         return samples

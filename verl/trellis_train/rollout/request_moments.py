@@ -35,7 +35,7 @@ class RequestMoments:
         return generate_noted
 
     def take(self, request_id: str) -> Moments | None:
-        """The moments of a request; None where the engine told none."""
+        """Take the moments of a request; None if the engine reported none."""
         return self._ended.pop(request_id, None)
 
     def _note(self, output: Any) -> None:

@@ -40,7 +40,7 @@ class RequestBatcher:
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def generate(self, **request: Any) -> Any:
-        """The answer to ``request``, or the error that it met."""
+        """Return the response to ``request``, or raise its error."""
         loop = asyncio.get_running_loop()
         started_at = time.time()
         answer: asyncio.Future[Any] = loop.create_future()

@@ -21,12 +21,12 @@ class Columns(dict[str, Any]):
 
 
 def to_columns(rows: Sequence[dict[str, Any]]) -> Columns:
-    """What verl's ``list_of_dict_to_tensordict`` makes of rows: of one or more, the first one's columns."""
+    """Convert rows like verl's ``list_of_dict_to_tensordict``, with the columns of the first row."""
     return Columns({name: _pack([row[name] for row in rows]) for name in rows[0]}, len(rows))
 
 
 def _pack(values: list[Any]) -> Any:
-    """A stack of tensors of one shape, a jagged tensor of others, and anything else as it is."""
+    """Stack tensors of one shape, make a jagged tensor of others, and return other values unchanged."""
     if not all(isinstance(value, torch.Tensor) for value in values):
         return values
     if all(value.shape == values[0].shape for value in values):

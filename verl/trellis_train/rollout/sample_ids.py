@@ -33,7 +33,7 @@ class PromptNames:
         self._count = 0
 
     def take(self, step: int, count: int) -> list[str]:
-        """The next ``count`` names of ``step``."""
+        """Return the next ``count`` names of ``step``."""
         if step != self._step:
             self._step, self._count = step, 0
         first, self._count = self._count, self._count + count
@@ -41,7 +41,7 @@ class PromptNames:
 
 
 def real_keys(batch: Any) -> list[str]:
-    """The keys of verl's ``KVBatchMeta`` without those that only fill up its mini-batches."""
+    """Return the keys of verl's ``KVBatchMeta`` without the padding of its mini-batches."""
     return [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
 
 

@@ -28,7 +28,7 @@ def can_score_in_worker(config: Any) -> bool:
 
 
 def describe_sample(outputs: Sequence[Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row's ``extra_info`` with the messages of the prompt and the length of the response in tokens."""
+    """Return the row's ``extra_info`` with the prompt's messages and the response's length in tokens."""
     messages = [dict(message) for message in row.get("raw_prompt", ())]
     described = {PROMPT_KEY: messages, TOKENS_KEY: len(outputs[-1].response_ids)}
     return {**(row.get("extra_info") or {}), **described}
@@ -49,7 +49,7 @@ class ResponseView:
         }
 
     def __getitem__(self, _: Any) -> "ResponseView":
-        """The last or the first of one."""
+        """Return this view for any index, since it holds one response."""
         return self
 
 
@@ -65,7 +65,7 @@ class LocalRewardWorker:
             manager.loop = Inline()  # what is left to it is the decoding of one response
 
     async def score(self, output: Any, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What verl's manager makes of one response, where ``scores_views``."""
+        """Score one response with verl's manager, if ``scores_views``."""
         # Not through the worker, which reads its configuration each time to find out that there is no model.
         result: dict[str, Any] = await self._manager.run_single(ResponseView(output, row))
         return result

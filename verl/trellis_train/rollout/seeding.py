@@ -18,7 +18,7 @@ LIKELIEST = {"temperature": 1.0, "top_k": 1}
 
 
 def derive_seed(*parts: int | str | bool) -> int:
-    """A seed below 2^31 that depends on every one of ``parts``, alike on every machine."""
+    """Derive a seed below 2^31 from all ``parts``, the same on every machine."""
     digest = blake2b(repr(parts).encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big") & 0x7FFF_FFFF
 

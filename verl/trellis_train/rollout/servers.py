@@ -12,7 +12,7 @@ Starting = Callable[[Any], Any]
 
 
 def with_own_servers(manager_cls: type[Any], starting: Starting) -> type[Any]:
-    """A subclass of verl's ``LLMServerManager`` that starts our servers by ``starting(actor class)``."""
+    """Create a subclass of verl's ``LLMServerManager`` that starts our servers by ``starting(class)``."""
 
     class LLMServerManager(manager_cls):
         rollout_replica_class: Any

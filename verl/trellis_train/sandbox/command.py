@@ -227,7 +227,7 @@ def _hide_packages(kept: Sequence[str]) -> list[str]:
 
 
 def _python() -> str:
-    """The interpreter under the virtual environment: its own folder holds scripts, not libraries."""
+    """Return the interpreter behind the virtual environment, whose folder has scripts but no libraries."""
     base = getattr(sys, "_base_executable", None) or sys.executable
     return os.path.realpath(base)
 

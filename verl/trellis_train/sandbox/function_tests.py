@@ -117,7 +117,7 @@ class _Function:
         self.gone: str | None = None
 
     def call(self, arguments: Any) -> dict[str, Any]:
-        """What the tests are told of a call: ``value``, ``raised`` or ``gone``."""
+        """Call the function and return the outcome for the tests: ``value``, ``raised`` or ``gone``."""
         if self.gone is None:
             request = {"function": self._name, "arguments": arguments}
             try:

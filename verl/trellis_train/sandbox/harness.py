@@ -90,7 +90,7 @@ class Conversation:
         self._last = 0
 
     def receive(self) -> Namespace | None:
-        """The next request; None where there are no more."""
+        """Return the next request, or None if there are no more."""
         line = next(self._requests, None)
         if line is None:
             return None
@@ -112,7 +112,7 @@ class Conversation:
 
 
 def make_handler(mode: str, names: Namespace, conversation: Conversation) -> Callable[[Namespace], Namespace]:
-    """What answers the requests of a mode."""
+    """Return the function that answers the requests of a mode."""
     if mode == "score":
         return lambda request: call_score(names, request)
     from trellis_train.sandbox import remote_calls, remote_objects
@@ -143,7 +143,7 @@ def prepare_remote_calls() -> None:
 
 
 def call_score(names: Namespace, request: Namespace) -> Namespace:
-    """The function's value, as a number or numbers by name."""
+    """Call the score function and return its value, a number or numbers by name."""
     value = names["score"](request["prompt"], request["response"], request["answer"], request["row"])
     if isinstance(value, dict):
         return {"value": {str(name): as_number(part) for name, part in value.items()}}
@@ -151,14 +151,14 @@ def call_score(names: Namespace, request: Namespace) -> Namespace:
 
 
 def as_number(value: Any) -> float:
-    """A float of a number or a number-like scalar; texts are no numbers."""
+    """Convert a number or number-like scalar to a float; texts are refused."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"score returned {type(value).__name__}, not a number")
     return float(value)
 
 
 def describe(error: BaseException) -> str:
-    """The error in a line, with the line of the code where it was raised."""
+    """Format the error as one line, with the line of the code where it was raised."""
     told = getattr(error, "told", None)
     if isinstance(told, str):  # by code that executes other code, and knows its lines
         return told[:MAX_MESSAGE].replace("\n", " ")

@@ -5,7 +5,7 @@ from typing import IO
 
 
 def as_text(text: str) -> str:
-    """The text without half characters (surrogates), which JSON can bring and no file can keep."""
+    """Replace lone surrogates, which JSON can contain but files cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -28,11 +28,11 @@ class BoundedLog:
         return self._total > len(self._kept)
 
     def text(self) -> str:
-        """What is kept."""
+        """Return the stored text."""
         return self._kept.decode("utf-8", "replace")
 
     def tail(self, characters: int) -> str:
-        """The end of what was printed so far."""
+        """Return the end of what was printed so far."""
         return self.text().strip()[-characters:]
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ class NotPlain(ValueError):
 
 
 def dump(value: Any, *, refer: Refer | None = None) -> str:
-    """The value as text: None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict.
+    """Serialize None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict as text.
 
     Subclasses and NumPy's scalars become their base. Everything else becomes what ``refer`` returns for
     it; without one, ``NotPlain``.
@@ -37,7 +37,7 @@ def dump(value: Any, *, refer: Refer | None = None) -> str:
 
 
 def load(text: str, *, resolve: Resolve | None = None) -> Any:
-    """The value that ``dump`` made the text of; ``NotPlain`` where it did not.
+    """Load a value from a text made by ``dump``; ``NotPlain`` for other texts.
 
     ``resolve`` gives what a reference with its kind and number stands for; without one there are none.
 
@@ -90,7 +90,7 @@ def _encode(value: Any, depth: int, refer: Refer | None) -> Any:
 
 
 def _scalar_of(value: Any) -> tuple[Any] | None:
-    """What a scalar of NumPy stands for; None for everything else."""
+    """Return the Python value of a NumPy scalar as a 1-tuple; None for everything else."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
         return None

@@ -62,7 +62,7 @@ def run_checks(request: Namespace, exchange: Exchange) -> Namespace:
 
 
 def explain(error: BaseException, test: str) -> str:
-    """The test's line that failed, and what was raised there."""
+    """Describe the failed line of the test and what was raised there."""
     line = 0
     trace = error.__traceback__
     while trace is not None:

@@ -73,7 +73,7 @@ class Objects:
         return json.dumps({"value": dump(value, refer=self._keep), "changed": changed})
 
     def _dump_mutable(self, value: Any) -> str | None:
-        """What a function may change in place is told to the tests."""
+        """Serialize a value that the function may change in place, so that the tests see the change."""
         is_mutable = isinstance(value, list | dict | set | bytearray)
         return dump(value, refer=self._keep) if is_mutable else None
 
@@ -113,7 +113,7 @@ class _Program:
         return [name for name in asked if isinstance(found, list) and name in found]
 
     def ask(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """What an operation gives there; what it raised there is raised here."""
+        """Run an operation in the program and return its result; errors raised there are raised here."""
         try:
             text = dump((arguments, options), refer=self._refer)
         except NotPlain as error:
@@ -220,7 +220,7 @@ class StandIn:
         return self.__number
 
     def _between(self, name: str, other: Any) -> Any:
-        """The program's own operator between two of its objects; ``NotImplemented`` with a plain value."""
+        """Apply an operator to two of the program's objects; ``NotImplemented`` for a plain value."""
         return self.__program.ask(name, self, other) if isinstance(other, StandIn) else NotImplemented
 
 
@@ -294,7 +294,7 @@ def _change(value: Any, changed: Any) -> None:
 
 
 def _as_builtin_error(message: str) -> Exception:
-    """An error that tests can expect by its built-in type, where it has one."""
+    """Return an error that tests can catch by its built-in type, if it has one."""
     kind = getattr(builtins, message.partition(":")[0].partition(" ")[0], None)
     if not isinstance(kind, type) or not issubclass(kind, Exception):
         return CallFailed(message)

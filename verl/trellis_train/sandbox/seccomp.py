@@ -39,7 +39,7 @@ _AUDIT_NUMBERS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
 def build_filter(machine: str | None = None) -> bytes | None:
-    """The filter for a processor, this machine's by default; None where its calls are not known."""
+    """Build the filter for a processor, by default this machine's; None if its calls are not known."""
     machine = machine or platform.machine()
     if machine not in _AUDIT_NUMBERS:
         return None
@@ -78,7 +78,7 @@ def _decide(number: int, answer: int) -> list[bytes]:
 
 
 def _allow_values(number: int, *, argument: int, values: Iterable[int]) -> list[bytes]:
-    """The call where an argument's low half, all that the kernel reads of these, is one of the values."""
+    """Allow the call if the argument's low half (all the kernel reads here) is one of the values."""
     checks = [step for value in values for step in _decide(value, _ALLOW)]
     return _with_argument(number, argument, checks)
 
@@ -88,7 +88,7 @@ def _allow_bits(number: int, *, argument: int, bits: int) -> list[bytes]:
 
 
 def _with_argument(number: int, argument: int, checks: list[bytes]) -> list[bytes]:
-    """Checks of an argument's low half, after which the call is refused."""
+    """Run checks on an argument's low half, then refuse the call."""
     steps = [
         _step(_LOAD_WORD, _ARGUMENTS_AT + 8 * argument),
         *checks,

@@ -60,7 +60,7 @@ class SandboxSession:
         self._last: _Process | None = None
 
     def call(self, request: dict[str, Any], *, timeout_s: float | None = None) -> dict[str, Any]:
-        """The answer to a request, by default within the limits' time.
+        """Return the reply to a request, by default within the limits' time.
 
         ``SandboxError`` says what went wrong, and the next call starts anew, unless the code only raised
         (``CodeRaised``).
@@ -81,7 +81,7 @@ class SandboxSession:
             self._start()
 
     def printed(self, characters: int) -> str:
-        """The end of what the code printed; all of it is known once its process has been closed."""
+        """Return the end of what the code printed; complete once its process has been closed."""
         with self._lock:
             return "" if self._last is None else self._last.printed(characters)
 
@@ -177,7 +177,7 @@ class _Process:
                 raise SandboxError(self._explain_end()) from None
 
     def _receive(self, deadline: float, what: str) -> dict[str, Any]:
-        """The answer that belongs to the last request."""
+        """Receive the reply to the last request."""
         while b"\n" not in self._unread:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([self._answers], [], [], left_s)[0]:
@@ -216,7 +216,7 @@ class _Process:
         return f"the process exited ({reason})" + (f"; it printed: {printed}" if printed else "")
 
     def printed(self, characters: int) -> str:
-        """The end of what it printed so far."""
+        """Return the end of what it printed so far."""
         return self._log.tail(characters)
 
     def end(self) -> None:

@@ -34,7 +34,7 @@ class StatementTester:
             self._free.put(tester)
 
     def load(self, program: bytes, *, tests: int) -> "ProgramUnderTest":
-        """A program with the processor time for so many tests; it runs from its first test on."""
+        """Load a program with CPU time for this many tests; it starts with its first test."""
         limits = replace(self._limits, cpu_s=self._limits.cpu_s * max(1, tests))
         return ProgramUnderTest(program, limits, self._free)
 
@@ -84,7 +84,7 @@ class _Asked:
         self.gone: SandboxError | None = None
 
     def answer(self, message: Any) -> dict[str, Any]:
-        """What the tests are told: ``message``, ``raised`` or ``gone``."""
+        """Return the outcome for the tests: ``message``, ``raised`` or ``gone``."""
         if self.gone is None:
             left_s = self._deadline - time.monotonic()
             try:

@@ -31,7 +31,7 @@ class Tester:
     def execute(
         self, tests: dict[str, Any], *, question: str, answer: Callable[[Any], dict[str, Any]]
     ) -> dict[str, Any]:
-        """The tests' verdict; replies with the key ``question`` are answered until then.
+        """Run the tests and return the verdict; replies with the key ``question`` are answered until then.
 
         ``SandboxError`` where there is none, and the next tests get a new process.
         """

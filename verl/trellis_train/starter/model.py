@@ -57,7 +57,7 @@ def draw_model(
     finish: "Callable[[Qwen2ForCausalLM], None] | None" = None,
     **config: Any,
 ) -> "Qwen2ForCausalLM":
-    """A Qwen2 of that size with weights by seed; ``finish`` may set some of them, by the same seed."""
+    """Create a Qwen2 of that size with seeded weights; ``finish`` may set some, by the same seed."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 

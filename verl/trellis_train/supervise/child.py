@@ -32,13 +32,13 @@ class EngineProcess:
         return self._process.pid
 
     def list_streams(self) -> tuple[int, int]:
-        """The descriptors of standard output and standard error."""
+        """Return the file descriptors of standard output and standard error."""
         if self._process.stdout is None or self._process.stderr is None:
             raise RuntimeError("the engine was started without pipes")
         return self._process.stdout.fileno(), self._process.stderr.fileno()
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """The exit code (negative: the signal), or None when it still runs after ``timeout_s``."""
+        """Return the exit code (negative: the signal), or None if it still runs after ``timeout_s``."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

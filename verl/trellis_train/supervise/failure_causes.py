@@ -274,7 +274,7 @@ def judge(
     was_oom_kill: bool = False,
     ended_for: EndedFor | None = None,
 ) -> Verdict:
-    """The verdict on an engine's exit.
+    """Return the verdict on an engine's exit.
 
     ``exit_code`` is negative for a signal; ``was_oom_kill``: the kernel killed a process for
     memory meanwhile; ``ended_for``: why we ended the engine ourselves, if we did.
@@ -317,7 +317,7 @@ def _judge_signal(number: int, last_lines: Sequence[str], was_oom_kill: bool) ->
 
 
 def find_known_cause(last_lines: Sequence[str]) -> Verdict | None:
-    """The first known cause that the lines speak of, or None."""
+    """Find the first known cause that matches one of the lines, or None."""
     lines = [_ACTOR_PREFIX.sub("", line) for line in last_lines]
     for known in KNOWN_CAUSES:
         for line in reversed(lines):
@@ -329,7 +329,7 @@ def find_known_cause(last_lines: Sequence[str]) -> Verdict | None:
 
 
 def find_last_error(last_lines: Sequence[str]) -> str | None:
-    """The last line that looks like a Python error's message."""
+    """Find the last line that looks like a Python error message."""
     for line in reversed(last_lines):
         text = _ACTOR_PREFIX.sub("", line).strip()
         if _ERROR_LINE.match(text):

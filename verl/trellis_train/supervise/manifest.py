@@ -23,7 +23,7 @@ _PACKAGES = (
 
 
 def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
-    """The manifest of the attempt that this process runs, redacted."""
+    """Build the redacted manifest of the attempt that this process runs."""
     composition = _read_composition(Path(spec.attempt_dir))
     manifest = {
         "job_id": spec.job_id,
@@ -54,14 +54,14 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
 
 
 def _describe_data(source: DataSource | None) -> dict[str, Any] | None:
-    """The rows by version and hash; the files of a version are the store's own affair, and may be many."""
+    """Describe the data by version and hash; a version's file list is left out, as it may be long."""
     if source is None:
         return None
     return source.model_dump(mode="json", exclude={"paths"} if source.version else None)
 
 
 def _redact_fields(fields: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """The fields with secrets masked, by the names of keys as much as by the texts."""
+    """Mask secrets in the fields, found by key name or by text."""
     return {name: _redact(value, redactor, str(name)) for name, value in fields.items()}
 
 
@@ -132,7 +132,7 @@ def _list_gpus() -> list[str]:
 
 
 def _read_output(command: list[str]) -> str | None:
-    """What a command prints, or None when it is absent, fails or hangs."""
+    """Return a command's output, or None if it is missing, fails or hangs."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):

@@ -44,7 +44,7 @@ class LineAssembler:
         self._changed_at = 0.0
 
     def feed(self, data: bytes, now: float) -> list[str]:
-        """The lines that these bytes complete."""
+        """Return the lines completed by these bytes."""
         *whole, rest = self._decoder.decode(data).replace("\r\n", "\n").split("\n")
         lines = []
         for piece in whole:
@@ -56,7 +56,7 @@ class LineAssembler:
         return lines
 
     def flush(self, now: float, *, is_final: bool = False) -> list[str]:
-        """The unfinished line, when nothing was added to it for a while or nothing can follow."""
+        """Return the unfinished line if it has not changed for a while or nothing can follow."""
         is_due = bool(self._partial.strip()) and now - self._changed_at >= _PARTIAL_LINE_S
         if is_final:
             self._append(self._decoder.decode(b"", final=True))

@@ -27,7 +27,7 @@ class Redactor:
         self._values = re.compile("|".join(re.escape(value) for value in usable)) if usable else None
 
     def mask(self, text: str) -> str:
-        """The text with every secret replaced by ``***``."""
+        """Replace every secret in the text by ``***``."""
         if self._values is not None:
             text = self._values.sub(MASK, text)
         return SECRET_SHAPES.sub(MASK, text)

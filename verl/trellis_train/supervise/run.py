@@ -45,7 +45,7 @@ _POLL_INTERVAL_S = 0.2
 
 
 def _build_environment(spec: JobSpec) -> dict[str, str]:
-    """What the engine's process inherits.
+    """Build the environment of the engine's process.
 
     Ray gives the job's own process one thread, whatever the machine has: on a CPU the engine would
     compute on one core. Exports and evaluations take no slot and are one process.
@@ -82,7 +82,7 @@ class SupervisedRun:
             self._shipper, self._heartbeat = self._report_to(token)
 
     def _report_to(self, token: str) -> tuple[Shipper, HeartbeatSender]:
-        """What tells the platform of the run, and hears from it."""
+        """Create the shipper and the heartbeat sender, which communicate with the platform."""
         spec, address_file = self._spec, self._attempt_dir / ADDRESS_FILE
         shipper = Shipper(
             PlatformClient(spec.ingest_url, spec.job_id, token, address_file=address_file),
@@ -121,7 +121,7 @@ class SupervisedRun:
             self.say(f"The run's processes are not isolated from the platform's files: {state}.")
 
     def _run_to_verdict(self) -> tuple[int, Verdict]:
-        """The engine's exit code and what it means; a failed preparation counts as exit code 1."""
+        """Return the engine's exit code and its verdict; a failed preparation counts as exit code 1."""
         try:
             self._prepare()
         except Exception as error:  # noqa: BLE001 - the edge of the process: reported as the reason
@@ -250,7 +250,7 @@ class SupervisedRun:
 
 
 def read_engine_key(attempt_dir: Path) -> list[str]:
-    """The key of an endpoint's engine, where the attempt serves one."""
+    """Read the key of an endpoint's engine; empty if the attempt serves none."""
     try:
         return [(attempt_dir / ENGINE_KEY_FILE).read_text()]
     except FileNotFoundError:
@@ -258,7 +258,7 @@ def read_engine_key(attempt_dir: Path) -> list[str]:
 
 
 def choose_exit_code(engine_exit_code: int, verdict: Verdict) -> int:
-    """The entrypoint's exit code: the engine's own where it does not mean something else here."""
+    """Choose the entrypoint's exit code: the engine's own unless it has another meaning here."""
     fixed = {"succeeded": EXIT_SUCCEEDED, "stopped": EXIT_STOPPED, "crashed": EXIT_CRASHED}
     if verdict.outcome in fixed:
         return fixed[verdict.outcome]

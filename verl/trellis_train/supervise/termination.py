@@ -31,7 +31,7 @@ class Ending:
         self.is_terminated = True
 
     def note_refusal(self, _reason: str) -> None:
-        """The platform no longer knows this attempt: nobody waits for its results."""
+        """Note that the platform no longer knows this attempt, so nobody waits for its results."""
         self.is_disowned = True
 
     def explain(self, *, is_stop_requested: bool) -> EndedFor | None:

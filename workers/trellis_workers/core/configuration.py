@@ -43,7 +43,7 @@ SWEEPS = (
 
 
 def build_configuration() -> dict[str, Any]:
-    """Celery's settings, made of the platform's (read when first needed, not at import)."""
+    """Build Celery's configuration from the platform's (read when first needed, not at import)."""
     settings = get_settings()
     if not settings.redis_url:
         raise RuntimeError("TRELLIS_REDIS_URL is not set; the workers need a broker.")
@@ -88,5 +88,5 @@ def build_configuration() -> dict[str, Any]:
 
 
 def _every(interval_s: float, task: str) -> dict[str, Any]:
-    """A sweep whose message expires before the next ones are due: none pile up while workers are away."""
+    """Schedule a periodic task whose messages expire soon, so that none pile up while workers are down."""
     return {"task": task, "schedule": interval_s, "options": {"expires": max(2 * interval_s, EXPIRES_S)}}

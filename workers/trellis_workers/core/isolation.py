@@ -17,7 +17,7 @@ def make_rules(
     temporary: Path | None = None,
     kept_variables: Iterable[str] = (),
 ) -> Rules:
-    """The rules of a process that reads ``inputs`` and writes to ``writable``, but not to ``locked``."""
+    """Build the rules of a process that reads ``inputs`` and writes to ``writable``, except ``locked``."""
     may_write = [str(path) for path in writable]
     named = {str(path) for path in inputs}
     return Rules(
@@ -33,7 +33,7 @@ def make_rules(
 
 
 def _list_hidden(settings: Settings) -> list[str]:
-    """The platform's own files that lie outside the data root."""
+    """List the platform's own files that lie outside the data root."""
     hidden = [str(REPOSITORY_ROOT / ".env")]
     url = make_url(settings.effective_database_url)
     if url.drivername.startswith("sqlite") and url.database:

@@ -9,7 +9,7 @@ _MOST_BYTES = 64 * 1024
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines that are not blank, without secrets; none where there is no log."""
+    """Return the last lines that are not blank, with secrets masked; none if there is no log."""
     try:
         with path.open("rb") as log:
             size = log.seek(0, os.SEEK_END)

@@ -20,7 +20,7 @@ def install() -> None:
 
 
 def is_leaving() -> bool:
-    """Whether the worker of this process was asked to leave."""
+    """Tell whether the worker of this process was asked to leave."""
     return bool(_leaving.value)
 
 

@@ -38,7 +38,7 @@ class PresenceKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and take the key away so that the leaving shows at once."""
+        """Stop the thread, and delete the key so that the worker's leaving shows at once."""
         self._stop.set()
         self._thread.join(timeout=2 * _TIMEOUT_S)
         try:

@@ -59,7 +59,7 @@ class Standstill:
         self._since = time.monotonic()
 
     def lasts(self) -> bool:
-        """Whether it has been so for long, without any time on a CPU."""
+        """Tell whether the process has been stuck for long, without any CPU time."""
         try:
             # State and times of all threads; what is before them is the name, with any characters.
             fields = self._stat.read_text().rpartition(")")[2].split()

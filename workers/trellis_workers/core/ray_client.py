@@ -64,7 +64,7 @@ class RayJobs:
         self._client: JobSubmissionClient | None = None
 
     def ping(self) -> None:
-        """``RayAwayError`` unless the cluster answers."""
+        """Raise ``RayAwayError`` unless the cluster answers."""
         with self._calling() as client:
             client.get_version()
 
@@ -77,7 +77,7 @@ class RayJobs:
         env: dict[str, str],
         metadata: dict[str, str],
     ) -> bool:
-        """Submit; False when this id was submitted before (then nothing is started again).
+        """Submit a run; False if this id was submitted before (then nothing is started again).
 
         The entrypoint runs on a node that has what it demands, and sees the GPUs that Ray gives it.
         """
@@ -98,7 +98,7 @@ class RayJobs:
         return True
 
     def find(self, submission_id: str) -> RayJob | None:
-        """The submission, or None when Ray has never heard of it."""
+        """Return the submission, or None when Ray does not know it."""
         with self._calling() as client:
             try:
                 return _translate(client.get_job_info(submission_id))
@@ -108,7 +108,7 @@ class RayJobs:
                 raise
 
     def list_unfinished(self) -> list[RayJob]:
-        """All submissions that wait or run."""
+        """List all submissions that wait or run."""
         with self._calling() as client:
             jobs = [_translate(job) for job in client.list_jobs() if job.submission_id]
         return [job for job in jobs if job.status not in OVER]
@@ -124,7 +124,7 @@ class RayJobs:
 
     @contextmanager
     def _calling(self) -> Iterator["JobSubmissionClient"]:
-        """The client; whatever goes wrong with the call becomes ``RayAwayError``."""
+        """Yield the client; any error of the call becomes ``RayAwayError``."""
         import requests
 
         try:
@@ -138,7 +138,7 @@ class RayJobs:
 
 @cache
 def get_ray() -> RayJobs:
-    """The cluster that jobs run on."""
+    """Return the cluster that jobs run on."""
     url = get_settings().ray_dashboard_url
     if url is None:
         raise RuntimeError(
@@ -163,7 +163,7 @@ def _connect(dashboard_url: str) -> "JobSubmissionClient":
 
 
 def _is_unknown(error: RuntimeError) -> bool:
-    """Whether Ray says that it has never heard of the submission: it has no class of error for that."""
+    """Tell whether Ray doesn't know the submission: it has no error class of its own for that."""
     return "status code 404" in str(error) or "does not exist" in str(error)
 
 

@@ -11,15 +11,15 @@ from trellis_workers.core.settings import get_settings
 
 @cache
 def get_database() -> Database:
-    """The database of this process."""
+    """Return the database of this process."""
     return Database(get_settings())
 
 
 def write() -> AbstractContextManager[Session]:
-    """A transaction that commits when the block ends. Keep calls to Ray and to the disk out of it."""
+    """Open a transaction that commits when the block ends. Keep calls to Ray and to the disk out of it."""
     return get_database().write()
 
 
 def read() -> AbstractContextManager[Session]:
-    """A transaction that keeps nothing."""
+    """Open a transaction that is never committed."""
     return get_database().read()

@@ -46,7 +46,7 @@ _CUT_SHORT = re.compile(r"\d+ requested and \d+ written")
 
 
 def read_task(folder: Path) -> ChildTask:
-    """What the worker asks for."""
+    """Read the worker's request."""
     return ChildTask.model_validate_json((folder / REQUEST_FILE).read_bytes())
 
 
@@ -83,7 +83,7 @@ def _explain(error: Exception, folder: Path) -> int:
 
 
 def _means_no_room(error: BaseException) -> bool:
-    """Whether the disk is full; a pipeline's processes hand on the error as text."""
+    """Tell whether the disk is full; a pipeline's processes pass the error on as text."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return True
     if any(os.strerror(number) in str(error) for number in _NO_ROOM) or _CUT_SHORT.search(str(error)):

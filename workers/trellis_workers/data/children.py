@@ -23,7 +23,7 @@ class Child(Protocol):
     """Something that carries out the task of a folder."""
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status, or None where it is still at work after that time."""
+        """Wait for the exit status and return it; None if the child is still running after that time."""
 
     def end(self) -> None:
         """End it with everything that it started; harmless where it is over."""
@@ -79,7 +79,7 @@ class WarmChildren:
         self._processes.end_idle()
 
     def close(self) -> None:
-        """End all of them."""
+        """End all child processes."""
         self._processes.close()
 
 
@@ -97,7 +97,7 @@ class DoneChild:
 
 
 def start_process(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO[str]) -> Child:
-    """A process for the task, which ends with it."""
+    """Start a process for the task, which ends with it."""
     command = _warm_command(settings, kind)
     if command is not None:
         process = WarmProcess(command, lock, folder.parent)
@@ -106,7 +106,7 @@ def start_process(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO
 
 
 def _warm_command(settings: Settings, kind: DataTaskKind) -> Command | None:
-    """The program for tasks that somebody waits for; None for a kind that takes long anyway."""
+    """Return the command for tasks that users wait for; None for kinds that take long anyway."""
     if kind is DataTaskKind.PREVIEW:
         return (sys.executable, "-m", "trellis_workers.data.warm_child")
     if kind is DataTaskKind.TOKENS:
@@ -116,7 +116,7 @@ def _warm_command(settings: Settings, kind: DataTaskKind) -> Command | None:
 
 
 def carry_out_here(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO[str]) -> Child:
-    """The same in this process, which saves a test the start of another one."""
+    """Carry out the task in this process, which saves a test from starting another one."""
     from trellis_workers.data.child import HANDLERS, carry_out
 
     if kind not in HANDLERS:

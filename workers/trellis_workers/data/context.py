@@ -21,7 +21,7 @@ _BATCH_ROWS = 8192
 
 
 def make_context(needs: Needs, folder: Path) -> Context:
-    """The context of operators that work in ``folder``."""
+    """Build the context of operators that work in ``folder``."""
     return Context(
         tokenizer=needs.tokenizer,
         resources={
@@ -33,7 +33,7 @@ def make_context(needs: Needs, folder: Path) -> Context:
 
 
 def make_judges(needs: Needs, folder: Path) -> dict[str, EndpointJudge]:
-    """Judges by name; their accounts lie in ``folder``."""
+    """Make the judges by name; their accounts are stored in ``folder``."""
     return {
         name: EndpointJudge(name, endpoint, folder, needs.max_judge_cost)
         for name, endpoint in needs.judges.items()
@@ -41,7 +41,7 @@ def make_judges(needs: Needs, folder: Path) -> dict[str, EndpointJudge]:
 
 
 def _one_file(files: Sequence[Path], folder: Path) -> Path:
-    """The file, or one with the rows of all, written once: it is part of what a run is recognised by."""
+    """Return the file, or one with the rows of all, written once: its path is part of a run's identity."""
     if len(files) == 1:
         return files[0]
     named = hashlib.sha256("\0".join(map(str, files)).encode()).hexdigest()[:16]

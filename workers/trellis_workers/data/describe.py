@@ -51,7 +51,7 @@ class SourceGone(DomainError):
 
 
 def describe(session: Session, settings: Settings, task: DataTask) -> ChildTask:
-    """The task with places of everything; raises ``DomainError`` where something of it is gone."""
+    """Describe the task with all paths that it needs; raises ``DomainError`` if a part of it was deleted."""
     dataset = find_dataset(session, dataset_id=task.dataset_id)
     if dataset is None:
         raise DatasetNotFound("Its dataset was deleted.")
@@ -81,7 +81,7 @@ def describe(session: Session, settings: Settings, task: DataTask) -> ChildTask:
 
 
 def _target(task: DataTask, request: TaskRequest) -> tuple[str | None, str | None]:
-    """The dataset and branch that rows go to, if they go anywhere."""
+    """Return the dataset and branch that rows go to, if they go anywhere."""
     if isinstance(request, ImportTask):
         return task.dataset_id, request.branch
     output = getattr(request, "output", None)
@@ -93,7 +93,7 @@ def _target(task: DataTask, request: TaskRequest) -> tuple[str | None, str | Non
 
 
 def _needs(session: Session, settings: Settings, request: TaskRequest) -> Needs:
-    """Judges, further inputs and the tokenizer that a pipeline or a generation names."""
+    """Find the judges, further inputs and the tokenizer that a pipeline or a generation names."""
     if isinstance(request, StatisticsTask):
         found = find_needs(session, settings, tokenizer=request.model, judges=[], resources={})
     elif isinstance(request, PipelineTask | PreviewTask):

@@ -75,7 +75,7 @@ def write_made(folder: Path, made: Made) -> None:
 
 
 def read_made(folder: Path) -> Made | None:
-    """The version to publish, if the child made one."""
+    """Read the version to publish, if the child made one."""
     path = folder / MADE_FILE
     return Made.model_validate_json(path.read_bytes()) if path.exists() else None
 
@@ -86,7 +86,7 @@ def write_result(folder: Path, result: dict[str, Any]) -> None:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """What the task found."""
+    """Read the task's result."""
     result = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
     if not isinstance(result, dict):
         raise ValueError(f"{RESULT_FILE} does not contain a JSON object")

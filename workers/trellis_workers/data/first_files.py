@@ -40,7 +40,7 @@ def tidy_first_files(settings: Settings, database: Database) -> None:
 
 
 def _imported(session: Session, dataset_ids: list[str]) -> set[str]:
-    """The datasets of which the import that the migration queued has made a version."""
+    """Return the datasets that have a version from the import that the migration queued."""
     tasks = {f"dtk_{dataset_id.removeprefix('ds_')}": dataset_id for dataset_id in dataset_ids}
     made = select(DatasetVersion.task_id, DatasetVersion.dataset_id).where(
         col(DatasetVersion.task_id).in_(list(tasks))
@@ -49,6 +49,6 @@ def _imported(session: Session, dataset_ids: list[str]) -> set[str]:
 
 
 def _read_by_imports(session: Session, settings: Settings) -> list[Path]:
-    """Files and folders that imports which wait or run are of."""
+    """List the files and folders that waiting or running imports read."""
     sources = [task.request.get("source") or {} for task in data_tasks.list_all_unfinished(session)]
     return [(settings.data_root / each["path"]).resolve() for each in sources if each.get("kind") == "path"]

@@ -34,7 +34,7 @@ def clear_after(settings: Settings, database: Database, task_id: str) -> None:
 
 
 def needs_nothing(kind: str | None, state: str | None) -> bool:
-    """Whether the folder of such a task may go as a whole; without a state there is no such task."""
+    """Tell whether such a task's folder can be deleted as a whole; without a state the task doesn't exist."""
     return state is None or (state in DATA_TASK_FINISHED and kind not in _KEEPING)
 
 

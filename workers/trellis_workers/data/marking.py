@@ -15,7 +15,7 @@ _BATCH_ROWS = 8192
 
 
 def needs_marks(pipeline: Pipeline, splits: Mapping[str, Sequence[Path]]) -> bool:
-    """Whether splits would be mixed up: not where there is one, rows say it, or the pipeline parts anew."""
+    """Tell whether splits would get mixed up: not with one, with marked rows, or with a split step."""
     if len(splits) < 2 or any(step.operator == "split" for step in pipeline.steps):
         return False
     first = next(path for paths in splits.values() for path in paths)
@@ -23,7 +23,7 @@ def needs_marks(pipeline: Pipeline, splits: Mapping[str, Sequence[Path]]) -> boo
 
 
 def mark_splits(splits: Mapping[str, Sequence[Path]], folder: Path) -> list[Path]:
-    """Copies of the files with the column; made once, so that a run that goes on finds the same files."""
+    """Write copies of the files with a split column, once, so that a resumed run finds the same files."""
     if not folder.exists():
         with publishing(folder) as draft:
             for split, paths in splits.items():

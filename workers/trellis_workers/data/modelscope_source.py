@@ -13,7 +13,7 @@ class ModelScopeSource(Source):
     """A dataset of ``MODELSCOPE_ENDPOINT``; the token is in ``MODELSCOPE_API_TOKEN``."""
 
     def __init__(self, repo_id: str, *, revision: str, under: str = "") -> None:
-        """``under`` narrows to a folder or a file of the dataset."""
+        """Narrow the source to ``under``, a folder or a file of the dataset."""
         self._repo_id, self._under = repo_id, under.strip("/")
         # It names no commit: a branch may move on, and the rows keep hashes of their own.
         self.revision = revision

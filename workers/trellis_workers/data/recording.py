@@ -44,7 +44,7 @@ class Content:
 
 
 def recognise(splits: Splits) -> tuple[Layout, str]:
-    """What the columns of some rows mean, and by what that was recognised."""
+    """Detect the format and column roles of some rows, and say why."""
     files = [path for paths in splits.values() for path in paths]
     first = take_rows(files, schema_of(files), draw(files, _DETECTED_ROWS, None))
     found = detect(first)
@@ -79,7 +79,7 @@ def record(task: ChildTask, tools: Tools, content: Content) -> Version:
 
 
 def _has_history(task: ChildTask) -> bool:
-    """Whether the version that is read is of the dataset that the rows go to."""
+    """Tell whether the version that is read belongs to the dataset that the rows go to."""
     return task.tip is not None or (task.target_id or task.dataset_id) == task.dataset_id
 
 
@@ -96,7 +96,7 @@ def _count(content: Content, tools: Tools) -> Statistics:
 
 
 def _look(content: Content, statistics: Statistics) -> list[dict[str, Any]]:
-    """What is worth a look though it stops nothing."""
+    """List the warnings about the rows, which do not stop the import."""
     found: list[dict[str, Any]] = []
     if content.layout.format is DataFormat.UNKNOWN:
         message = "The columns match no known format; map the columns when you create a job."

@@ -163,7 +163,7 @@ class Lane:
             self._fail(task, failure)
 
     def _publish(self, task: DataTask, folder: Path) -> None:
-        """The version becomes visible and the task is settled in one step, or neither."""
+        """Publish the version and settle the task in one transaction."""
         try:
             result, made = read_result(folder), read_made(folder)
         except (OSError, ValueError, ValidationError) as error:
@@ -211,14 +211,14 @@ class Lane:
                 service.fail(session, task=held, failure=failure)
 
     def _step_back(self, task: DataTask) -> None:
-        """Another process is still at it: the task waits until that one has ended."""
+        """Put the task back, as another process still works on it: it waits until that one has ended."""
         with self.database.write() as session:
             held = service.hold(session, task_id=task.id, attempt=task.attempt)
             if held is not None:
                 service.step_back(session, task=held)
 
     def _lose(self, task: DataTask, failure: TaskFailure) -> None:
-        """Its process was killed, and the work goes on from what is in its folder."""
+        """Record that the task's process was killed; the work resumes from what is in its folder."""
         with self.database.write() as session:
             held = service.hold(session, task_id=task.id, attempt=task.attempt)
             if held is not None:
@@ -279,14 +279,14 @@ def run_waiting(lane: Lane, kinds: frozenset[DataTaskKind]) -> list[str]:
 
 
 def has_waiting(database: Database, kinds: frozenset[DataTaskKind]) -> bool:
-    """Whether there is something to do."""
+    """Tell whether there is something to do."""
     _recover_lost(database)
     with database.read() as session:
         return bool(repository.list_waiting(session, kinds=kinds))
 
 
 def _recover_lost(database: Database) -> None:
-    """Tasks whose worker has died wait again. Mostly there are none, and nothing is written."""
+    """Requeue tasks whose worker has died. Mostly there are none, and nothing is written."""
     with database.read() as session:
         lost = repository.list_lost(session, silent_since=utc_now() - service.LOST_AFTER)
     if lost:

@@ -32,7 +32,7 @@ _LINES = 400
 
 @contextlib.contextmanager
 def serving(task: ChildTask, tools: Tools) -> Iterator[str | None]:
-    """The address of the task's model while the context lasts; None where the task names no model.
+    """Serve the task's model while the context lasts and yield its address; None if it names no model.
 
     The server belongs to this process's group, which is ended as a whole, and leaves when its input
     closes: whatever becomes of this process, nothing of it stays.
@@ -86,7 +86,7 @@ def _answers(port: int) -> bool:
 
 
 def _last_word(log: Path) -> str:
-    """What the server said last that reads like a reason."""
+    """Return the last line of the server's log that looks like an error."""
     lines = last_lines(log, _LINES)
     errors = [line for line in lines if "Error" in line]
     return (errors or lines or ["the server exited without a message"])[-1].strip()[:500]

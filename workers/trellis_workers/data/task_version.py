@@ -9,7 +9,7 @@ from trellis_workers.data.files import ChildTask
 
 
 def read_version(task: ChildTask) -> tuple[Store, Version]:
-    """The store and the version."""
+    """Return the store and the version."""
     if task.version is None:
         raise ValueError("a task that reads rows needs a version")
     store = Store(Path(task.store))

@@ -39,7 +39,7 @@ def tidy(settings: Settings, database: Database) -> None:
 
 
 def tidy_tasks(settings: Settings, database: Database) -> None:
-    """Folders of tasks that are gone or whose dataset is, and what those that are over need no more.
+    """Remove folders of deleted tasks or datasets, and what ended tasks don't need any more.
 
     Mostly their worker has seen to that; one that died, or a task that was cancelled after that, leaves it.
     """
@@ -61,7 +61,7 @@ def tidy_tasks(settings: Settings, database: Database) -> None:
 
 
 def tidy_datasets(settings: Settings, database: Database) -> None:
-    """Quarantines of datasets that were deleted."""
+    """Remove the quarantines of deleted datasets."""
     folders = [each for each in _folders(settings.data_root / "datasets") if each.name.startswith("ds_")]
     with database.read() as session:
         ids = [each.name for each in folders]
@@ -72,7 +72,7 @@ def tidy_datasets(settings: Settings, database: Database) -> None:
 
 
 def tidy_quarantines(settings: Settings, database: Database) -> None:
-    """Rows that imports kept aside which are gone, and what imports that are over have half written."""
+    """Remove rows that deleted imports rejected, and files that ended imports left incomplete."""
     datasets = settings.data_root / "datasets"
     paths = [*datasets.glob("ds_*/quarantine/dtk_*"), *datasets.glob("ds_*/quarantine/index/dtk_*")]
     with database.read() as session:
@@ -85,10 +85,10 @@ def tidy_quarantines(settings: Settings, database: Database) -> None:
 
 
 def collect(settings: Settings, database: Database, *, wait_s: float = _WAIT_S) -> Collected | None:
-    """Rows that no version of the database holds; None while versions are being written."""
+    """Collect rows that no version in the database holds; None while versions are being written."""
 
     def keep() -> Iterable[str]:
-        """Asked when nobody writes: what was published before is known then."""
+        """List the versions to keep. Called when nobody writes: all published versions are known then."""
         with database.read() as session:
             versions = set(session.exec(select(DatasetVersion.id)).all())
             tasks = data_tasks.list_all_unfinished(session)

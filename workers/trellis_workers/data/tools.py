@@ -16,7 +16,7 @@ class Tools:
     """Of one task."""
 
     def __init__(self, folder: Path, lock: IO[str]) -> None:
-        """``lock`` is the store's lock file, opened and shared by the worker."""
+        """Share ``lock``, the store's lock file that the worker has opened."""
         self.folder = folder
         self._lock = lock
         self._told = 0.0
@@ -50,7 +50,7 @@ class Tools:
         )
 
     def hold_store(self) -> None:
-        """Nothing of the store is tidied away from here until the worker has published what is added.
+        """Hold the store: nothing in it is tidied until the worker has published what is added.
 
         The lock belongs to the file that the worker has opened: it stays when this process is gone.
         """

@@ -38,7 +38,7 @@ class WarmProcess:
     """A program that reads folders and answers with exit statuses (``trellis_data.warm_process``)."""
 
     def __init__(self, command: Sequence[str], lock: IO[str], work_dir: Path) -> None:
-        """``lock`` is the store's lock file, whose number the program is told last."""
+        """Start the program with the number of ``lock``, the store's lock file, as its last argument."""
         self._process = subprocess.Popen(  # noqa: S603 - our own programs
             [*command, str(lock.fileno())],
             stdin=subprocess.PIPE,  # it leaves when this end closes, whatever becomes of us
@@ -85,7 +85,7 @@ class WarmProcess:
             self._process.stdin.write(f"{folder}\n")
 
     def hear(self, seconds: float) -> int | None:
-        """The exit status of its task, or its own where it has died; None where it is still at work."""
+        """Return the exit status of the task, or of the process if it died; None while it still runs."""
         answers = self._process.stdout
         if answers is None:
             raise ValueError("a warm process is listened to")
@@ -127,7 +127,7 @@ class WarmTurn:
         self._watch.start()
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status, or None where it is still at work after that time."""
+        """Wait for the exit status and return it; None if the task is still running after that time."""
         if self._status is None:
             status = self._process.hear(seconds)
             if status is not None:
@@ -179,7 +179,7 @@ class WarmProcesses:
             self._end(command)
 
     def close(self) -> None:
-        """End all."""
+        """End all processes."""
         for command in list(self._processes):
             self._end(command)
 

@@ -24,7 +24,7 @@ _HEARTBEAT_S = 2.0
 
 
 def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
-    """The spec of an endpoint; raises ``DomainError`` where something has gone since it was asked for."""
+    """Build the spec of an endpoint; raises ``DomainError`` if something was deleted since the request."""
     row = repository.find_by_job(session, job_id=job.id)
     if row is None:
         raise EndpointNotFound(job.id)
@@ -70,7 +70,7 @@ def _is_encoder(session: Session, row: Endpoint) -> bool:
 
 
 def _find_weights(session: Session, settings: Settings, row: Endpoint) -> CheckpointSource | None:
-    """What is gathered, or merged into the base model, first; None for a model that is served as it is."""
+    """Return the weights to gather or merge into the base model first; None for a model served as it is."""
     if row.target_model_id is not None:
         model = find_model(session, model_id=row.target_model_id)
         if model is None or not is_adapter(model):

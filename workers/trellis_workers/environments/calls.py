@@ -104,7 +104,7 @@ def _settle(
 
 
 def _bound(answer: CallAnswer) -> dict[str, Any]:
-    """Without secrets, and not too long: a result beyond the limit becomes the beginning of its text."""
+    """Redact secrets and bound the size: a result beyond the limit becomes the beginning of its text."""
     tree: dict[str, Any] = redact_tree(storable_tree(answer.model_dump(mode="json")))
     text = json.dumps(tree["result"], ensure_ascii=False)
     return tree if len(text) <= MAX_CHARACTERS else {**tree, "result": shorten(text, limit=MAX_CHARACTERS)}

@@ -116,7 +116,7 @@ def _make_folder(
 
 
 def _lay_sources(settings: Settings, folder: Path, kind: str, parameters: dict[str, Any]) -> dict[str, str]:
-    """Where the files are that the parameters name; an upload with the ending by which it is read."""
+    """Locate the files that the parameters name; an upload gets the suffix that says how to read it."""
     places = {}
     for name, wanted in environment_kinds()[kind].wanted_sources(parameters).items():
         try:
@@ -140,7 +140,7 @@ def _read_manifest(folder: Path) -> EnvironmentManifest:
 
 
 def _lay_out_rows(content: Path, rows: Path, manifest: EnvironmentManifest) -> None:
-    """A folder for each dataset, in it a file for each split: links to the files of the environment."""
+    """Lay out a folder for each dataset, with a file for each split: links to the environment's files."""
     for name, file in manifest.datasets.items():
         dataset, _, split = name.rpartition(DATASET_SEPARATOR)
         source = (content / file).resolve()
@@ -153,7 +153,7 @@ def _lay_out_rows(content: Path, rows: Path, manifest: EnvironmentManifest) -> N
 
 
 def _remove_orphans(settings: Settings, database: Database) -> None:
-    """Folders that belong to no environment any more: it was deleted while it was made."""
+    """Remove folders without an environment: it was deleted while being made."""
     parent = settings.data_root / FOLDER
     # The folders first: one that comes later belongs to an environment that is there.
     folders = [each for each in parent.iterdir() if each.is_dir()] if parent.is_dir() else []

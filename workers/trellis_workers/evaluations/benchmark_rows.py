@@ -19,7 +19,7 @@ class UnfitFile(Exception):
 
 
 def ending_of(name: str) -> str:
-    """How the file's name ends, which says how it is read; ``UnfitFile`` for any other."""
+    """Return the file's suffix, which says how it is read; ``UnfitFile`` for any other."""
     for ending in (COMPRESSED_LINES, LINES, PARQUET):
         if name.endswith(ending):
             return ending
@@ -29,7 +29,7 @@ def ending_of(name: str) -> str:
 def count_rows(
     paths: Sequence[Path], columns: Mapping[str, Sequence[str]]
 ) -> tuple[int, dict[str, dict[str, int]]]:
-    """Rows of all files, and how many have each name of a group.
+    """Count the rows of all files, and those of each name in a group.
 
     ``columns`` names for each kind of group the columns that may hold it; the first that a row has counts.
     """
@@ -45,7 +45,7 @@ def count_rows(
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file; ``UnfitFile`` where it cannot be read."""
+    """Yield the rows of a file; ``UnfitFile`` if it cannot be read."""
     try:
         if ending_of(path.name) == PARQUET:
             with pq.ParquetFile(path) as file:
@@ -60,7 +60,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _name_group(kind: str, value: Any) -> str:
-    """As the benchmark names it in scores: a level may be a number, a subject have spaces."""
+    """Name a group as in the benchmark's scores: a level may be a number, a subject have spaces."""
     if kind == "level" and isinstance(value, int):
         return f"Level {value}"
     return str(value).lower().replace(" ", "_") if kind == "subject" else str(value)

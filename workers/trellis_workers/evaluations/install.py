@@ -78,7 +78,7 @@ def _fail(name: str, reason: str) -> bool:
 
 
 def _bring(settings: Settings, entry: CatalogueBenchmark) -> InstalledSource:
-    """Fetch, check and move into place."""
+    """Fetch files, check them and move them into place."""
     root = locate_benchmarks(settings)
     staging, doomed = root / f".staging-{entry.name}", root / f".removed-{entry.name}"
     for left in (staging, doomed):  # by a worker that died
@@ -103,7 +103,7 @@ def _bring(settings: Settings, entry: CatalogueBenchmark) -> InstalledSource:
 
 
 def _copy_mirror(mirror: Path, entry: CatalogueBenchmark, staging: Path) -> dict[str, list[str]]:
-    """By part, the names of the copies. A part other than the measured one may be missing in the mirror."""
+    """Copy the mirror's files and map each part to their names; all but the measured one may be missing."""
     files: dict[str, list[str]] = {}
     for part, described in entry.parts.items():
         sources = [mirror / path for path in described.mirror]
@@ -123,7 +123,7 @@ def _copy_mirror(mirror: Path, entry: CatalogueBenchmark, staging: Path) -> dict
 def _download(
     settings: Settings, entry: CatalogueBenchmark, staging: Path
 ) -> tuple[str, dict[str, list[str]]]:
-    """The commit, and by part the names of the files."""
+    """Download the files, and return the commit and the file names by part."""
     hub, wanted = Hub(), [file for part in entry.parts.values() for file in part.files]
     snapshot = hub.resolve_files(entry.repo_id, entry.revision, wanted)
     free = shutil.disk_usage(staging).free
@@ -142,7 +142,7 @@ def _download(
 
 
 def _compare_hash(path: Path, name: str, expected: str | None) -> None:
-    """``UnfitFile`` where the catalogue knows the file's hash and it is another one."""
+    """Raise ``UnfitFile`` if the file's hash isn't the one in the catalogue."""
     if expected is None:
         return
     if (found := hash_file(path)) != expected:
@@ -150,7 +150,7 @@ def _compare_hash(path: Path, name: str, expected: str | None) -> None:
 
 
 def _name_files(part: str, names: list[str]) -> list[str]:
-    """``test.parquet``, or ``test-00.parquet``, ``test-01.parquet`` ... where there are several."""
+    """Name files ``test.parquet``, or ``test-00.parquet``, ``test-01.parquet`` ... if there are several."""
     if len(names) == 1:
         return [f"{part}{ending_of(names[0])}"]
     return [f"{part}-{index:02d}{ending_of(name)}" for index, name in enumerate(names)]

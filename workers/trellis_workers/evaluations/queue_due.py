@@ -23,7 +23,7 @@ _UNEXPECTED = "The evaluation could not be {}; see the workers' log for the reas
 
 
 def queue_due() -> bool:
-    """Scores first: they may end a training, and let checkpoints go. Whether there is something to launch."""
+    """Record scores before queueing evaluations, as they may end trainings; returns if there is work."""
     with read() as session:
         over = repository.list_over(session, limit=_MOST)
         waiting = repository.list_waiting(session, limit=_MOST)

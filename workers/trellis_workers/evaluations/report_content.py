@@ -25,7 +25,7 @@ class CannotWrite(Exception):
 
 
 def gather(session: Session, settings: Settings, *, report: Report) -> ReportInput:
-    """All of it; ``CannotWrite`` where an evaluation was deleted since."""
+    """Gather the content; ``CannotWrite`` if an evaluation was deleted since."""
     request = ReportCreate.model_validate(report.request)
     rows = [_find(session, each) for each in request.evaluations]
     labels = {result["label"] for row in rows for result in row.results or []}
@@ -60,7 +60,7 @@ def _describe(session: Session, settings: Settings, row: Evaluation, *, count: i
 
 
 def _choose_examples(settings: Settings, row: Evaluation, label: str, count: int) -> list[Sample]:
-    """Some of each verdict in turn, wrong ones first, in the order in which they were drawn."""
+    """Choose some examples of each verdict in turn, wrong ones first, in the order they were drawn in."""
     if count == 0:
         return []
     try:
@@ -73,7 +73,7 @@ def _choose_examples(settings: Settings, row: Evaluation, label: str, count: int
 
 
 def _compare(settings: Settings, rows: Sequence[Evaluation]) -> Iterator[ReportComparison]:
-    """Each with the first, benchmark by benchmark."""
+    """Compare each evaluation with the first, benchmark by benchmark."""
     first, *others = rows
     own = [result["label"] for result in first.results or []]
     for other in others:
@@ -85,7 +85,7 @@ def _compare(settings: Settings, rows: Sequence[Evaluation]) -> Iterator[ReportC
 
 
 def _tell_history(session: Session, rows: Sequence[Evaluation], labels: set[str]) -> Iterator[HistoryPoint]:
-    """How the headlines went over the steps of each job, and the versions of each model, of the report."""
+    """Yield the headline scores by step of each job, and by version of each model, of the report."""
     sources = dict.fromkeys((row.target_model_id, row.target_job_id) for row in rows)
     for model_id, job_id in sources:
         found = history.read_history(session, model_id=model_id, job_id=job_id, label=None, metric=None)

@@ -14,7 +14,7 @@ from trellis_workers.jobs.reward_files import find_keys
 
 
 def locate_scorer(attempt_dir: Path, file_id: str) -> Path:
-    """Where the copy of a reward file lies that an attempt scores with."""
+    """Return the path of the copy of a reward file that an attempt scores with."""
     return attempt_dir / REWARD_FILES_FOLDER / f"{file_id}.py"
 
 

@@ -45,7 +45,7 @@ _NICENESS = "TRELLIS_NICENESS"
 
 
 def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
-    """The spec of an evaluation; raises ``DomainError`` where something has gone since it was asked for."""
+    """Build the spec of an evaluation; raises ``DomainError`` if something was deleted since the request."""
     row = repository.find_by_job(session, job_id=job.id)
     if row is None:
         raise EvaluationNotFound(str(job.evaluation_id))
@@ -86,7 +86,7 @@ def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> Job
 
 
 def _describe_environment(settings: Settings) -> dict[str, str]:
-    """On a CPU an evaluation shares the cores with trainings, and stands back behind them."""
+    """Describe the environment: on a CPU an evaluation runs at a lower priority than trainings."""
     platform = settings.resolved_platform
     niceness = {_NICENESS: str(settings.evaluation_nice)} if platform == "cpu" else {}
     return {**environment(Engine.EVALUATE, platform), **niceness}

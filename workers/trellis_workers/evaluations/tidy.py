@@ -49,7 +49,7 @@ def _remove(leftover_id: str) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Out of the way first: a killed worker leaves no half of a folder that looks like a whole one."""
+    """Rename the folder before removing it: a killed worker must not leave half of it under its name."""
     doomed = folder.with_name(f".deleted-{folder.name}")
     if folder.exists():
         folder.rename(doomed)

@@ -71,7 +71,7 @@ def _write(report_id: str) -> None:
 def _render(
     staging: Path, content: ReportInput, request: ReportCreate
 ) -> tuple[dict[str, int], list[ReportProblem]]:
-    """The files that could be made, with their sizes in bytes, and why one could not."""
+    """Render the files, and return the sizes in bytes of those made and the problems of the others."""
     # Matplotlib and Jinja take seconds to load, which no other task needs.
     from trellis_evaluation.reports.pdf import render_pdf
     from trellis_evaluation.reports.rendering import render_html, render_markdown
@@ -100,7 +100,7 @@ def _locate(folder: Path, kind: ReportFormat) -> Path:
 
 
 def _move_into_place(staging: Path, folder: Path) -> None:
-    """The earlier files go first: a folder cannot take the place of one that holds something."""
+    """Replace the earlier files; they are moved away first, as only an empty folder can be replaced."""
     doomed = folder.with_name(f".replaced-{folder.name}")
     shutil.rmtree(doomed, ignore_errors=True)
     if folder.exists():

@@ -18,7 +18,7 @@ _UNEXPECTED = "The stage could not be started or finished; see the workers' log 
 
 
 def advance_pipelines() -> bool:
-    """One look at every pipeline that is under way; whether there is something to launch."""
+    """Advance every active pipeline by one step; returns whether there is something to launch."""
     with read() as session:
         unsettled = repository.list_unsettled(session)
     has_begun = False

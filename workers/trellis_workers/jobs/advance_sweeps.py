@@ -18,7 +18,7 @@ _UNEXPECTED = "A run could not be started or finished; see the workers' log for 
 
 
 def advance_sweeps() -> Look:
-    """One look at every sweep that is under way; whether there is something to launch, and what to stop."""
+    """Advance every active sweep by one step; returns whether to launch something, and what to stop."""
     with read() as session:
         unsettled = repository.list_unsettled(session)
     found = Look()

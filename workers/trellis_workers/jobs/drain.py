@@ -35,7 +35,7 @@ def drain_spool(attempt_dir: Path, *, job_id: str, attempt: int) -> bool:
 
 
 def _ingest(reader: SpoolReader, batch: SpoolBatch, *, job_id: str, attempt: int) -> bool:
-    """One batch into the database; False when nothing more of this attempt is wanted."""
+    """Ingest one batch into the database; False if nothing more of this attempt is wanted."""
     try:
         with write() as session:
             body = IngestBatch(attempt=attempt, sequence=batch.sequence, events=batch.events)

@@ -16,7 +16,7 @@ from trellis_recipes.platform_defaults import environment
 
 
 def build_export_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
-    """The spec of an export; ``CheckpointNotFound`` where the checkpoint has gone since it was asked for."""
+    """Build the spec of an export; ``CheckpointNotFound`` if the checkpoint was deleted since the request."""
     order = ExportOrder.model_validate(job.export)
     row = service.get_usable_checkpoint(session, job_id=order.job_id, step=order.step)
     folder = service.find_folder(row, row.path, data_root=settings.data_root)
@@ -51,7 +51,10 @@ def build_export_spec(session: Session, settings: Settings, job: Job) -> JobSpec
 
 
 def describe_base(session: Session, settings: Settings, job: Job) -> ModelSource:
-    """The model that the source was trained from; only adapters need it, and whole weights may outlive it."""
+    """Return the model that the source was trained from.
+
+    Only adapters need it, and whole weights may outlive it.
+    """
     base = find_model(session, model_id=job.model_id)
     path: Path | None = settings.data_root / base.path if base is not None and base.path else None
     return ModelSource(

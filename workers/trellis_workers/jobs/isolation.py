@@ -50,7 +50,7 @@ def write_rules(settings: Settings, spec: JobSpec) -> Path:
 
 
 def inputs_of(spec: JobSpec) -> list[str]:
-    """What a job reads: the paths in those fields of its spec that are paths, and in no others."""
+    """Return the paths that a job reads: those in the path fields of its spec, and no others."""
     evaluation, served = spec.evaluation, spec.serve
     checkpoints = [task.checkpoint for task in (evaluation, served) if task is not None]
     found = [
@@ -74,7 +74,7 @@ def inputs_of(spec: JobSpec) -> list[str]:
 
 
 def inputs_of_rewards(resources: RewardResources) -> list[str]:
-    """What a mixture of rewards reads: files of persons and models."""
+    """Return the files that a mixture of rewards reads: user files and models."""
     files = [file.path for file in resources.files.values()]
     return files + [model.path for model in resources.models.values() if model.path]
 
@@ -100,6 +100,6 @@ def _list_writable(settings: Settings, spec: JobSpec) -> list[str]:
 
 
 def _uses_hub(spec: JobSpec) -> bool:
-    """Whether it fetches files itself: tasks of lm-evaluation-harness do."""
+    """Tell whether it downloads files itself, as tasks of lm-evaluation-harness do."""
     tasks = spec.evaluation.benchmarks if spec.evaluation is not None else []
     return any(isinstance(task.order, HarnessOrder) for task in tasks)

@@ -88,7 +88,7 @@ def launch_queued() -> None:
 
 
 def _has_work() -> bool:
-    """Spares the cluster a question every other second while nothing waits."""
+    """Tell whether jobs wait or launch, which spares the cluster a request every other second."""
     with read() as session:
         launching = (job.state == JobState.LAUNCHING for job in repository.list_holding_slots(session))
         return any(launching) or bool(repository.list_queued(session, limit=1))
@@ -167,7 +167,7 @@ def _launch(ray: RayJobs, claim: Claim) -> None:
 
 
 def build_entrypoint(python: Path, spec_path: Path, rules: Path) -> str:
-    """The shell command of the Ray job; ``exec`` so that Ray sees the exit of Python, not of a shell."""
+    """Build the shell command of the Ray job. ``exec`` makes Ray see the exit of Python, not of a shell."""
     command = [str(python), "-m", "trellis_train.entrypoint", str(spec_path)]
     return shlex.join(["exec", *isolated_command(str(python), rules, command)])
 
@@ -204,7 +204,7 @@ def _write_attempt(settings: Settings, job: Job, token: str) -> JobSpec:
 
 
 def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """The spec, and what the manifest shows of its making."""
+    """Build the spec, and the part of the manifest that shows how it was made."""
     with read() as session:
         job_inputs = find_job_inputs(session, settings, job=job)
     composition = compose(build_compose_request(settings, job=job, job_inputs=job_inputs))
@@ -217,21 +217,21 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
 
 
 def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """As ``_prepare_training``, for a job that writes a checkpoint as a model."""
+    """Prepare a job that writes a checkpoint as a model, like ``_prepare_training``."""
     with read() as session:
         spec = build_export_spec(session, settings, job)
     return spec, {"config": job.export, "command": None}
 
 
 def _prepare_evaluation(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """As ``_prepare_training``, for a job that measures a model."""
+    """Prepare a job that evaluates a model, like ``_prepare_training``."""
     with read() as session:
         spec = build_evaluation_spec(session, settings, job)
     return spec, {"config": spec.evaluation, "command": None}
 
 
 def _prepare_endpoint(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
-    """As ``_prepare_training``, for a job that serves a model."""
+    """Prepare a job that serves a model, like ``_prepare_training``."""
     with read() as session:
         spec = build_serve_spec(session, settings, job)
     return spec, {"config": spec.serve, "command": None}
@@ -246,7 +246,7 @@ _PREPARE = {
 
 
 def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition: Composition) -> JobSpec:
-    """All that the training process is told."""
+    """Build the spec that the training process reads."""
     model, validation = job_inputs.model, job_inputs.validation_dataset
     return JobSpec(
         job_id=job.id,
@@ -277,7 +277,7 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
 
 
 def _stage_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path, *, token: str) -> JobSpec:
-    """The spec with what a recipe that trains an agent is told of its episodes."""
+    """Return the spec with the settings for the episodes of a recipe that trains an agent."""
     with read() as session:
         folder = locate_environment(session, settings, recipe=job.recipe, params=job.params)
     workflow = stage_workflow(settings, job, attempt_dir, token=token)

@@ -59,7 +59,7 @@ def _prune(row: Checkpoint) -> None:
 
 
 def _set_aside(row: Checkpoint, folder: Path, doomed: Path) -> bool:
-    """Out of the way first, under the job's lock: half a folder must not look like a whole one.
+    """Rename the folder under the job's lock, so that half a folder never looks like a whole one.
 
     False where the checkpoint was written again meanwhile, which it is under the same name.
     """

@@ -82,7 +82,7 @@ def reconcile() -> bool:
 
 
 def _reconcile_job(ray: RayJobs, job: Job, attempt: Attempt | None) -> bool:
-    """Whether it was settled."""
+    """Reconcile a job with Ray; returns whether it was settled."""
     ray_job = ray.find(service.submission_id(job))
     if ray_job is None:
         settlement = _judge_forgotten(job, attempt)
@@ -141,7 +141,7 @@ def _look_for_stall(job: Job, attempt: Attempt) -> None:
 
 
 def _judge_forgotten(job: Job, attempt: Attempt | None) -> Settlement | None:
-    """A submission that Ray does not know: not launched yet, or lost with the cluster."""
+    """Return how to settle a submission unknown to Ray; None if it may still be launched or report."""
     has_reported = attempt is not None and attempt.heartbeat_at is not None
     if has_reported:
         return _LOST if service.is_overdue(job, attempt, timeout_s=_FORGOTTEN_SILENCE_S) else None
@@ -152,7 +152,7 @@ def _judge_forgotten(job: Job, attempt: Attempt | None) -> Settlement | None:
 
 
 def _judge_without_ray(job: Job, attempt: Attempt | None) -> bool:
-    """While Ray is away for long, a run that is silent for long counts as lost. Whether it was settled."""
+    """Count long-silent runs as lost while Ray is away for long; returns whether the job was settled."""
     now = time.monotonic()
     _Clock.ray_away_since = _Clock.ray_away_since or now
     timeout_s = get_settings().heartbeat_timeout_s

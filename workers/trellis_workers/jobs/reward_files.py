@@ -45,7 +45,7 @@ def copy_resources(folder: Path, found: FoundResources) -> RewardResources:
 
 
 def find_keys(judges: dict[str, JudgeEndpoint]) -> dict[str, str]:
-    """The keys that this worker's environment holds, by the judges' names."""
+    """Return the keys in this worker's environment, by judge name."""
     keys = {
         name: os.environ.get(judge.key_variable, "") for name, judge in judges.items() if judge.key_variable
     }

@@ -62,7 +62,7 @@ def settle(job: Job, settlement: Settlement) -> bool:
 
 
 def _look_at_export(job: Job, settlement: Settlement) -> tuple[Settlement, ModelFacts | None]:
-    """What the export wrote; one that wrote nothing usable has failed, whatever its exit code."""
+    """Inspect what the export wrote; without a usable model it has failed, whatever its exit code."""
     try:
         return settlement, inspect_export(get_settings(), ExportOrder.model_validate(job.export))
     except (UnusableFolder, OutsideRoot) as error:
@@ -71,7 +71,7 @@ def _look_at_export(job: Job, settlement: Settlement) -> tuple[Settlement, Model
 
 
 def _look_at_evaluation(job: Job, settlement: Settlement) -> tuple[Settlement, EvaluationResult | None]:
-    """What the evaluation left; one that left no usable result has failed, whatever its exit code."""
+    """Read the evaluation's result; without a usable one it has failed, whatever its exit code."""
     with read() as session:
         row = evaluations.find_by_job(session, job_id=job.id)
     try:

@@ -90,13 +90,13 @@ def note_end(job: Job) -> bool:
 
 
 def was_ended(job: Job) -> bool:
-    """Whether the attempt was ended because it froze."""
+    """Tell whether the attempt was ended because it froze."""
     silence = read_silence(job)
     return silence is not None and silence.ended_at is not None
 
 
 def read_silence(job: Job) -> Silence | None:
-    """What has been seen of the attempt's silence so far, if anything."""
+    """Read what is known so far of the attempt's silence, if anything."""
     path = get_settings().attempt_dir(job.id, job.attempt) / SILENCE_FILE
     if path in _unwritten:
         return _unwritten[path]
@@ -110,7 +110,7 @@ def read_silence(job: Job) -> Silence | None:
 
 
 def _is_suspect(job: Job, attempt: Attempt) -> bool:
-    """Whether it is time that the run reported."""
+    """Tell whether the run's report is overdue."""
     return attempt.heartbeat_at is None or service.is_overdue(job, attempt, timeout_s=SUSPECT_AFTER_S)
 
 

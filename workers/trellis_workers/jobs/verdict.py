@@ -30,7 +30,7 @@ class Settlement:
 def decide(
     job: Job, attempt: Attempt | None, ray_job: RayJob, *, ended_for: Settlement | None = None
 ) -> Settlement:
-    """The settlement of an attempt that is over on Ray.
+    """Decide the settlement of an attempt that is over on Ray.
 
     The exit code decides. A supervising process that was killed has none of its own to
     give; then what the run had said by that time counts. ``ended_for`` is why the platform ended it, where
@@ -62,7 +62,7 @@ def decide(
 
 
 def _explain(code: int, message: str) -> tuple[str | None, str | None]:
-    """Reason and cause of an exit that the run itself said nothing about; Ray's message ends with its log."""
+    """Explain an exit that the run gave no reason for: (reason, cause); Ray's message ends with its log."""
     if code == EXIT_BAD_SPEC:
         return "The run could not read its job spec.", "bad_spec"
     if code == EXIT_NOT_ISOLATED:
@@ -78,5 +78,5 @@ def _explain(code: int, message: str) -> tuple[str | None, str | None]:
 
 
 def _is_signal(code: int) -> bool:
-    """Whether the code tells of a signal, seen directly or through a shell."""
+    """Tell whether the exit code stands for a signal, seen directly or through a shell."""
     return code < 0 or 128 < code < 160

@@ -77,7 +77,7 @@ def _note(job: Job, shortage: Shortage | None) -> None:
 
 
 def _is_due(job: Job) -> bool:
-    """Whether the job was not looked at just now."""
+    """Tell whether the job was not checked just now."""
     now = time.monotonic()
     if now - _Looks.at.get(job.id, -_INTERVAL_S) < _INTERVAL_S:
         return False

@@ -101,7 +101,7 @@ def run_wandb(report: Report, key: str, timeout_s: float) -> Sent:
 
 
 def _read_url(path: Path) -> str | None:
-    """None where the package named none, as offline."""
+    """Read the run's URL; None if the package gave none, as offline."""
     url = path.read_text(encoding="utf-8") if path.exists() else ""
     return url if url.startswith(("https://", "http://")) and len(url) <= _MAX_URL else None
 

@@ -33,7 +33,9 @@ class StagedWorkflow:
 
 
 def stage_workflow(settings: Settings, job: Job, attempt_dir: Path, *, token: str) -> StagedWorkflow:
-    """What the attempt needs of its workflow; keys of other models are written beside the spec (mode 600).
+    """Stage what the attempt needs of its workflow.
+
+    Keys of other models are written beside the spec (mode 600).
 
     Raises ``DomainError`` where something was deleted since the submission.
     """

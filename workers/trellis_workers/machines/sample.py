@@ -57,6 +57,6 @@ def _sample_nodes(nodes: Sequence[RayNode], at: datetime) -> list[MachineSample]
 
 
 def _list_processes(node: str, at: datetime) -> list[dict[str, Any]]:
-    """Once a minute, and only of this machine: nobody tells of those of others."""
+    """List this machine's processes once a minute; those of other machines aren't reported."""
     is_due = at.timestamp() % history.PROCESSES_INTERVAL_S < SAMPLE_INTERVAL_S
     return figures.list_processes() if is_due and node == figures.local_node() else []

@@ -137,7 +137,7 @@ class _Progress:
 
 
 def _count_bytes(folder: Path) -> int:
-    """Bytes of the files below a folder; those that vanish meanwhile do not count."""
+    """Count the bytes of the files below a folder; those that vanish meanwhile do not count."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):

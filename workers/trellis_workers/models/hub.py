@@ -47,7 +47,7 @@ class Hub:
         self._api = HfApi(endpoint=self._endpoint, token=self._token)
 
     def resolve(self, repo_id: str, revision: str) -> Snapshot:
-        """The commit behind a branch or tag, and its size."""
+        """Return the commit behind a branch or tag, and its size."""
         with _explained(repo_id, revision, self._endpoint):
             found = self._api.model_info(repo_id, revision=revision, files_metadata=True)
         if not found.sha:
@@ -65,7 +65,7 @@ class Hub:
     def resolve_files(
         self, repo_id: str, revision: str, files: Sequence[str], *, kind: Kind = "dataset"
     ) -> Snapshot:
-        """The commit behind a revision of a repository, and the size of some of its files.
+        """Return the commit behind a revision of a repository, and the size of some of its files.
 
         ``FetchFailed`` where one of them is not there.
         """

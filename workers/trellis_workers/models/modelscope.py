@@ -41,7 +41,7 @@ class ModelScope(GuardedModelScope):
     """ModelScope, with the interface of ``Hub`` for what is fetched."""
 
     def resolve(self, repo_id: str, revision: str) -> Snapshot:
-        """The revision and the size of the files that would be fetched."""
+        """Return the revision and the size of the files to download."""
         with _fetching():
             return Snapshot(revision, sum(file.size_bytes for file in self._wanted(repo_id, revision)))
 
@@ -54,7 +54,7 @@ class ModelScope(GuardedModelScope):
     def resolve_files(
         self, repo_id: str, revision: str, files: Sequence[str], *, kind: Kind = "model"
     ) -> Snapshot:
-        """The revision and the size of some files; ``FetchFailed`` where one is missing."""
+        """Return the revision and the size of some files; ``FetchFailed`` if one is missing."""
         with _fetching():
             found = self._pick(repo_id, revision, files, kind)
         return Snapshot(revision, sum(file.size_bytes for file in found))
@@ -117,7 +117,10 @@ class ModelScope(GuardedModelScope):
             self.ask("POST", "models", json=body)
 
     def _send(self, repo_id: str, name: str, content: Path | bytes) -> dict[str, Any]:
-        """The part of the commit that adds a file; a large one is stored first, unless it is there."""
+        """Return the part of the commit that adds a file.
+
+        A large file is uploaded first, unless it is there.
+        """
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         action = {"action": "create", "path": name, "size": size}
         if size <= _MAX_INLINE_BYTES and name.endswith(_INLINE):
@@ -143,7 +146,7 @@ class ModelScope(GuardedModelScope):
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port (None: the usual one)."""
+    """Split an address into scheme, host and port (None: the default one)."""
     url = httpx.URL(address)
     return url.scheme, url.host, url.port
 
@@ -168,7 +171,7 @@ def _fetching() -> Iterator[None]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """``ModelScopeError`` also where an address that ModelScope names isn't opened."""
+    """Raise ``ModelScopeError`` also if an address that ModelScope names isn't opened."""
     with explained():
         try:
             yield

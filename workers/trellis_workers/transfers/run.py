@@ -233,7 +233,7 @@ def _note(database: Database, transfer: Transfer, folder: Path) -> None:
 
 
 def _read_result(output: Path) -> TransferResult:
-    """What the child has made; before its last line, libraries may have said something."""
+    """Read the child's result from its last line; libraries may have printed something before."""
     try:
         return TransferResult.model_validate_json((last_lines(output, 1) or [""])[-1])
     except ValidationError as error:
@@ -242,7 +242,7 @@ def _read_result(output: Path) -> TransferResult:
 
 
 def _read_progress(path: Path) -> TransferProgress | None:
-    """What the child has said last; None before it has said anything."""
+    """Read the child's last progress report; None before it has written one."""
     try:
         return TransferProgress.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, json.JSONDecodeError, ValidationError):

@@ -15,7 +15,7 @@ _UNNEEDED = (None, TransferState.CANCELLED)
 
 
 def tidy_transfers(settings: Settings, database: Database) -> None:
-    """Folders of transfers that are gone or cancelled, and what failed ones have half written.
+    """Remove folders of transfers that are gone or cancelled, and incomplete files of failed ones.
 
     Mostly their worker has seen to that; one that died leaves it.
     """

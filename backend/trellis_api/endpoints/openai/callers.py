@@ -19,7 +19,7 @@ from trellis_api.jobs.repository import find_attempt_by_token, find_job
 async def require_caller(
     request: Request, database: DatabaseDep, bearer: BearerDep, cookie: CookieDep
 ) -> None:
-    """A logged-in user, or the token of a run that is under way; 401 otherwise."""
+    """Require a logged-in user, or the token of a run that is under way; 401 otherwise."""
     request.state.models = None
     if bearer is None:
         await run_in_threadpool(require_user, request, database, bearer, cookie)
@@ -31,7 +31,7 @@ async def require_caller(
 
 
 def _find_models(database: Database, token: str, asks_a_model: bool) -> frozenset[str] | None:
-    """The models that a token may ask: None for all. Raises ``NotLoggedIn``."""
+    """Return the models that a token may query: None for all. Raises ``NotLoggedIn``."""
     with database.read() as session:
         try:
             authenticate_token(session, token=token)
@@ -45,7 +45,7 @@ def _find_models(database: Database, token: str, asks_a_model: bool) -> frozense
 
 
 def require_model(request: Request, model: str) -> None:
-    """``ModelUnknown`` where a run asks for a model that its job does not name."""
+    """Raise ``ModelUnknown`` if a run requests a model that its job does not name."""
     allowed: frozenset[str] | None = request.state.models
     if allowed is not None and model not in allowed:
         raise ModelUnknown(

@@ -31,7 +31,7 @@ class EmbeddingRequest(Strict):
     user: str | None = Field(default=None, exclude=True)
 
     def limit(self) -> None:
-        """Nothing is generated."""
+        """Return None: nothing is generated."""
 
     @property
     def shows_usage(self) -> bool:
@@ -39,5 +39,5 @@ class EmbeddingRequest(Strict):
         return True
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
-        """The body as an engine gets it."""
+        """Build the request body for the engine."""
         return {**self.model_dump(mode="json", exclude_none=True), "model": model}

@@ -149,7 +149,7 @@ class Engines:
         self._open -= 1
 
     async def find(self, name: str, still_wanted: StillWanted, *, is_embedding: bool = False) -> Engine:
-        """The engine of a model or checkpoint, started where needed.
+        """Return the engine of a model or checkpoint, started if needed.
 
         Raises ``ModelUnknown``, ``WrongModelKind`` for an encoder that shall write or a writer that shall
         embed, what stands against serving it, ``EndpointFailed`` with the cause, ``EndpointStopped``, or,
@@ -212,7 +212,7 @@ class Engines:
         return is_alive
 
     async def explain_loss(self, engine: Engine, otherwise: DomainError | None = None) -> DomainError:
-        """The error of a request whose engine went away: it was stopped, or it just left (``otherwise``)."""
+        """Return the error for a request whose engine is gone: that it was stopped, or else ``otherwise``."""
         return await run_in_threadpool(self._explain_loss, engine, otherwise)
 
     def _explain_loss(self, engine: Engine, otherwise: DomainError | None) -> DomainError:
@@ -229,7 +229,7 @@ class Engines:
     def _look(
         self, name: str, asked_attempt: int | None, is_embedding: bool
     ) -> tuple[Endpoint, Job, Engine | None]:
-        """The endpoint as it stands, with its engine if that answers; one that has stopped is started."""
+        """Look up the endpoint, with its engine if that answers; start it if it has stopped."""
         row, job = self._find_or_start(name, asked_attempt, is_embedding)
         is_ready = service.state_of(row, job) is EndpointState.READY
         return row, job, self._describe(row, job) if is_ready else None
@@ -271,7 +271,7 @@ class Engines:
         return service.start(session, self._settings, target=target, request=request)
 
     def _describe(self, row: Endpoint, job: Job) -> Engine | None:
-        """None where the endpoint has ended since it was looked at."""
+        """Describe the endpoint's engine; None if the endpoint has ended since it was looked up."""
         path = self._settings.attempt_dir(job.id, job.attempt) / ENGINE_KEY_FILE
         try:
             key = path.read_text()

@@ -64,7 +64,7 @@ class EventStream(StreamingResponse):
 async def forward(
     request: Request, engines: Engines, engine: Engine, *, path: str, body: dict[str, Any], shows_usage: bool
 ) -> Response:
-    """The engine's answer; an ``EventStream`` goes on after this returns."""
+    """Forward the request and return the engine's answer; an ``EventStream`` goes on after this returns."""
 
     async def look() -> None:
         await refuse_gone(request)
@@ -88,7 +88,7 @@ async def forward(
 async def ask(
     request: Request, engines: Engines, engine: Engine, *, path: str, body: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What the engine says at a path of its own, for the API itself; with a body it is a POST."""
+    """Query the engine at one of its own paths, on behalf of the API itself; with a body it is a POST."""
 
     async def look() -> None:
         await refuse_gone(request)
@@ -110,7 +110,7 @@ async def ask(
 
 
 async def _read_bounded(answer: aiohttp.ClientResponse) -> bytes:
-    """The whole answer; a chat template decides how long that of a prompt is."""
+    """Read the whole answer up to a limit; a chat template decides how long the answer for a prompt is."""
     content = bytearray()
     async for chunk in answer.content.iter_any():
         content += chunk
@@ -122,7 +122,7 @@ async def _read_bounded(answer: aiohttp.ClientResponse) -> bytes:
 async def _send(
     engines: Engines, engine: Engine, path: str, body: dict[str, Any] | None
 ) -> aiohttp.ClientResponse:
-    """Up to the head of the answer. Bounded as a whole: a frozen engine may not even read what it is sent."""
+    """Send a request; returns at the headers. Bounded as a whole: a frozen engine may not even read it."""
     headers = {"Authorization": f"Bearer {engine.key}"}
     method = "GET" if body is None else "POST"
     async with asyncio.timeout(engines.answer_s):
@@ -134,7 +134,7 @@ async def _send(
 async def _pass_events(
     engines: Engines, engine: Engine, answer: aiohttp.ClientResponse, *, path: str, shows_usage: bool
 ) -> AsyncGenerator[bytes]:
-    """Events as they come. What breaks in the middle becomes a last event that says so."""
+    """Pass events on as they come. What breaks in the middle becomes a last event that says so."""
     outcome: RequestOutcome = "broken_off"
     watcher = asyncio.create_task(_break_when_lost(engines, engine, answer))
     events = _Events(shows_usage=shows_usage)
@@ -181,7 +181,7 @@ class _Events:
         self._rest = self._name = b""
 
     def take(self, chunk: bytes) -> tuple[bytes, str | None]:
-        """Those that the chunk completes, and the error that the engine tells, behind which all ends."""
+        """Return the events that the chunk completes, and the engine's error, which ends the stream."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         passed: list[bytes] = []
         for line in lines:
@@ -210,13 +210,13 @@ def _take_usage(line: bytes, *, shows_usage: bool) -> bool:
 
 
 def _read_error(line: bytes) -> str:
-    """What an engine says went wrong, in an event of its stream."""
+    """Return the error message in an event of an engine's stream."""
     error = json.loads(line.removeprefix(b"data:"))["error"]
     return str(error.get("message") if isinstance(error, dict) else error)[:_MAX_MESSAGE]
 
 
 async def _until_done(doing: Awaitable[Value], look: Callable[[], Awaitable[None]]) -> Value:
-    """What ``doing`` gives; given up where ``look``, asked every second, raises."""
+    """Wait for the result of ``doing``; give up if ``look``, called every second, raises."""
     task = asyncio.ensure_future(doing)
     try:
         while True:
@@ -246,7 +246,7 @@ async def _explaining(engines: Engines, engine: Engine) -> AsyncIterator[None]:
 
 
 def _translate(status: int, content: bytes) -> DomainError:
-    """The engine's own words, under a status of ours."""
+    """Translate an engine's error into one of ours, with the engine's message."""
     try:
         error = json.loads(content)["error"]
         message, param = str(error["message"])[:_MAX_MESSAGE], error.get("param")

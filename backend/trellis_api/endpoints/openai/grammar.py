@@ -47,7 +47,7 @@ _DATA = frozenset({"const", "enum", "default", "examples", "required", "title", 
 
 
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema; ``ValueError`` where it is too large or too deep, or has what is not bounded."""
+    """Return the schema; ``ValueError`` if it is too large or too deep, or contains unbounded parts."""
     if len(json.dumps(schema)) > MAX_BYTES:
         raise ValueError(f"the schema is larger than {MAX_BYTES} bytes")
     _check(schema, depth=0)

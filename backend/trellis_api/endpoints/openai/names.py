@@ -29,7 +29,7 @@ _MAX_NAME = 64
 
 
 def find_target(session: Session, name: str) -> Target:
-    """What is meant; ``ModelUnknown`` where the platform has nothing of the name."""
+    """Return the model or checkpoint that a name means; ``ModelUnknown`` if there is none."""
     match = _CHECKPOINT.fullmatch(name)
     if match is not None:
         return _find_step(session, match.group(1), match.group(2))
@@ -51,7 +51,7 @@ def find_called(session: Session, name: str) -> Model | None:
 
 
 def _find_step(session: Session, job_id: str, word: str) -> CheckpointTarget:
-    """A checkpoint by its step, or the newest that has not been given up."""
+    """Return a checkpoint by its step, or the newest that has not been pruned."""
     if word == "latest":
         there = [row for row in list_checkpoints(session, job_id=job_id) if row.pruned_at is None]
         if not there:
@@ -63,7 +63,7 @@ def _find_step(session: Session, job_id: str, word: str) -> CheckpointTarget:
 
 
 def _find_registered(session: Session, name: str) -> Model | None:
-    """The model that an alias stands on, or that is a version."""
+    """Return the model of a registry entry's alias or version number."""
     named, _, word = name.rpartition(":")
     if not named or len(named) > _MAX_NAME or len(word) > _MAX_NAME:
         return None
@@ -77,7 +77,7 @@ def _find_registered(session: Session, name: str) -> Model | None:
 
 
 def require_kind(session: Session, target: Target, name: str, *, is_embedding: bool) -> None:
-    """``WrongModelKind`` where an encoder shall write, or a model that writes shall embed."""
+    """Raise ``WrongModelKind`` if an encoder is asked to generate, or a generative model to embed."""
     model = find_model(session, model_id=target.model) if isinstance(target, ModelTarget) else None
     encodes = model is not None and is_encoder(model.architecture)
     if encodes and not is_embedding:
@@ -93,7 +93,7 @@ def require_kind(session: Session, target: Target, name: str, *, is_embedding: b
 
 
 def list_cards(session: Session) -> list[ModelCard]:
-    """Every model that writes texts and is here, newest first; then checkpoints that were served."""
+    """List every generative model that is ready, newest first, then the checkpoints that were served."""
     models = list_models(session, text=None, state=ModelState.READY, after=None, limit=_MAX_LISTED)
     ids = {model.id for model in models}
     cards = [

@@ -39,7 +39,7 @@ class RenderRequest(Strict):
         return self
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
-        """The body as an engine gets it."""
+        """Build the request body for the engine."""
         body = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         if self.continue_final_message:
             body["add_generation_prompt"] = False
@@ -69,7 +69,7 @@ def _describe(told: dict[str, Any], read: dict[str, Any], tokenizer: dict[str, A
 
 
 def cut_at_added(text: str, tokens: list[int], added: dict[int, str]) -> list[PromptPiece]:
-    """The text in pieces: each added token (``<|im_start|>``) is one, and what stands between two of them.
+    """Cut the text into pieces: each added token (``<|im_start|>``) is one, and so is the text between two.
 
     A message that spells out such a token holds it: that is what the model reads there, too.
     """

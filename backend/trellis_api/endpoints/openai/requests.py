@@ -118,7 +118,7 @@ class Generation(Strict):
         return self
 
     def limit(self) -> int | None:
-        """Tokens of one answer, as asked for."""
+        """Return the requested maximum of tokens in one response."""
         return self.max_tokens
 
     @property
@@ -127,7 +127,7 @@ class Generation(Strict):
         return self.stream_options is not None and self.stream_options.include_usage
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
-        """The body as an engine gets it; a stream always tells the tokens that it took."""
+        """Build the request body for the engine; a stream always reports its token usage."""
         body = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
         body["model"] = model
         if self.stream:
@@ -161,14 +161,14 @@ class ChatRequest(Generation):
         return self
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
-        """The body as an engine gets it, which opens no new turn where the last one goes on."""
+        """Build the engine's request body, which opens no new turn if the last message is to be continued."""
         body = super().for_engine(model=model)
         if self.continue_final_message:
             body["add_generation_prompt"] = False
         return body
 
     def limit(self) -> int | None:
-        """Tokens of one answer, as asked for."""
+        """Return the requested maximum of tokens in one response."""
         return self.max_completion_tokens or self.max_tokens
 
 

@@ -33,7 +33,7 @@ class InputTurn(Strict):
     phase: str | None = Field(default=None, exclude=True)
 
     def as_item(self) -> dict[str, str]:
-        """With its text alone, which every chat template takes."""
+        """Return the turn as text only, which every chat template takes."""
         return {"type": "message", "role": self.role, "content": _join(self.content)}
 
 
@@ -50,7 +50,7 @@ class FunctionCall(Strict):
     caller: Any = Field(default=None, exclude=True)
 
     def as_item(self) -> dict[str, str]:
-        """As the engine reads it."""
+        """Return the call as the engine reads it."""
         return self.model_dump()
 
 
@@ -64,7 +64,7 @@ class FunctionOutput(Strict):
     status: str | None = Field(default=None, exclude=True)
 
     def as_item(self) -> dict[str, str]:
-        """With its text alone."""
+        """Return the output as text only."""
         return {"type": self.type, "call_id": self.call_id, "output": _join(self.output)}
 
 
@@ -79,7 +79,7 @@ class ReasoningItem(Strict):
     status: str | None = None
 
     def as_item(self) -> None:
-        """Nothing."""
+        """Return None: reasoning isn't passed to the engine."""
 
 
 class FunctionTool(Strict):
@@ -116,7 +116,7 @@ class TextOptions(Strict):
 
 
 def _name_type(item: Any) -> str | None:
-    """Clients may leave out the type of a turn."""
+    """Return an item's type; clients may omit that of a message."""
     if isinstance(item, dict):
         return str(item.get("type", "message"))
     return getattr(item, "type", None)
@@ -170,7 +170,7 @@ class ResponseRequest(Strict):
         return self
 
     def limit(self) -> int | None:
-        """Tokens of the answer, as asked for."""
+        """Return the requested maximum of tokens in the response."""
         return self.max_output_tokens
 
     @property
@@ -179,7 +179,7 @@ class ResponseRequest(Strict):
         return True
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
-        """The body as an engine gets it."""
+        """Build the request body for the engine."""
         body = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
         if not isinstance(self.input, str):
             body["input"] = [made for item in self.input if (made := item.as_item()) is not None]

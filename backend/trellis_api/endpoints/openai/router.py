@@ -63,7 +63,10 @@ def read_openai_model(name: str, session: ReadSession) -> ModelCard:
 async def complete_chat(
     body: ChatRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """Compatible with OpenAI's API. Loads the model if needed; 503 with Retry-After if it takes too long."""
+    """Complete a chat as OpenAI's API does.
+
+    Loads the model if needed; 503 with Retry-After if it takes too long.
+    """
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
@@ -71,7 +74,7 @@ async def complete_chat(
 async def complete_text(
     body: CompletionRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """Compatible with OpenAI's API."""
+    """Complete a text as OpenAI's API does."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
@@ -79,7 +82,7 @@ async def complete_text(
 async def create_response(
     body: ResponseRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """Compatible with OpenAI's API, for text and function tools; nothing is stored."""
+    """Create a response as OpenAI's API does, for text and function tools; nothing is stored."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
@@ -87,7 +90,7 @@ async def create_response(
 async def create_embeddings(
     body: EmbeddingRequest, request: Request, engines: EnginesDep, settings: SettingsDep
 ) -> Response:
-    """Compatible with OpenAI's API. Requires an encoder; 400 for generative models."""
+    """Create embeddings as OpenAI's API does. Requires an encoder; 400 for generative models."""
     return await _answer(request, engines, body, limit=settings.endpoint_max_tokens)
 
 
@@ -132,7 +135,7 @@ async def _ask(
     body: Generation | ResponseRequest | EmbeddingRequest,
     count: RequestCount,
 ) -> Response:
-    """The engine's answer; the request was entered, and is left with it."""
+    """Return the engine's answer and keep the request counted until the answer ends."""
     path = request.scope["route"].path
     is_handed_on = False
     try:

@@ -25,7 +25,7 @@ _INSTEAD = (
 def require_tools(
     engine: Engine, body: Generation | ResponseRequest | EmbeddingRequest | RenderRequest
 ) -> None:
-    """``ToolsUnsupported`` where a request has tools that may be called, and the model can't call any."""
+    """Raise ``ToolsUnsupported`` if a request has callable tools and the model can't call any."""
     if engine.tool_problem is None or not isinstance(body, ChatRequest | ResponseRequest | RenderRequest):
         return
     choice = None if isinstance(body, RenderRequest) else body.tool_choice

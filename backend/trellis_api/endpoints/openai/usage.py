@@ -69,7 +69,7 @@ class RequestCount:
 
 
 def outcome_of(error: BaseException) -> RequestOutcome:
-    """How a request ended that was answered with an error; a bug of the API's loses it."""
+    """Return the outcome of a request that ended in an error; a bug in the API counts as lost."""
     if isinstance(error, DomainError):
         return _OUTCOMES.get(type(error), "refused")
     return "lost" if isinstance(error, Exception) else "broken_off"
@@ -84,7 +84,7 @@ def count_request(route: str, endpoint_id: str, outcome: RequestOutcome) -> None
 
 
 def read_requests(endpoint_id: str) -> EndpointRequests:
-    """How the requests of an endpoint ended."""
+    """Return how the requests of an endpoint ended."""
     return _by_endpoint.get(endpoint_id) or EndpointRequests(since=_SINCE)
 
 

@@ -18,7 +18,7 @@ _SHOWN = {
 
 
 def build_judge(grader: ScoreModel, settings: Settings, *, weight: float, place: str) -> dict[str, Any]:
-    """The term of the mixture; our judges' grades are scaled to 0 to 1, so the range goes into the weight."""
+    """Build a judge's term of the mixture; judges grade from 0 to 1, so the range goes into the weight."""
     if grader.model not in settings.judges:
         known = ", ".join(sorted(settings.judges)) or "none configured (TRELLIS_JUDGES)"
         raise _refuse(f"{place}.model", f"there is no judge '{grader.model}'; judges: {known}")
@@ -48,7 +48,7 @@ def _write(message: JudgeMessage, place: str) -> str:
 
 
 def _fit(text: str, place: str) -> str:
-    """The text as a template of ours: braces doubled, holes under our names."""
+    """Convert the text to a template of ours: braces doubled, placeholders under our names."""
     written, end = [], 0
     for hole in _HOLE.finditer(text):
         shown = _SHOWN.get(hole.group(1))

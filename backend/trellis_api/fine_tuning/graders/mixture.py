@@ -48,7 +48,7 @@ class Rewards:
 
 
 def build_rewards(grader: Single | Multi, settings: Settings) -> Rewards:
-    """The rewards of a grader. Raises ``GraderUnsupported``, which names the part."""
+    """Build the rewards of a grader. Raises ``GraderUnsupported``, which names the part."""
     if not isinstance(grader, Multi):
         return _build({"score": grader}, "score", settings, {"score": PARAM})
     places = {name: f"{PARAM}.graders.{name}" for name in grader.graders}
@@ -133,7 +133,7 @@ def _check_source(source: str, place: str) -> None:
 
 
 def _find_weights(tree: ast.expr) -> dict[str, float]:
-    """The weights of a weighted sum; a constant is left out, as it changes nothing about what is learned."""
+    """Return the weights of a weighted sum; a constant is dropped, as it does not change what is learned."""
     try:
         found = _sum_of(tree)
         if not all(map(math.isfinite, found.values())):
@@ -149,7 +149,7 @@ def _find_weights(tree: ast.expr) -> dict[str, float]:
 
 
 def _sum_of(tree: ast.expr) -> dict[str, float]:
-    """Factors by name, that of the constant under no name. Raises ``ValueError`` for what is no sum."""
+    """Map each name to its factor, and "" to the constant. Raises ``ValueError`` for what is no sum."""
     match tree:
         case ast.Constant(value=int() | float() as number):
             return {"": float(number)}
@@ -180,7 +180,7 @@ def _sum_of(tree: ast.expr) -> dict[str, float]:
 
 
 def _write(graders: dict[str, Single], formula: str) -> str:
-    """The reward file: what graders compute, then these graders and their formula."""
+    """Write the reward file: the graders' runtime code, then these graders and their formula."""
     described = {name: each.model_dump(mode="json", exclude_none=True) for name, each in graders.items()}
     is_told = 1 < len(graders) <= MAX_PARTS and all(map(_may_be_told, graders))
     parts = f"PARTS = {sorted(graders)!r}\n" if is_told else ""

@@ -34,17 +34,17 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def fill(template: str, names: Mapping[str, Any]) -> str:
-    """A template with its holes (``{{ item.reference_answer }}``) filled. Raises ``KeyError``."""
+    """Fill a template's placeholders (``{{ item.reference_answer }}``). Raises ``KeyError``."""
     return _HOLE.sub(lambda hole: as_text(look_up(hole.group(1), names)), template)
 
 
 def find_holes(template: str) -> list[str]:
-    """What a template looks up."""
+    """Return the names that a template looks up."""
     return _HOLE.findall(template)
 
 
 def look_up(path: str, names: Mapping[str, Any]) -> Any:
-    """The value at a path such as ``item.choices.0.text``."""
+    """Return the value at a path such as ``item.choices.0.text``."""
     value: Any = names
     for part in re.split(r"[.\[\]]+", path.rstrip("]")):
         try:
@@ -55,12 +55,12 @@ def look_up(path: str, names: Mapping[str, Any]) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def check_string(operation: str, given: str, reference: str) -> float:
-    """1 or 0. ``like`` looks for the reference in the text, ``ilike`` without regard to case."""
+    """Return 1 or 0 for ``eq``, ``ne``, ``like`` (reference in the text) or ``ilike`` (ignoring case)."""
     if operation in ("eq", "ne"):
         return float((given == reference) is (operation == "eq"))
     if operation == "ilike":
@@ -69,7 +69,7 @@ def check_string(operation: str, given: str, reference: str) -> float:
 
 
 def measure_similarity(metric: str, given: str, reference: str) -> float:
-    """How alike two texts are, 0 to 1."""
+    """Measure how similar two texts are, 0 to 1."""
     if metric == "fuzzy_match":
         return _ratio(given, reference)
     words, others = _split(given), _split(reference)
@@ -84,7 +84,7 @@ SIMILARITIES = ("fuzzy_match", "bleu", "gleu", *(f"rouge_{order}" for order in r
 
 
 def parse_formula(text: str, names: Sequence[str]) -> ast.expr:
-    """A formula over the names of graders. Raises ``ValueError`` that says what is not allowed."""
+    """Parse a formula over the names of graders. Raises ``ValueError`` that says what is not allowed."""
     try:
         # "^" is a power here, as in the formulas of arithmetic.
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
@@ -114,7 +114,7 @@ def _check_node(node: ast.AST, names: Sequence[str]) -> None:
 
 
 def evaluate(tree: ast.expr, values: Mapping[str, float]) -> float:
-    """The value of a formula that was checked."""
+    """Evaluate a formula that was checked."""
     match tree:
         case ast.Constant(value=int() | float() as number):
             return float(number)
@@ -132,7 +132,7 @@ def evaluate(tree: ast.expr, values: Mapping[str, float]) -> float:
 
 
 def load_grade(source: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
-    """The function ``grade`` of a person's own source."""
+    """Load the function ``grade`` from a user's source."""
     names: dict[str, Any] = {"__name__": "grader"}
     exec(compile(source, "grader.py", "exec"), names)  # noqa: S102 - in the sandbox, which is made for it
     grade: Callable[[dict[str, Any], dict[str, Any]], Any] = names["grade"]
@@ -145,7 +145,7 @@ def run_graders(
     response: str,
     item: dict[str, Any],
 ) -> dict[str, float]:
-    """What each grader gives to a response, by name."""
+    """Return each grader's score of a response, by name."""
     sample = describe_sample(response)
     values = {}
     for name, grader in graders.items():
@@ -162,7 +162,7 @@ def run_graders(
 
 
 def describe_sample(response: str) -> dict[str, Any]:
-    """A response as graders see it; ``output_json`` where it is JSON."""
+    """Describe a response as graders see it, with ``output_json`` if it is JSON."""
     try:
         parsed = json.loads(response)
     except (ValueError, RecursionError):
@@ -194,7 +194,7 @@ def _rouge(words: Sequence[str], others: Sequence[str], order: int) -> float:
 
 
 def _bleu(words: Sequence[str], others: Sequence[str]) -> float:
-    """Of one sentence: an order without a match counts as half of the one before (exponential smoothing)."""
+    """Compute sentence BLEU with exponential smoothing: an order without a match counts half the last."""
     if not words or not others:
         return float(words == others)
     logs, penalty, orders = 0.0, 1.0, min(_MAX_ORDER, len(words))
@@ -211,7 +211,7 @@ def _bleu(words: Sequence[str], others: Sequence[str]) -> float:
 
 
 def _gleu(words: Sequence[str], others: Sequence[str]) -> float:
-    """The lesser of precision and recall of all grams up to four words."""
+    """Return the lesser of precision and recall over all n-grams up to four words."""
     orders = range(1, _MAX_ORDER + 1)
     pairs = [(_grams(words, order), _grams(others, order)) for order in orders]
     shared = sum((first & second).total() for first, second in pairs)
@@ -220,12 +220,12 @@ def _gleu(words: Sequence[str], others: Sequence[str]) -> float:
 
 
 def _ratio(first: str, second: str) -> float:
-    """Twice the longest common subsequence over both lengths, as insertions and deletions make it."""
+    """Return twice the longest common subsequence over both lengths (insertions and deletions only)."""
     return _f1(_common(first, second), len(first), len(second))
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest common subsequence, a row of bits at a time (Hyyrö)."""
+    """Return the length of the longest common subsequence, computed one row of bits at a time (Hyyrö)."""
     places: dict[str, int] = {}
     for at, each in enumerate(first):
         places[each] = places.get(each, 0) | 1 << at

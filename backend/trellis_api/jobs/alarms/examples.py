@@ -24,7 +24,7 @@ def _rightness(sample: RolloutSample) -> float:
 
 
 def share_repeated(text: str) -> float:
-    """Share of the n-grams of words that stood in the text before."""
+    """Return the share of the word n-grams that occurred earlier in the text."""
     words = text.split()
     grams = [tuple(words[start : start + _NGRAM]) for start in range(len(words) - _NGRAM + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0
@@ -41,7 +41,7 @@ _RANKS: dict[str, Rank] = {
 
 
 def find_example(session: Session, *, job_id: str, code: str, step: int) -> int | None:
-    """Id of a training response of the step, or of the last one before it that has any; None without one."""
+    """Find the id of a training response of the step, or of the last step before it; None without one."""
     rank = _RANKS.get(code)
     if rank is None:
         return None

@@ -43,7 +43,7 @@ _NOT_FINITE = Verdict(True, None)
 
 
 def judge_finite(look: Look) -> Verdict:
-    """Wrong where the value is NaN or infinite."""
+    """Judge NaN and infinite values as wrong."""
     is_finite = math.isfinite(look.value)
     return Verdict(not is_finite, look.value if is_finite else None)
 
@@ -56,7 +56,7 @@ def judge_growth(
     release: float = 1.0,
     is_finiteness_judged: bool = True,
 ) -> Judge:
-    """Wrong above ``level`` and ``factor`` times its own recent median, or above ``ceiling`` at once.
+    """Flag values above ``level`` and ``factor`` times the recent median, or above ``ceiling`` at once.
 
     An alarm that stands holds until the value is back below ``release`` times that bound. A value that is
     NaN or infinite is wrong too, unless another rule says that of the key (not ``is_finiteness_judged``).
@@ -80,7 +80,7 @@ def judge_growth(
 
 
 def judge_against_start(*, factor: float, margin: float) -> Judge:
-    """Wrong above ``factor`` times the run's first values plus ``margin``."""
+    """Flag values above ``factor`` times the run's first values plus ``margin``."""
 
     def judge(look: Look) -> Verdict | None:
         if not math.isfinite(look.value):
@@ -93,7 +93,7 @@ def judge_against_start(*, factor: float, margin: float) -> Judge:
 
 
 def judge_collapse(*, share: float, level: float, release: float) -> Judge:
-    """Wrong below ``share`` of where it began and below ``level``; over again at ``release`` times that.
+    """Flag values below ``share`` of the start and ``level``, until above ``release`` times that.
 
     It began at its first value, that of the model before any update, or at the median of its first ones
     where that is higher. Values that are wrong are not among these: a collapse within the first steps does
@@ -114,7 +114,7 @@ def judge_collapse(*, share: float, level: float, release: float) -> Judge:
 
 
 def judge_worse_than_best(*, factor: float) -> Judge:
-    """Wrong above ``factor`` times the lowest value so far."""
+    """Flag values above ``factor`` times the lowest one so far."""
 
     def judge(look: Look) -> Verdict | None:
         best = look.track.recent_minimum
@@ -129,7 +129,7 @@ def judge_worse_than_best(*, factor: float) -> Judge:
 
 
 def judge_above(*, bound: float, release: float) -> Judge:
-    """Wrong at ``bound`` or above; over again below ``release``."""
+    """Flag values at ``bound`` or above; an alarm ends below ``release``."""
 
     def judge(look: Look) -> Verdict | None:
         if not math.isfinite(look.value):
@@ -141,7 +141,7 @@ def judge_above(*, bound: float, release: float) -> Judge:
 
 
 def judge_outside(*, low: float, high: float) -> Judge:
-    """Wrong outside ``low`` to ``high``, and where the value is NaN or infinite."""
+    """Flag values outside ``low`` to ``high``, NaN and infinite ones."""
 
     def judge(look: Look) -> Verdict:
         if not math.isfinite(look.value):
@@ -152,7 +152,7 @@ def judge_outside(*, low: float, high: float) -> Judge:
 
 
 def judge_all_zero(*, highest: str, lowest: str) -> Judge:
-    """Wrong where every reward of the step is zero."""
+    """Flag steps with zero for every reward."""
 
     def judge(look: Look) -> Verdict | None:
         top, bottom = look.at_step(highest), look.at_step(lowest)
@@ -164,7 +164,7 @@ def judge_all_zero(*, highest: str, lowest: str) -> Judge:
 
 
 def judge_all_equal(*, highest: str, lowest: str) -> Judge:
-    """Wrong where every reward of the step is the same, other than zero (``rewards_all_zero`` says that)."""
+    """Flag steps with equal rewards other than zero (``rewards_all_zero`` covers that)."""
 
     def judge(look: Look) -> Verdict | None:
         top, bottom = look.at_step(highest), look.at_step(lowest)
@@ -177,7 +177,7 @@ def judge_all_equal(*, highest: str, lowest: str) -> Judge:
 
 
 def judge_uniform_groups(*, bound: float, highest: str) -> Judge:
-    """Wrong where in (nearly) every group all rewards are the same, unless they are all zero."""
+    """Flag steps with equal rewards within (nearly) every group, unless they are all zero."""
 
     def judge(look: Look) -> Verdict | None:
         if not math.isfinite(look.value):
@@ -189,7 +189,7 @@ def judge_uniform_groups(*, bound: float, highest: str) -> Judge:
 
 
 def judge_correlation(*, bound: float, differences: str, least_difference: float) -> Judge:
-    """Wrong where two sets of probabilities correlate too little while they differ by enough to matter."""
+    """Flag sets of probabilities that correlate too little while they differ enough to matter."""
 
     def judge(look: Look) -> Verdict | None:
         difference = look.at_step(differences)
@@ -201,7 +201,7 @@ def judge_correlation(*, bound: float, differences: str, least_difference: float
 
 
 def judge_growth_paid(*, correlation: str, least: float, factor: float) -> Judge:
-    """Wrong above ``factor`` times the first values while they correlate with the score by ``least``."""
+    """Flag values above ``factor`` times the first ones while they correlate with the score by ``least``."""
 
     def judge(look: Look) -> Verdict | None:
         paid, start = look.at_step(correlation), look.track.early_median
@@ -216,7 +216,7 @@ def judge_growth_paid(*, correlation: str, least: float, factor: float) -> Judge
 
 
 def judge_diverging(*, rising: str, share: float, least: float) -> Judge:
-    """Wrong below the first values while ``rising`` is above its own, each by ``share`` or ``least``."""
+    """Flag values below the first ones while ``rising`` is above its own, each by ``share`` or ``least``."""
 
     def judge(look: Look) -> Verdict | None:
         if not math.isfinite(look.value):
@@ -236,7 +236,7 @@ def judge_diverging(*, rising: str, share: float, least: float) -> Judge:
 
 
 def judge_without_progress(*, trained: str, least: float, share: float) -> Judge:
-    """Wrong where ``trained`` has gained ``least`` since it began, and the value less than ``share`` of it.
+    """Flag values whose gain is below ``share`` of that of ``trained``, once that gained ``least``.
 
     A value that is not below that of ``trained`` has nothing left to gain on it, and is in order.
     """
@@ -257,7 +257,7 @@ def judge_without_progress(*, trained: str, least: float, share: float) -> Judge
 
 
 def judge_probe(*, baseline: str, share: float, least: float) -> Judge:
-    """Wrong where a trick earns ``share`` of what the policy's own responses earn, if that is ``least``."""
+    """Flag a trick that earns ``share`` of what the policy's own responses earn, if that is ``least``."""
 
     def judge(look: Look) -> Verdict | None:
         earned = look.at_step(baseline)

@@ -28,7 +28,7 @@ class Shortage:
 
 
 def find_shortage(requests: Sequence[Waiting], nodes: Sequence[RayNode]) -> Shortage | None:
-    """The first request that cannot be met; None where all can, which is then a matter of time."""
+    """Return the first request that the free resources cannot meet; None if they can meet all."""
     for request in requests:
         missing = _find_missing(request, nodes)
         if missing is not None:
@@ -38,7 +38,7 @@ def find_shortage(requests: Sequence[Waiting], nodes: Sequence[RayNode]) -> Shor
 
 
 def describe_alarm(resource: str, free: float, needed: float) -> Text:
-    """The alarm's title with its figures."""
+    """Return the alarm's title with its figures."""
     zh = _ZH_NAMES.get(resource, f" {resource}")
     return Text(
         en=f"Waiting for the cluster: it needs {_count(needed, resource)} at once, {free:g} free",
@@ -47,7 +47,7 @@ def describe_alarm(resource: str, free: float, needed: float) -> Text:
 
 
 def _find_missing(request: Waiting, nodes: Sequence[RayNode]) -> tuple[str, float, float] | None:
-    """The resource of which least is free, with that and what is asked for."""
+    """Return the scarcest resource, with its free and its needed amount; None if nothing is missing."""
     if request.is_packed:
         # The node that comes nearest: of the one with CPUs alone, GPUs are missing, and the other way round.
         places = [[_lack(request, [node])] for node in nodes] or [[_lack(request, [])]]
@@ -58,7 +58,7 @@ def _find_missing(request: Waiting, nodes: Sequence[RayNode]) -> tuple[str, floa
 
 
 def _lack(request: Waiting, nodes: Sequence[RayNode]) -> tuple[str, float, float, float] | None:
-    """(resource, free, needed, share that is missing) of the scarcest resource on these nodes."""
+    """Return (resource, free, needed, missing share) of the scarcest resource on these nodes."""
     lacks = []
     for resource, needed in request.resources.items():
         free = sum(node.count_free(resource) for node in nodes)
@@ -68,7 +68,7 @@ def _lack(request: Waiting, nodes: Sequence[RayNode]) -> tuple[str, float, float
 
 
 def _describe(request: Waiting, nodes: Sequence[RayNode]) -> str:
-    """What is asked for, and what each node has."""
+    """Describe the requested resources and what each node has."""
     asked = " and ".join(_count(amount, name) for name, amount in request.resources.items() if amount)
     place = " on one node" if request.is_packed else ""
     listed = [

@@ -13,7 +13,7 @@ _ORDER: tuple[Severity, ...] = ("warning", "critical")
 
 
 def present_alarm(row: Alarm) -> AlarmRead:
-    """One alarm with its texts."""
+    """Present one alarm with its texts."""
     texts = TEXTS.get(row.code)
     # A rule may be dropped while the alarms that it raised stay readable.
     title = texts.title if texts else Text(en=row.code, zh=row.code)
@@ -40,7 +40,7 @@ def present_alarm(row: Alarm) -> AlarmRead:
 
 
 def find_worst(rows: Iterable[Alarm]) -> Severity | None:
-    """The worst severity among some alarms; None without one."""
+    """Return the worst severity among some alarms; None without one."""
     return max((_severity(row) for row in rows), key=_ORDER.index, default=None)
 
 

@@ -12,18 +12,18 @@ from trellis_api.jobs.models import Attempt, Job
 
 
 def map_alarms(session: Session, *, job_id: str, attempt: int) -> dict[str, Alarm]:
-    """The alarms of one attempt by code, active or not."""
+    """Return the alarms of one attempt by code, active or not."""
     statement = select(Alarm).where(Alarm.job_id == job_id, Alarm.attempt == attempt)
     return {alarm.code: alarm for alarm in session.exec(statement)}
 
 
 def find_alarm(session: Session, *, job_id: str, attempt: int, code: str) -> Alarm | None:
-    """One alarm, or None."""
+    """Find one alarm, or None."""
     return session.get(Alarm, (job_id, attempt, code))
 
 
 def list_alarms(session: Session, *, job_id: str) -> Sequence[Alarm]:
-    """All alarms of a job: active ones first, then the newest attempt's."""
+    """List all alarms of a job: active ones first, then the newest attempt's."""
     return session.exec(
         select(Alarm)
         .where(Alarm.job_id == job_id)
@@ -34,7 +34,7 @@ def list_alarms(session: Session, *, job_id: str) -> Sequence[Alarm]:
 
 
 def list_active(session: Session, *, job_ids: Iterable[str]) -> Sequence[Alarm]:
-    """The active alarms of some jobs."""
+    """List the active alarms of some jobs."""
     wanted = list(job_ids)
     if not wanted:
         return []
@@ -43,12 +43,12 @@ def list_active(session: Session, *, job_ids: Iterable[str]) -> Sequence[Alarm]:
 
 
 def select_jobs_with_alarms() -> Select[str]:
-    """Ids of the jobs that have an active alarm."""
+    """Select the ids of the jobs that have an active alarm."""
     return select(Alarm.job_id).where(col(Alarm.is_active))
 
 
 def list_active_of_unfinished(session: Session, *, limit: int) -> list[tuple[Alarm, str]]:
-    """Active alarms of unfinished jobs with the job's name: critical ones first, then the newest."""
+    """List active alarms of unfinished jobs with the job's name: critical first, then the newest."""
     query = select(Alarm, Job.name).join(Job, col(Job.id) == col(Alarm.job_id))
     query = query.where(col(Alarm.is_active), col(Job.state).in_(ACTIVE))
     order = (col(Alarm.severity), col(Alarm.raised_at).desc(), col(Alarm.job_id), col(Alarm.code))
@@ -56,7 +56,7 @@ def list_active_of_unfinished(session: Session, *, limit: int) -> list[tuple[Ala
 
 
 def count_active_by_code(session: Session) -> dict[tuple[str, str], int]:
-    """Active alarms of jobs that have not ended, by code and severity."""
+    """Count the active alarms of jobs that have not ended, by code and severity."""
     rows = session.exec(
         select(Alarm.code, Alarm.severity, func.count())
         .join(Job, col(Job.id) == col(Alarm.job_id))
@@ -76,6 +76,6 @@ def clear_all(session: Session, *, job_id: str) -> None:
 
 
 def list_earlier_attempts(session: Session, *, job_id: str, number: int) -> Sequence[Attempt]:
-    """The attempts of a job before one, the latest first."""
+    """List the attempts of a job before one, the latest first."""
     earlier = select(Attempt).where(Attempt.job_id == job_id, col(Attempt.number) < number)
     return session.exec(earlier.order_by(col(Attempt.number).desc())).all()

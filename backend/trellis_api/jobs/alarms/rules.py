@@ -46,7 +46,7 @@ class Rule:
     also: Callable[[str], bool] | None = None
 
     def follow(self, key: str) -> str | None:
-        """The name under which a key is followed; None where the rule is not about that key."""
+        """Return the name under which the rule tracks a key; None if the rule is not about that key."""
         is_followed = key in self.keys or (self.also is not None and self.also(key))
         return (self.track or key) if is_followed else None
 
@@ -336,6 +336,6 @@ SEVERITIES: dict[str, Severity] = {rule.code: rule.severity for rule in RULES} |
 
 @lru_cache(maxsize=4096)
 def find_rules(key: str) -> tuple[tuple[int, str], ...]:
-    """The rules that follow a key: position in the table, and the name that they follow it under."""
+    """Return the rules that track a key: position in the table, and the name that they track it under."""
     found = ((position, rule.follow(key)) for position, rule in enumerate(RULES))
     return tuple((position, track) for position, track in found if track is not None)

@@ -71,7 +71,7 @@ def check_stalled(session: Session, *, job: Job, attempt: Attempt) -> bool:
 
 
 def is_stalled_now(job: Job, attempt: Attempt) -> bool:
-    """Whether ``check_stalled`` would raise its alarm; asked without the job's lock."""
+    """Tell whether ``check_stalled`` would raise its alarm; checked without the job's lock."""
     if job.state != JobState.RUNNING or attempt.started_at is None:
         return False
     watch = None if attempt.watch is None else Watch.model_validate(attempt.watch)
@@ -101,7 +101,10 @@ def note_shortage(session: Session, *, job: Job, shortage: Shortage | None) -> b
 
 
 def end_attempt(session: Session, *, job: Job) -> None:
-    """The run is over: it can neither stand still nor wait. What its metrics said stays as it was."""
+    """Clear the alarms about stalling and waiting, as the run is over.
+
+    Alarms about metrics stay as they were.
+    """
     for code in (STALLED, NOT_PLACED):
         alarm = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=code)
         _clear(session, job=job, alarm=alarm)
@@ -118,12 +121,12 @@ def _clear(session: Session, *, job: Job, alarm: Alarm | None) -> bool:
 
 
 def replace_attempt(session: Session, *, job_id: str) -> None:
-    """A new attempt begins: what was found in the old one is history, and is looked for anew."""
+    """Clear a job's alarms for its new attempt, which is checked from the start."""
     repository.clear_all(session, job_id=job_id)
 
 
 def _load(session: Session, *, job: Job, attempt: Attempt) -> Watch:
-    """The memory so far. That of a resumed run begins with what was known where it continues."""
+    """Load the watch state so far. That of a resumed run begins with what was known where it continues."""
     if attempt.watch is not None:
         return Watch.model_validate(attempt.watch)
     if job.resume_step is None or attempt.number == 1:

@@ -17,7 +17,7 @@ FIRST_STEP_FLOOR_S = 3600.0
 
 
 def allow_s(watch: Watch | None, phase: str | None) -> float:
-    """How long a run may be without a new step."""
+    """Return how many seconds a run may go without a new step."""
     if watch is None or watch.seen_at is None:
         return FIRST_STEP_FLOOR_S
     floor = LONG_PHASE_FLOOR_S if phase in LONG_PHASES else FLOOR_S
@@ -27,6 +27,6 @@ def allow_s(watch: Watch | None, phase: str | None) -> float:
 
 
 def waited_s(watch: Watch | None, *, started_at: float, now: float) -> float:
-    """How long ago the newest step arrived, or the run began."""
+    """Return how many seconds ago the newest step arrived, or the run began."""
     last = watch.seen_at if watch is not None and watch.seen_at is not None else started_at
     return max(0.0, now - last)

@@ -62,7 +62,7 @@ class Track(BaseModel):
         self.recent = [*self.recent[-RECENT_VALUES + 1 :], (step, value)]
 
     def forget_behind(self, last_step: int) -> None:
-        """As if nothing had been reported behind a step."""
+        """Forget everything that was reported after a step."""
         self.early = [point for point in self.early if point[0] <= last_step]
         self.recent = [point for point in self.recent if point[0] <= last_step]
         self.step = min(self.step, last_step)
@@ -115,7 +115,7 @@ class Watch(BaseModel):
         return max(0.0, median(times)) if len(times) > 1 else None
 
     def forget_behind(self, last_step: int) -> None:
-        """As if nothing had been reported behind a step; times of another attempt mean nothing."""
+        """Forget everything after a step, and the times, which mean nothing in another attempt."""
         for tracks in self.tracks.values():
             for track in tracks.values():
                 track.forget_behind(last_step)

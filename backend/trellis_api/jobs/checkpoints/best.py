@@ -51,23 +51,23 @@ class Criterion:
 
 
 def is_validation(key: str) -> bool:
-    """Whether a metric was measured on rows that are not trained on, by its name."""
+    """Tell by its name whether a metric was measured on validation data."""
     return _VALIDATION.match(key) is not None
 
 
 def suit_mode(key: str) -> Mode:
-    """``min`` for losses and the like, else ``max``."""
+    """Return ``min`` for losses and similar metrics, else ``max``."""
     return "min" if _LESS_IS_BETTER & _words_of(key) else "max"
 
 
 def has_direction(key: str) -> bool:
-    """Whether more of a metric, or less, is better; a cross entropy is a loss."""
+    """Tell whether a higher or lower value of a metric is better; a cross entropy is a loss."""
     words = _words_of(key)
     return not _UNDIRECTED & words or "cross" in words
 
 
 def find_direction(key: str, *, jobs: Iterable[Job]) -> Mode | None:
-    """The direction that a job states for the metric, else that of its name; None where it has none."""
+    """Return the direction that a job states for the metric, else that of its name; None without either."""
     for job in jobs:
         stated = job.keep_best_by or {}
         if stated.get("metric") == key and stated.get("mode"):
@@ -83,7 +83,7 @@ def _words_of(key: str) -> set[str]:
 def choose_criterion(
     job: Job, *, reported: Iterable[str], metric: str | None = None, mode: Mode | None = None
 ) -> Criterion | None:
-    """The metric asked for, else the job's own choice, else the recipe's; None where nothing tells.
+    """Choose the requested metric, else the job's own choice, else the recipe's; None without any of them.
 
     Of the recipe: its first validation metric that was reported, any other summary of the validation,
     and without validation the first headline metric.
@@ -102,7 +102,7 @@ def choose_criterion(
 
 
 def list_headline(recipe: str) -> Sequence[str]:
-    """The recipe's headline metrics; none where it was dropped from the catalogue."""
+    """Return the recipe's headline metrics; none if it was dropped from the catalogue."""
     try:
         return get_recipe(recipe).headline_metrics
     except UnknownRecipe:
@@ -112,7 +112,7 @@ def list_headline(recipe: str) -> Sequence[str]:
 def find_best(
     metrics_by_step: Mapping[int, Mapping[str, float | None]], criterion: Criterion | None
 ) -> int | None:
-    """The step with the best value; of equal ones the first, where the value was measured."""
+    """Return the step with the best finite value; of equal ones the first."""
     if criterion is None:
         return None
     sign = 1 if criterion.mode == "max" else -1

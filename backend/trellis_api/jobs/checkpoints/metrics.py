@@ -25,7 +25,7 @@ Metrics = dict[str, float | None]
 def read(
     session: Session, *, job: Job, checkpoints: Sequence[Checkpoint], more: Iterable[str | None] = ()
 ) -> dict[int, Metrics]:
-    """Of each checkpoint by its step: headline and validation metrics, and those named in ``more``."""
+    """Map each checkpoint's step to its headline and validation metrics, and those named in ``more``."""
     headline = {*list_headline(job.recipe), *more}
     connection = session.connection()
     series = {
@@ -59,7 +59,7 @@ def freeze(session: Session, *, job: Job, checkpoints: Sequence[Checkpoint]) -> 
 def _read_series(
     session: Session, series_id: int, steps: list[int], *, is_exact: bool
 ) -> list[tuple[int, float | None]]:
-    """The newest value at or before each step (``is_exact``: at it): one look into the index for each."""
+    """Read the newest value at or before each step (``is_exact``: at it), with one index lookup for each."""
     points = metric_points.c
     found: list[tuple[int, float | None]] = []
     for start in range(0, len(steps), 100):  # SQLite takes 500 parts of a union at most

@@ -36,7 +36,7 @@ def list_checkpoints(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> CheckpointPage:
-    """All attempts share them. Each has the metrics of its step; removed ones stay listed with theirs.
+    """List the checkpoints of all attempts with the metrics of their steps; removed ones stay listed.
 
     ``best`` says which metric decided, and whether more of it was taken for better.
     """
@@ -61,7 +61,10 @@ def update_checkpoint(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> CheckpointRead:
-    """A pinned checkpoint is never pruned. An unpinned one may be pruned immediately."""
+    """Pin or unpin a checkpoint.
+
+    A pinned checkpoint is never pruned. An unpinned one may be pruned immediately.
+    """
     checkpoints.set_kept(session, job_id=job_id, step=step, is_kept=body.is_kept)
     tasks.send_later(background, task_names.PRUNE)
     return checkpoints.read_one(session, job_id=job_id, step=step, data_root=settings.data_root)
@@ -71,7 +74,7 @@ def update_checkpoint(
 def delete_checkpoint(
     job_id: JobId, step: Step, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> None:
-    """It stays listed with its metrics. Refused while it is pinned or in use."""
+    """Remove a checkpoint's files. It stays listed with its metrics. Refused while it is pinned or in use."""
     checkpoints.delete(session, job_id=job_id, step=step)
     tasks.send_later(background, task_names.PRUNE)
 
@@ -86,7 +89,7 @@ def export_checkpoint(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> JobRead:
-    """A job of kind export, which needs no slot. When it has succeeded, the model is registered."""
+    """Start a job of kind export, which needs no slot. When it has succeeded, the model is registered."""
     job = exports.request_export(session, job_id=job_id, step=step, request=body, settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, job=job)

@@ -77,7 +77,7 @@ def find_best_step(
     metric: str | None = None,
     mode: Mode | None = None,
 ) -> int | None:
-    """The step of the best of some checkpoints, or None where nothing was measured."""
+    """Return the step of the best of some checkpoints, or None if nothing was measured."""
     return _judge(job, rows, metrics, metric=metric, mode=mode)[1]
 
 
@@ -89,7 +89,7 @@ def _judge(
     metric: str | None,
     mode: Mode | None,
 ) -> tuple[Criterion | None, int | None]:
-    """What tells the best of some checkpoints, and the step of that one."""
+    """Return the criterion that some checkpoints are compared by, and the step of the best one."""
     values = {row.step: metrics[row.step] for row in rows}
     reported = {key for measured in values.values() for key in measured}
     criterion = choose_criterion(job, reported=reported, metric=metric, mode=mode)
@@ -106,7 +106,7 @@ def list_page(
     cursor: str | None,
     limit: int,
 ) -> CheckpointPage:
-    """One page of checkpoints as clients read them, newest step first; the best is that of all pages."""
+    """List one page of checkpoints, newest step first; the best is that of all pages."""
     before = _decode_step(cursor) if cursor else None
     job = service.get_job(session, job_id=job_id)
     found = survey(session, job=job, metric=metric, mode=mode)
@@ -120,14 +120,14 @@ def list_page(
 
 
 def read_one(session: Session, *, job_id: str, step: int, data_root: Path) -> CheckpointRead:
-    """One checkpoint as clients read it."""
+    """Read one checkpoint as clients see it."""
     job = service.get_job(session, job_id=job_id)
     row = get_checkpoint(session, job_id=job_id, step=step)
     return _present(job, row, survey(session, job=job), data_root=data_root)
 
 
 def get_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
-    """The checkpoint, removed or not; ``CheckpointNotFound`` without one."""
+    """Return the checkpoint, removed or not; ``CheckpointNotFound`` without one."""
     row = repository.find_checkpoint(session, job_id=job_id, step=step)
     if row is None:
         raise CheckpointNotFound(f"The job has no checkpoint at step {step}.")
@@ -177,7 +177,7 @@ def apply_retention(session: Session, *, job: Job) -> list[int]:
 
 
 def read_keep_count(job: Job) -> int | None:
-    """How many of the last checkpoints the job keeps; None: all."""
+    """Return how many of the last checkpoints the job keeps; None for all."""
     given = job.params.get(KEEP_PARAMETER)
     if given is None:
         given = _default_keep_count(job)
@@ -190,12 +190,12 @@ def read_keep_count(job: Job) -> int | None:
 
 
 def holds_adapter(folder: Path | None) -> bool:
-    """Whether a checkpoint's folder holds an adapter on a base model."""
+    """Tell whether a checkpoint's folder holds a LoRA adapter."""
     return folder is not None and find_adapter_file(folder) is not None
 
 
 def find_adapter_file(folder: Path) -> Path | None:
-    """The file in which a trainer describes the adapter of a checkpoint; None for whole weights."""
+    """Return the file in which a trainer describes the adapter of a checkpoint; None for whole weights."""
     places = (folder / below / name for name in _ADAPTER_FILES for below in _FOLDERS)
     return next((path for path in places if path.is_file()), None)
 
@@ -213,7 +213,7 @@ def _default_keep_count(job: Job) -> object:
 
 
 def _find_best_steps(job: Job, rows: Sequence[Checkpoint], metrics: dict[int, Metrics]) -> set[int | None]:
-    """The best by the job's own metric, and by that of the export which was asked for with it."""
+    """Return the best step by the job's own metric, and the best by that of its requested export."""
     best = {find_best_step(job, rows, metrics)}
     if (promised := _promised(job)) is not None:
         mode = (job.export_as or {}).get("mode")
@@ -222,7 +222,7 @@ def _find_best_steps(job: Job, rows: Sequence[Checkpoint], metrics: dict[int, Me
 
 
 def _promised(job: Job) -> str | None:
-    """The metric that tells which checkpoint will be exported, as long as it is not."""
+    """Return the metric that selects the checkpoint to export, until the export is queued or has failed."""
     wanted = job.export_as or {}
     return None if wanted.get("job_id") or wanted.get("problem") else wanted.get("best_by")
 
@@ -248,7 +248,7 @@ def _explain_keeping(
 
 
 def _list_readers(session: Session, *, job_id: str, step: int) -> list[Use]:
-    """What reads the checkpoint, or waits to."""
+    """List the uses that read the checkpoint, or wait to."""
     readers: list[Use] = []
     if step in repository.list_exporting_steps(session, job_id=job_id):
         readers.append("exporting")
@@ -258,7 +258,7 @@ def _list_readers(session: Session, *, job_id: str, step: int) -> list[Use]:
 
 
 def _find_use(job: Job, row: Checkpoint, readers: Sequence[Use]) -> Use | None:
-    """What stands against removing a checkpoint by hand."""
+    """Return the use that prevents removing a checkpoint by hand, if there is one."""
     if row.is_kept:
         return "pinned"
     if readers:

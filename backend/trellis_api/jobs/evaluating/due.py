@@ -22,7 +22,7 @@ MOST_OPEN = 8
 
 
 def read_order(job: Job) -> EvaluateWhileTraining | None:
-    """What the job's checkpoints are measured on; None where that was not asked for."""
+    """Return the job's settings for evaluating its checkpoints; None if that was not requested."""
     if job.kind != TRAIN or not job.evaluate:
         return None
     fields = EvaluateWhileTraining.model_fields.keys()

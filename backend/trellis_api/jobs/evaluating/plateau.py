@@ -24,7 +24,7 @@ def find_plateau(
     mode: Literal["max", "min"],
     after_step: int = -1,
 ) -> Plateau | None:
-    """The plateau that the points (step, finite value; in the order of the steps) end with, if there is one.
+    """Return the plateau that the points (step, finite value; sorted by step) end with, if there is one.
 
     As in Keras' EarlyStopping: a value counts as better when it beats the best so far by more than
     ``min_delta``, and ``patience`` values without a better one are a plateau. Values up to ``after_step``

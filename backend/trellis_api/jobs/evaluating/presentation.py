@@ -15,7 +15,7 @@ EARLY_STOPPED = "early_stopped"
 
 
 def map_evaluations(session: Session, *, job: Job) -> dict[int, CheckpointEvaluation]:
-    """Of each checkpoint that was to be measured, by its step: where that is."""
+    """Map the step of each checkpoint that was to be evaluated to the state of its evaluation."""
     if not job.evaluate:
         return {}
     rows = repository.list_due(session, job_id=job.id)
@@ -34,7 +34,7 @@ def map_evaluations(session: Session, *, job: Job) -> dict[int, CheckpointEvalua
 
 
 def present_order(job: Job, *, skipped: int) -> EvaluateRead | None:
-    """What the job's checkpoints are measured on, how many were not, and whether a score has ended it."""
+    """Present the job's evaluation settings, the number of skipped checkpoints, and an early stop."""
     if not job.evaluate:
         return None
     asked: dict[str, Any] = dict(job.evaluate)
@@ -47,7 +47,7 @@ def present_order(job: Job, *, skipped: int) -> EvaluateRead | None:
 
 
 def explain(stopped: dict[str, Any]) -> Text:
-    """Why a training was stopped early, in words."""
+    """Explain why a training was stopped early."""
     score, best, step = (
         f"{stopped['label']}/{stopped['metric']}",
         f"{stopped['best']:.4g}",

@@ -12,31 +12,31 @@ from trellis_api.jobs.models import Job
 
 
 def find_due(session: Session, *, job_id: str, step: int) -> DueEvaluation | None:
-    """The row of a checkpoint, as it stands now."""
+    """Return the current row of a checkpoint."""
     return session.get(DueEvaluation, (job_id, step), populate_existing=True)
 
 
 def list_due(session: Session, *, job_id: str) -> Sequence[DueEvaluation]:
-    """All checkpoints of a job that were to be measured, in the order of their steps."""
+    """List all checkpoints of a job that were to be evaluated, by step."""
     statement = select(DueEvaluation).where(DueEvaluation.job_id == job_id)
     return session.exec(statement.order_by(col(DueEvaluation.step))).all()
 
 
 def find_last_before(session: Session, *, job_id: str, step: int) -> DueEvaluation | None:
-    """The checkpoint before a step that was last to be measured."""
+    """Return the last checkpoint before a step that has or had an evaluation due."""
     statement = select(DueEvaluation).where(DueEvaluation.job_id == job_id, col(DueEvaluation.step) < step)
     return session.exec(statement.order_by(col(DueEvaluation.step).desc()).limit(1)).first()
 
 
 def count_open(session: Session, *, job_id: str) -> int:
-    """Checkpoints of a job that wait to be measured, or are."""
+    """Count the checkpoints of a job whose evaluation waits or runs."""
     statement = select(func.count()).select_from(DueEvaluation)
     is_open = col(DueEvaluation.state).in_(OPEN)
     return session.exec(statement.where(DueEvaluation.job_id == job_id, is_open)).one()
 
 
 def count_skipped(session: Session, *, job_ids: Iterable[str]) -> dict[str, int]:
-    """By job, the checkpoints for which there was no room; jobs without any are left out."""
+    """Count by job the checkpoints skipped for lack of room; jobs without any are left out."""
     wanted = list(job_ids)
     if not wanted:
         return {}
@@ -47,7 +47,7 @@ def count_skipped(session: Session, *, job_ids: Iterable[str]) -> dict[str, int]
 
 
 def list_waiting(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
-    """Job and step of those for which no evaluation stands yet, the oldest first."""
+    """List job and step of checkpoints that have no evaluation yet, oldest first."""
     statement = select(DueEvaluation.job_id, DueEvaluation.step)
     is_waiting = DueEvaluation.state == DueState.WAITING.value
     return session.exec(
@@ -58,7 +58,7 @@ def list_waiting(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
 
 
 def list_over(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
-    """Job and step of those whose evaluation is over, or deleted, and was not looked at since."""
+    """List job and step of those whose evaluation ended or was deleted and wasn't processed since."""
     due, own = DueEvaluation, Job
     is_measured = and_(
         col(Evaluation.recorded_at).is_not(None),
@@ -81,18 +81,18 @@ def list_over(session: Session, *, limit: int) -> Sequence[tuple[str, int]]:
 
 
 def list_evaluating_steps(session: Session, *, job_id: str) -> set[int]:
-    """Steps of a job whose checkpoints are measured, or wait for it: their files are needed."""
+    """Return the steps whose checkpoints are being evaluated, or wait for it: their files are needed."""
     due = select(DueEvaluation.step).where(DueEvaluation.job_id == job_id, col(DueEvaluation.state).in_(OPEN))
     return {*session.exec(due), *_list_active(session, job_id=job_id, triggers=(PERSON, TRAINING))}
 
 
 def list_asked_steps(session: Session, *, job_id: str) -> set[int]:
-    """As ``list_evaluating_steps``, of evaluations that a person asked for."""
+    """List steps like ``list_evaluating_steps``, but of evaluations that a user requested."""
     return set(_list_active(session, job_id=job_id, triggers=(PERSON,)))
 
 
 def list_unfinished_jobs(session: Session, *, job_id: str, after_step: int) -> Sequence[str]:
-    """Jobs of the evaluations that a training has asked for, of checkpoints behind a step."""
+    """List the jobs of the evaluations that a training requested of checkpoints after a step."""
     statement = (
         select(Job.id)
         .join(Evaluation, col(Evaluation.job_id) == col(Job.id))
@@ -119,7 +119,7 @@ def delete_behind(session: Session, *, job_id: str, step: int) -> None:
 
 
 def map_evaluation_states(session: Session, *, evaluation_ids: Iterable[str]) -> dict[str, JobState]:
-    """The states of those evaluations that exist."""
+    """Return the states of those evaluations that exist, by ID."""
     statement = select(Evaluation.id, Job.state).join(Job, col(Job.id) == col(Evaluation.job_id))
     rows = session.exec(statement.where(col(Evaluation.id).in_(list(evaluation_ids))))
     return {evaluation_id: JobState(state) for evaluation_id, state in rows}

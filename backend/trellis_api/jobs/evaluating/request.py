@@ -29,7 +29,7 @@ def settle_order(session: Session, settings: Settings, *, job: Job, order: Evalu
 
 
 def find_errors(session: Session, settings: Settings, *, order: EvaluateWhileTraining) -> list[Issue]:
-    """What ``settle_order`` would raise."""
+    """List the issues that ``settle_order`` would raise."""
     try:
         checking.check_orders(session, settings, order.benchmarks, field=_FIELD)
     except InvalidOrder as error:
@@ -38,7 +38,7 @@ def find_errors(session: Session, settings: Settings, *, order: EvaluateWhileTra
 
 
 def find_warnings(order: EvaluateWhileTraining, *, params: dict[str, Any]) -> list[Issue]:
-    """What will not happen as it may be meant; ``params`` are all parameters with their values."""
+    """Warn if no checkpoint will be saved before the end; ``params`` are all parameters with their values."""
     every = params.get("save_every")
     if every != 0 or (order.every_steps is None and order.every_minutes is None):
         return []

@@ -72,7 +72,7 @@ def close(
 def _name_headlines(
     session: Session, *, job: Job, order: EvaluateWhileTraining, results: Sequence[BenchmarkResult]
 ) -> EvaluateWhileTraining:
-    """Where a rule goes by a benchmark's headline, name the metric: the first results say which it is."""
+    """Set the metric of rules that go by a benchmark's headline: the first results name it."""
     headlines = {result.label: result.headline for result in results}
     changed = dict(job.evaluate or {})
     for field, rule in (("best_by", order.best_by), ("early_stop", order.early_stop)):
@@ -88,7 +88,7 @@ def _name_headlines(
 
 
 def _find_missing(order: EvaluateWhileTraining, results: Sequence[BenchmarkResult]) -> str | None:
-    """A rule that goes by a score which the benchmark does not give, in words."""
+    """Describe a rule that uses a score which the benchmark does not report; None without one."""
     given = {result.label: [score.metric for score in result.scores] for result in results}
     for field, rule in (("best_by", order.best_by), ("early_stop", order.early_stop)):
         if rule is None or rule.metric is None or rule.metric in given.get(rule.label, [rule.metric]):
@@ -124,7 +124,7 @@ def _stop_on_plateau(session: Session, *, job: Job, order: EvaluateWhileTraining
 
 
 def _read_points(session: Session, *, job: Job, key: str) -> list[tuple[int, float]]:
-    """The finite scores up to the first checkpoint that is still being measured."""
+    """Return the finite scores up to the first checkpoint that is still being measured."""
     connection = session.connection()
     series = metric_query.find_series(connection, job_id=job.id, keys=[key])
     if not series:

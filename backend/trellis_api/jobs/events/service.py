@@ -51,7 +51,7 @@ def publish_all(
 
 
 def list_events(session: Session, *, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
-    """Events behind a position, in order."""
+    """List the events after a position, in order."""
     return session.exec(
         select(JobEvent)
         .where(JobEvent.job_id == job_id, JobEvent.sequence > after)
@@ -61,7 +61,7 @@ def list_events(session: Session, *, job_id: str, after: int, limit: int) -> Seq
 
 
 def find_oldest_position(session: Session, *, job_id: str) -> int | None:
-    """Sequence number of the oldest event that is kept."""
+    """Find the sequence number of the oldest event that is kept."""
     return session.exec(
         select(JobEvent.sequence).where(JobEvent.job_id == job_id).order_by(col(JobEvent.sequence)).limit(1)
     ).first()

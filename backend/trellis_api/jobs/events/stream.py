@@ -52,7 +52,7 @@ class EventHub:
         self._poller: asyncio.Task[None] | None = None
 
     def resolve_position(self, job_id: str, asked: int | None) -> int | None:
-        """Where to begin: as asked, now where nothing was asked, None where that is not kept any more."""
+        """Resolve where to begin: as requested, else now; None if the requested event isn't kept any more."""
         with self._database.read() as session:
             job = session.get(Job, job_id)
             if job is None:
@@ -78,7 +78,7 @@ class EventHub:
             self._watchers.discard(watcher)
 
     async def load(self, job_id: str, after: int) -> list[tuple[int, str, bytes]]:
-        """The next events: sequence number, name and data."""
+        """Load the next events: sequence number, name and data."""
         return await run_in_threadpool(self._load, job_id, after)
 
     async def close(self) -> None:
@@ -117,7 +117,7 @@ class EventHub:
 
 
 async def stream_events(hub: EventHub, *, job_id: str, position: int | None) -> AsyncIterator[bytes]:
-    """The events of a job behind a position, for ever; ends when the job is deleted."""
+    """Stream the events of a job after a position; ends only when the job is deleted."""
     yield f"retry: {RETRY_MS}\n\n".encode()
     if position is None:
         position = await run_in_threadpool(hub.resolve_position, job_id, None) or 0
@@ -137,12 +137,15 @@ async def stream_events(hub: EventHub, *, job_id: str, position: int | None) -> 
 
 
 def format_event(sequence: int, name: str, data: bytes) -> bytes:
-    """One event as the wire has it; the data is JSON and thus one line."""
+    """Format one event for the wire; the data is JSON and thus one line."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (sequence, name.encode(), data)
 
 
 def _read_lines(session: Session, job_id: str, page: Sequence[JobEvent]) -> Iterator[LogLine]:
-    """The lines of a page's events. They follow on: events are recorded in the order of their lines."""
+    """Read the lines of a page's events.
+
+    They are contiguous: events are recorded in the order of their lines.
+    """
     logs = [event.payload for event in page if event.kind == "logs"]
     if not logs:
         return iter(())

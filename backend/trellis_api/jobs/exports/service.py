@@ -67,7 +67,7 @@ def check_name(session: Session, *, name: str) -> None:
 
 
 def queue_promised(session: Session, *, job: Job, settings: Settings) -> Job | None:
-    """After a training that has succeeded: queue the export that was asked for with it, once.
+    """Queue the export that was requested with a training, once, after it has succeeded.
 
     Runs in the transaction that settles the training, and in those that take in the scores of its
     evaluations, for which it waits where they tell the best checkpoint. What stands against it is
@@ -120,7 +120,7 @@ def queue_again(session: Session, *, job: Job, settings: Settings) -> bool:
 
 
 def _has_export(session: Session, job: Job) -> bool:
-    """Whether the export that was queued for a training goes on, or has left a model that is still there."""
+    """Tell whether a training's queued export is active, or its model still exists."""
     export = repository.find_job(session, job_id=str((job.export_as or {}).get("job_id")))
     if export is None:
         return False
@@ -130,7 +130,7 @@ def _has_export(session: Session, job: Job) -> bool:
 
 
 def _waits_for_scores(session: Session, *, job: Job) -> bool:
-    """Whether the best checkpoint is told by scores that are still to come; the last of them asks again."""
+    """Tell whether pending scores decide the best checkpoint; the last of them checks again."""
     if not job.export_as or (job.export_as.get("best_by") is None and job.export_as.get("mode") is None):
         return False
     chosen = job.export_as.get("best_by") or (job.keep_best_by or {}).get("metric")
@@ -143,7 +143,7 @@ def _waits_for_scores(session: Session, *, job: Job) -> bool:
 
 
 def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Path) -> tuple[int, str | None]:
-    """The step to export: the best by the metric that was asked for, else the last; and a remark."""
+    """Choose the step to export: the best by the requested metric, else the last. Also return a remark."""
     rows = [
         row
         for row in repository.list_checkpoints(session, job_id=job.id)
@@ -163,7 +163,7 @@ def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Pat
 
 
 def find_free_name(session: Session, name: str) -> str:
-    """The name, with a number behind it where a model has it, or an export is going to use it."""
+    """Return the name, numbered if a model has it or an export is going to use it."""
     number, candidate = 1, name
     while True:
         try:

@@ -12,7 +12,7 @@ from trellis_api.models.schemas import Training
 
 
 def describe_training(session: Session, *, job: Job, step: int) -> Training:
-    """What a checkpoint of a job was made from, by id and by name."""
+    """Describe what a checkpoint of a job was made from, by ID and by name."""
     model = find_model(session, model_id=job.model_id)
     dataset = find_dataset(session, dataset_id=job.dataset_id) if job.dataset_id else None
     version = None

@@ -331,5 +331,5 @@ HINTS: dict[str, Text] = {
 
 
 def find_hint(cause: str | None) -> Text | None:
-    """The hint for a cause, if it is a known one."""
+    """Return the hint for a cause, if it is a known one."""
     return HINTS.get(cause) if cause else None

@@ -19,7 +19,7 @@ Change = Callable[[Parameter, Any], Any]
 
 
 def _halve(parameter: Parameter, value: Any) -> Any:
-    """Half of it, not below what it may be; None where it is empty or cannot be less."""
+    """Halve a value, not below its minimum; None if it is empty or can't be lowered."""
     if not isinstance(value, Number) or isinstance(value, bool):
         return None
     half = value / 2 if parameter.type == "float" else max(int(value) // 2, int(parameter.minimum or 1))
@@ -27,7 +27,7 @@ def _halve(parameter: Parameter, value: Any) -> Any:
 
 
 def _halve_or_least(parameter: Parameter, value: Any) -> Any:
-    """As ``_halve``; the least there is where the platform chose the value."""
+    """Halve a value like ``_halve``, but return the minimum if the platform chose it."""
     return int(parameter.minimum or 1) if value is None else _halve(parameter, value)
 
 
@@ -90,14 +90,14 @@ RESUME_HELPS = frozenset(
 
 
 def helps_to_resume(job: Job) -> bool:
-    """Whether another attempt with the same settings may get further: unless it would fail alike."""
+    """Tell whether another attempt with the same settings may get further, or would fail the same way."""
     if job.cause is None:
         return job.state != JobState.FAILED
     return job.cause in RESUME_HELPS
 
 
 def suggest_changes(job: Job) -> list[ParameterChange]:
-    """The changes of parameters that are known to help against what the job failed of."""
+    """Suggest the parameter changes that are known to help against the cause of the job's failure."""
     if job.kind != TRAIN or job.cause not in REMEDIES:
         return []
     try:

@@ -17,7 +17,7 @@ _LARGEST = 1.7976931348623157e308
 
 
 def express(field: JobField, *, dialect: str) -> ColumnElement[Any]:
-    """The value of a field for each job; NULL where it has none."""
+    """Build the SQL expression of a field's value for each job; NULL if it has none."""
     if field.parameter is not None:
         return _parameter(field.parameter, is_word=is_text(field), dialect=dialect)
     if field.step is not None:
@@ -26,21 +26,21 @@ def express(field: JobField, *, dialect: str) -> ColumnElement[Any]:
 
 
 def _series(key: str) -> Any:
-    """The id of a job's series of that key, as a subquery of the list."""
+    """Select the ID of a job's series with that key, as a subquery of the list."""
     columns = metric_series.c
     found = select(columns.id).where(columns.job_id == Job.id, columns.key == key)
     return found.correlate(Job.__table__).scalar_subquery()  # type: ignore[attr-defined]
 
 
 def last_value(key: str) -> ColumnElement[float | None]:
-    """The newest value of a metric."""
+    """Select the newest value of a metric."""
     points = metric_points.c
     newest = select(points.value).where(points.series_id == _series(key)).order_by(points.step.desc())
     return newest.limit(1).scalar_subquery()
 
 
 def value_at(key: str, step: int) -> ColumnElement[float | None]:
-    """The finite value that was measured at a step."""
+    """Select the finite value that was measured at a step."""
     points = metric_points.c
     at_step = select(points.value).where(
         points.series_id == _series(key), points.step == step, points.value.between(-_LARGEST, _LARGEST)
@@ -49,7 +49,7 @@ def value_at(key: str, step: int) -> ColumnElement[float | None]:
 
 
 def best_value(key: str) -> ColumnElement[float | None]:
-    """The extreme over the rollups and over the points that are in none yet."""
+    """Select the best value over the rollups and over the points that are in none yet."""
     points, rollups = metric_points.c, metric_rollups.c
     is_least = suit_mode(key) == "min"
     extreme = func.min if is_least else func.max
@@ -68,7 +68,7 @@ def best_value(key: str) -> ColumnElement[float | None]:
 
 
 def _parameter(name: str, *, is_word: bool, dialect: str) -> ColumnElement[Any]:
-    """What a training was given; else its preset's value, else its recipe's default.
+    """Build the expression of a training's parameter; else its preset's value, else its recipe's default.
 
     Words are in small letters, as names are: databases differ in where they put capitals.
     """
@@ -79,7 +79,7 @@ def _parameter(name: str, *, is_word: bool, dialect: str) -> ColumnElement[Any]:
 
 
 def _read_json(name: str, *, is_word: bool, dialect: str) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """The kind of a given value, and the value where it is a number (a text for ``is_word``)."""
+    """Return the JSON type of a given value, and the value if it is a number (a text for ``is_word``)."""
     if dialect == "sqlite":
         kind: Any = func.json_type(Job.params, f"$.{name}")
         found: Any = func.json_extract(Job.params, f"$.{name}")
@@ -95,7 +95,7 @@ def _read_json(name: str, *, is_word: bool, dialect: str) -> tuple[ColumnElement
 
 
 def _default(name: str, *, is_word: bool) -> ColumnElement[Any]:
-    """The value of a parameter that was not given, by recipe and preset."""
+    """Build the expression of a parameter that was not given, by recipe and preset."""
     presets: dict[Any, list[Any]] = defaultdict(list)
     recipes: dict[Any, list[str]] = defaultdict(list)
     for recipe in list_recipes():
@@ -116,7 +116,7 @@ def _default(name: str, *, is_word: bool) -> ColumnElement[Any]:
 
 
 def _list_values(recipe: Recipe, name: str) -> list[tuple[str | None, Any]]:
-    """What the presets of a recipe set a parameter to, and (None) its default."""
+    """List the values that the presets of a recipe set a parameter to, and (None) its default."""
     parameter = recipe.parameter(name)
     if parameter is None:
         return []

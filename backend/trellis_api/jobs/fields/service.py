@@ -50,7 +50,7 @@ class JobField:
     step: int | None = None
 
     def __str__(self) -> str:
-        """As it stands in a query."""
+        """Return the field as it is written in a query."""
         return self.text
 
 
@@ -76,7 +76,7 @@ def parse_fields(texts: Iterable[str] | None) -> list[JobField]:
 
 @cache
 def list_parameter_types() -> dict[str, str]:
-    """Every parameter of the recipes: "number" where one recipe counts with it, else "text"."""
+    """List every parameter of the recipes: "number" if it is numeric in one recipe, else "text"."""
     types: dict[str, str] = {}
     for recipe in list_recipes():
         for each in recipe.parameters:
@@ -88,14 +88,14 @@ def list_parameter_types() -> dict[str, str]:
 
 
 def is_text(field: JobField) -> bool:
-    """Whether jobs are sorted by it as by a text."""
+    """Tell whether jobs are sorted by this field as text."""
     return field.parameter is not None and list_parameter_types()[field.parameter] == "text"
 
 
 def read_values(
     session: Session, *, jobs: Sequence[Job], fields: Sequence[JobField]
 ) -> dict[str, dict[str, FieldValue]]:
-    """The values of some fields of each job, by its id; null for what a job does not have."""
+    """Read the values of some fields of each job, by its ID; null for what a job does not have."""
     values: dict[str, dict[str, FieldValue]] = {
         job.id: {str(field): None for field in fields} for job in jobs
     }
@@ -112,14 +112,14 @@ def read_values(
 
 
 def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
-    """Of the fields that are metrics with a good end: which it is, as the job says it, else by the name."""
+    """Map fields with a better direction to it: as the job says, else by the metric's name."""
     keys = {text: key for text in texts if (key := parse_field(text).key)}
     modes = {text: find_direction(key, jobs=[job]) for text, key in keys.items()}
     return {text: mode for text, mode in modes.items() if mode is not None}
 
 
 def _resolve(job: Job) -> dict[str, FieldValue]:
-    """What a run was given, the rest by its preset and its recipe; only what is given where that is gone."""
+    """Return a run's given and resolved parameters; only the given ones if its recipe is gone."""
     found = resolve_params(job)
     return {
         name: value
@@ -154,7 +154,7 @@ def _add_points(
     fields: Sequence[JobField],
     values: dict[str, dict[str, FieldValue]],
 ) -> None:
-    """The values that were measured at a step itself: neighbours do not stand for it."""
+    """Add the values that were measured at exactly a step: no neighboring value replaces it."""
     if not fields:
         return
     series, points = metric_series.c, metric_points.c
@@ -172,7 +172,7 @@ def _add_points(
 
 
 def list_offered(session: Session) -> JobFieldsRead:
-    """Parameters and metrics of the newest trainings, for a choice of columns."""
+    """List parameters and metrics of the newest trainings, to choose columns from."""
     newest = (
         select(col(Job.id), col(Job.recipe))
         .where(col(Job.kind) == TRAIN)

@@ -66,7 +66,7 @@ class Position:
     now: datetime
 
     def encode(self, order: JobOrder) -> str:
-        """The cursor of the page behind it, good for this order alone."""
+        """Encode the cursor of the page after this position, valid for this order only."""
         value = self.value.isoformat() if isinstance(self.value, datetime) else self.value
         return encode_cursor(str(order.sort), order.direction, value, self.job_id, self.now.isoformat())
 
@@ -99,7 +99,7 @@ _TEXTS = frozenset(
 def list_sorted(
     session: Session, statement: Select[Any], *, order: JobOrder, after: Position | None, limit: int
 ) -> tuple[list[Job], str | None]:
-    """A page of the jobs that a statement selects, and the cursor of the next; None at the end."""
+    """List a page of the jobs that a statement selects, and the cursor of the next; None at the end."""
     now = after.now if after else utc_now()
     value = _express(order, dialect=session.connection().dialect.name, now=now)
     is_falling = order.direction == "desc"
@@ -166,7 +166,7 @@ _COLUMNS: dict[JobSort, Any] = {
 
 
 def _duration_s(dialect: str, now: datetime) -> ColumnElement[float | None]:
-    """Seconds that all attempts ran, up to ``now``; NULL for a job that never started."""
+    """Return the seconds that all attempts ran, up to ``now``; NULL for a job that never started."""
     end = func.coalesce(col(Attempt.finished_at), cast(now, UtcDateTime) if dialect != "sqlite" else now)
     if dialect == "sqlite":
         seconds: Any = (func.julianday(end) - func.julianday(Attempt.started_at)) * 86_400.0

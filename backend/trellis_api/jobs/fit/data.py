@@ -56,7 +56,7 @@ class _Reading:
 
 
 def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
-    """How the rows would be read for the recipe."""
+    """Determine how the rows would be read for the recipe."""
     types = _types_of(dataset)
     reading = _choose_reading(recipe, dataset, choice, types)
     form = recipe.row_format
@@ -87,7 +87,7 @@ def fit(recipe: Recipe, dataset: DatasetView, choice: Choice) -> DataFit:
 
 
 def choice_of(job: Job, dataset: DatasetView, *, split: Split) -> Choice:
-    """What a job says about a dataset; of one that is not its training data, only what concerns it too."""
+    """Return a job's data settings for a dataset; for validation data, only those that also apply to it."""
     data_format = format_of(job.data_format)
     if split == "training":
         return Choice(job.data_columns, data_format)
@@ -98,12 +98,12 @@ def choice_of(job: Job, dataset: DatasetView, *, split: Split) -> Choice:
 
 
 def format_of(name: str | None) -> DataFormat | None:
-    """The format of that name; None for none."""
+    """Return the format with this name; None for no name."""
     return DataFormat(name) if name else None
 
 
 def read_for(recipe: Recipe, dataset: DatasetView, choice: Choice) -> tuple[DataFormat, dict[str, str]]:
-    """The format as which the dataset's rows are read, and the columns that play its roles."""
+    """Choose the format that the dataset's rows are read as, and the columns that play its roles."""
     reading = _choose_reading(recipe, dataset, choice, _types_of(dataset))
     return reading.format, reading.columns
 
@@ -113,7 +113,7 @@ def _types_of(dataset: DatasetView) -> dict[str, str]:
 
 
 def refuse(learner: str, dataset: DatasetView, found: DataFit, *, field: str) -> UnsuitableDataset:
-    """The error for a dataset that does not suit: what is missing, and which other readings there are."""
+    """Build the error for an unsuitable dataset: what is missing, and which other readings are possible."""
     message = explain(learner, dataset, found)
     details = {
         "code": UnsuitableDataset.code,
@@ -126,7 +126,7 @@ def refuse(learner: str, dataset: DatasetView, found: DataFit, *, field: str) ->
 
 
 def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
-    """One sentence or two: why the dataset does not suit the recipe, and the nearest way out."""
+    """Explain in one or two sentences why the dataset doesn't suit the recipe, and the easiest fix."""
     accepted = CONVERSIONS[found.wanted]
     if found.read_as not in accepted:
         reason = f"{dataset.name} is {found.read_as} data; {learner} accepts {', '.join(accepted)}."
@@ -140,7 +140,7 @@ def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
 
 
 def _choose_reading(recipe: Recipe, dataset: DatasetView, choice: Choice, types: dict[str, str]) -> _Reading:
-    """The format that was asked for, else the one that was found, else the nearest that the recipe takes."""
+    """Choose the requested format, else the detected one, else the closest one that the recipe accepts."""
     if choice.data_format is not None:
         return _read_as(choice.data_format, dataset, choice.columns, types)
     own = dataset.format
@@ -194,7 +194,7 @@ def _read_as(
 
 
 def _lacks_prompt(data_format: DataFormat, taken: Mapping[str, str], types: Mapping[str, str]) -> bool:
-    """Whether both sides of a pair are texts that nothing says the prompt of."""
+    """Tell whether both sides of a pair are plain texts without a prompt column."""
     if data_format is not DataFormat.PREFERENCE or "prompt" in taken:
         return False
     sides = (taken.get("chosen"), taken.get("rejected"))
@@ -213,7 +213,7 @@ def _missing(role: DataRole) -> MissingRole:
 
 
 def _why_unfit(role: DataRole, column: str, types: Mapping[str, str]) -> MissingRole | None:
-    """What speaks against a column that a person named."""
+    """Explain why a column that the user named does not fit; None if it does."""
     if column not in types:
         reason = fit_texts.no_such_column(role.name, column)
     elif not _suits(role, types[column]):
@@ -226,7 +226,7 @@ def _why_unfit(role: DataRole, column: str, types: Mapping[str, str]) -> Missing
 def _offer(
     recipe: Recipe, dataset: DatasetView, types: dict[str, str], current: _Reading
 ) -> Iterator[DataOffer]:
-    """Other complete readings: by usual names first, then by what the columns hold."""
+    """Offer other complete readings: by usual column names first, then by column contents."""
     usual = [_read_as(each, dataset, {}, types) for each in recipe.data_formats]
     complete = [(each.format, each.columns) for each in usual if not each.missing]
     lacking: list[_Reading] = []
@@ -243,7 +243,7 @@ def _offer(
 
 
 def _guess(reading: _Reading, types: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The reading with its missing roles played by other columns that hold the right thing."""
+    """Yield readings in which other columns of a likely type play the missing roles."""
     free = [name for name in types if name not in reading.columns.values()]
     roles = [role for each in reading.missing if (role := role_of(reading.format, each.role))]
     candidates = [[name for name in free if kind_of(types[name]) in _likely_kinds(role)] for role in roles]

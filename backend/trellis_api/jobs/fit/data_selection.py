@@ -34,7 +34,7 @@ class DataSelection:
 
 
 def require_rows(session: Session, settings: Settings, wanted: DataSelection) -> DatasetView:
-    """The rows; raises ``UnknownDataset`` or ``UnknownVersion`` with the field that is wrong."""
+    """Return the rows; raises ``UnknownDataset`` or ``UnknownVersion`` with the field that is wrong."""
     try:
         return view(
             session,

@@ -33,7 +33,7 @@ _Conversation = list[dict[str, Any]]
 def find_row_problems(
     settings: Settings, model: Model, dataset: DatasetView, *, recipe: str, data: DataFit | None, field: str
 ) -> list[tuple[DomainError, str]]:
-    """Why the first rows cannot be trained on with the model's chat template, with the field."""
+    """Find why the model's chat template rejects the first rows, with the field."""
     folder = settings.data_root / (model.path or "")
     if data is None or not data.fits or not folder.is_dir() or recipe in _RENDERED_LATER:
         return []
@@ -64,7 +64,7 @@ def find_row_problems(
 def _read_conversations(
     recipe: Recipe, dataset: DatasetView, data: DataFit
 ) -> Iterator[tuple[int, _Conversation]]:
-    """What the trainer renders of the first rows, each with its row's place."""
+    """Yield the conversations that the trainer renders from the first rows, each with its row's index."""
     form = recipe.row_format
     if form not in _CONVERSATIONS or data.read_as is recipe.sampled_from:
         return

@@ -36,18 +36,18 @@ _HOW: dict[tuple[DataFormat, DataFormat], Text] = {
 
 
 def describe_conversion(form: DataFormat, source: DataFormat) -> Text:
-    """What happens to the rows on the way from the one to the other."""
+    """Describe how rows are converted from one format to the other."""
     return _HOW[form, source]
 
 
 def describe_reading(data_format: DataFormat, columns: Mapping[str, str]) -> Text:
-    """A way to read a dataset: its format and which column is what."""
+    """Describe a way to read a dataset: its format and which column is what."""
     pairs = ", ".join(f"{role}: {column}" for role, column in columns.items())
     return Text(en=f"Read as {data_format} ({pairs})", zh=f"按 {data_format} 读取（{pairs}）")
 
 
 def no_column(role: str, looked_for: Sequence[str]) -> Text:
-    """Nothing plays the role."""
+    """Say that no column has the role."""
     names = ", ".join(looked_for)
     return Text(
         en=f"No column is the {role} (looked for: {names}).", zh=f"没有列作为 {role}（查找过：{names}）。"
@@ -55,7 +55,7 @@ def no_column(role: str, looked_for: Sequence[str]) -> Text:
 
 
 def no_such_column(role: str, column: str) -> Text:
-    """A named column is not there."""
+    """Explain that a named column does not exist."""
     return Text(
         en=f"The dataset has no column {column}, which was to be the {role}.",
         zh=f"数据集没有列 {column}（指定为 {role}）。",
@@ -63,7 +63,7 @@ def no_such_column(role: str, column: str) -> Text:
 
 
 def wrong_kind(role: str, column: str, found: str, wanted: Sequence[str]) -> Text:
-    """A column holds what the role cannot be."""
+    """Explain that a column's type does not fit its role."""
     kinds = " or ".join(wanted)
     return Text(
         en=f"Column {column} is {found[:80]}; the {role} must be {kinds}.",
@@ -72,7 +72,7 @@ def wrong_kind(role: str, column: str, found: str, wanted: Sequence[str]) -> Tex
 
 
 def no_such_role(role: str, data_format: DataFormat, roles: Sequence[str]) -> Text:
-    """Somebody named a role that the format has not."""
+    """Say that the format has no such role."""
     names = ", ".join(roles) or "—"
     return Text(
         en=f"The format {data_format} has no role {role}; its roles are {names}.",

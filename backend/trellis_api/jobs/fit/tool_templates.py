@@ -18,7 +18,7 @@ _PARAMETER, _HERMES = "tool_template", "hermes"
 def find_tool_problems(
     settings: Settings, model: Model, *, recipe: str, params: dict[str, Any]
 ) -> list[tuple[DomainError, str]]:
-    """Why the model would not see the tools of the recipe's agent, with the field; empty where it does."""
+    """Find why the model wouldn't see the tools of the recipe's agent, with the field; empty if it does."""
     try:
         agent = get_recipe(recipe).agent
     except UnknownRecipe:

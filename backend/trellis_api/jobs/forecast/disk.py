@@ -50,7 +50,7 @@ def check_disk(composition: Composition, request: ComposeRequest, settings: Sett
 
 
 def estimate_use(composition: Composition, request: ComposeRequest, architecture: Architecture) -> DiskUse:
-    """What checkpoints take; ``IncompleteConfiguration`` where the settings do not tell."""
+    """Estimate the size of the checkpoints; ``IncompleteConfiguration`` if the settings are insufficient."""
     params = composition.params
     return estimate_disk(
         architecture,
@@ -69,7 +69,7 @@ def estimate_use(composition: Composition, request: ComposeRequest, architecture
 
 
 def count_run_steps(composition: Composition, request: ComposeRequest) -> int | None:
-    """Steps that a run will make; None where only the tokenizer can tell."""
+    """Count the steps that a run will make; None if only the tokenizer can tell."""
     params = composition.params
     if composition.engine is Engine.TRL:
         batch = rows_per_step(request, params)

@@ -69,7 +69,7 @@ def _give_up(code: str, field: str, reason: str) -> Estimated:
 
 
 def find_architecture(model: Model, data_root: Path) -> Architecture:
-    """The shape of a model whose weights are here; raises as ``read_model_folder`` does."""
+    """Return the architecture of a model whose weights are here; raises as ``read_model_folder`` does."""
     return _read_architecture(data_root / str(model.path), model.sha256)
 
 
@@ -80,7 +80,7 @@ def _read_architecture(folder: Path, _sha256: str | None) -> Architecture:
 
 
 def _look(measured: MeasuredMachine | None, platform: str) -> Machine:
-    """What this machine is known to have. Its GPUs stand for those of the cluster."""
+    """Return the known memory of this machine. Its GPUs stand for those of the cluster."""
     if platform == "cpu":
         try:
             shared = os.statvfs(_SHARED_MEMORY)

@@ -57,7 +57,7 @@ def forecast(
     composition: Composition,
     request: ComposeRequest,
 ) -> RunForecast:
-    """Time, start and disk of a run that has been composed."""
+    """Forecast time, start and disk usage of a composed run."""
     steps = count_run_steps(composition, request)
     measured = list_alike(session, job=job, model=model)
     return RunForecast(
@@ -71,13 +71,13 @@ def forecast(
 
 
 def rows_of_a_step(params: Mapping[str, object]) -> int:
-    """Rows, or responses, that one step works on; 1 where the parameters do not say."""
+    """Return the rows, or responses, per step; 1 if the parameters don't say."""
     batch, group = params.get("batch_size"), params.get("group_size")
     return (batch if isinstance(batch, int) else 1) * (group if isinstance(group, int) else 1)
 
 
 def work_of_a_step(params: Mapping[str, object]) -> int:
-    """Tokens that one step may sample and train on: its rows at the full length of prompt and response.
+    """Return the most tokens a step samples and trains on: its rows at full prompt and response length.
 
     Rows alone where the recipe has no such lengths: how long the rows of a dataset are is the same for all.
     """
@@ -86,7 +86,7 @@ def work_of_a_step(params: Mapping[str, object]) -> int:
 
 
 def list_alike(session: Session, *, job: Job, model: Model) -> list[Measured]:
-    """Newest runs of the recipe on as many slots with a model of the size; on the same data, if there are."""
+    """List the newest runs of the recipe on as many slots with a model this size; on the same data if any."""
     statement = (
         select(Job, Model.parameter_count)
         .join(Model, col(Model.id) == Job.model_id)
@@ -170,7 +170,7 @@ def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForec
 
 
 def list_starts(session: Session, settings: Settings, *, queued: Sequence[Job]) -> dict[str, StartForecast]:
-    """When each queued training starts, by its id; the others hold no slot that it waits for."""
+    """Map the id of each queued training to its start; other jobs hold no slot that it waits for."""
     waiting = [each for each in queued if each.gpus and each.kind == TRAIN]
     starts = _follow_queue(session, settings, waiting=waiting)
     return {each.id: start for each, start in zip(waiting, starts, strict=True)}
@@ -181,7 +181,7 @@ def _list_waiting(session: Session) -> list[Job]:
 
 
 def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job]) -> list[StartForecast]:
-    """Starts of waiting jobs: each takes its slots as those before it end, and none overtakes another."""
+    """Forecast the starts of waiting jobs: each gets slots as those before it end, without overtaking."""
     running = [each for each in repository.list_holding_slots(session) if each.gpus]
     free = settings.total_slots - sum(each.gpus for each in running)
     leaving = _list_leaving(session, settings, priority=max((each.priority for each in waiting), default=0))
@@ -208,7 +208,7 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
 
 
 def _list_leaving(session: Session, settings: Settings, *, priority: int) -> set[str]:
-    """Jobs of endpoints that are stopped as soon as a training of this priority needs their slots."""
+    """List the jobs of endpoints that stop as soon as a training of this priority needs their slots."""
     return {
         each.job.id
         for each in preemption.list_slot_holders(session)
@@ -217,7 +217,7 @@ def _list_leaving(session: Session, settings: Settings, *, priority: int) -> set
 
 
 def _left_s(job: Job) -> float:
-    """Seconds to the end of a job that holds slots; without an ETA it never ends."""
+    """Return the seconds until a job that holds slots ends; infinite without an ETA."""
     eta = 0.0 if job.state == JobState.STOPPING else estimate_eta_s(job)
     return math.inf if eta is None else eta
 
@@ -227,7 +227,7 @@ _Known = dict[tuple[str, str, int, str | None], list[Measured]]
 
 
 def _length_s(session: Session, job: Job, known: _Known) -> float | None:
-    """Of a queued job: the steps that are left of those asked for, at the speed of runs that were alike."""
+    """Estimate a queued job's duration: its remaining steps at the speed of similar runs."""
     model, params = session.get(Model, job.model_id), resolve_params(job)
     if model is None or params is None:
         return None

@@ -38,7 +38,7 @@ def write(session: Session, *, job: Job, attempt: int, event: LogEvent) -> tuple
 
 
 def read_after(session: Session, *, job_id: str, after: int, limit: int) -> Sequence[LogLine]:
-    """Lines behind a number, in order."""
+    """Read the lines after a number, in order."""
     return session.exec(
         select(LogLine)
         .where(LogLine.job_id == job_id, LogLine.line > after)
@@ -48,7 +48,7 @@ def read_after(session: Session, *, job_id: str, after: int, limit: int) -> Sequ
 
 
 def iterate_after(session: Session, *, job_id: str, after: int, limit: int) -> Iterator[LogLine]:
-    """Lines behind a number, in order, read in stretches: there may be too many to hold them all."""
+    """Iterate over the lines after a number, in order and in chunks: all may not fit in memory."""
     last = after + limit
     while after < last:
         lines = read_after(session, job_id=job_id, after=after, limit=min(last - after, _STRETCH))
@@ -59,5 +59,5 @@ def iterate_after(session: Session, *, job_id: str, after: int, limit: int) -> I
 
 
 def read_last(session: Session, *, job: Job, limit: int) -> Sequence[LogLine]:
-    """The newest lines, in order."""
+    """Read the newest lines, in order."""
     return read_after(session, job_id=job.id, after=max(0, job.line_count - limit), limit=limit)

@@ -49,7 +49,7 @@ class Bucket:
             self.odd_step, self.odd_value = other.odd_step, other.odd_value
 
     def points(self) -> list[Point]:
-        """The points that are kept, in the order of their steps."""
+        """Return the points to keep, in the order of their steps."""
         kept: dict[int, float | None] = {}
         if self.min_step is not None:
             kept[self.min_step] = self.min_value
@@ -61,7 +61,7 @@ class Bucket:
 
 
 def choose_width(*, span: int, max_points: int, has_odd: bool, multiple: int) -> int:
-    """Steps a bucket, so that the curve fits in ``max_points`` with its first and last point.
+    """Choose the steps per bucket so that the curve fits in ``max_points`` with its first and last point.
 
     From ``multiple`` on, a multiple of it: such buckets can be put together from stored ones.
     """
@@ -101,7 +101,7 @@ def reduce_buckets(buckets: Iterable[tuple[int, Bucket]], *, width: int) -> Iter
 
 
 def collect(buckets: Iterable[Bucket], *, first: Point, last: Point) -> list[Point]:
-    """The kept points of all buckets, with the curve's first and last point."""
+    """Collect the kept points of all buckets, with the curve's first and last point."""
     kept = dict([first, last])
     for bucket in buckets:
         kept.update(bucket.points())

@@ -38,7 +38,7 @@ class Series:
 def summarise(
     session: Session, *, jobs: Sequence[Job], metric: str | None = None
 ) -> dict[str, HeadlineMetric]:
-    """Of each training by its id: ``metric``, else the first headline metric that it reported."""
+    """Map each training's id to ``metric``, else to the first headline metric that it reported."""
     wanted = {
         job.id: [metric] if metric is not None else list(list_headline(job.recipe))
         for job in jobs
@@ -58,7 +58,7 @@ def summarise(
 def find_many(
     connection: Connection, *, jobs: Sequence[Job], keys: Iterable[str] | None
 ) -> dict[str, dict[str, Series]]:
-    """The series of some jobs by job and key: those of the given keys, or all."""
+    """Return the series of some jobs by job and key: those of the given keys, or all."""
     columns = metric_series.c
     statement = select(columns.job_id, columns.key, columns.id).where(
         columns.job_id.in_([job.id for job in jobs])
@@ -73,7 +73,7 @@ def find_many(
 
 
 def read_summaries(connection: Connection, series: Sequence[Series]) -> dict[int, HeadlineMetric]:
-    """The newest and the best value of each series by its id; none for a series without points."""
+    """Read the newest and the best value of each series by its ID; none for a series without points."""
     summaries: dict[int, HeadlineMetric] = {}
     for start in range(0, len(series), _BATCH):
         part = series[start : start + _BATCH]
@@ -120,7 +120,7 @@ def _read_newest(connection: Connection, ids: Sequence[int]) -> dict[int, Point]
 
 
 def _read_rest(connection: Connection, series: Sequence[Series]) -> dict[int, list[Point]]:
-    """The points that are in no rollup: fewer than ``ROLLUP_STEPS`` a series."""
+    """Read the points that are in no rollup: fewer than ``ROLLUP_STEPS`` for each series."""
     points = metric_points.c
     found: dict[int, list[Point]] = defaultdict(list)
     if not series:
@@ -137,7 +137,7 @@ def _read_rest(connection: Connection, series: Sequence[Series]) -> dict[int, li
 
 
 def _read_extremes(connection: Connection, ids: Sequence[int], *, is_least: bool) -> list[tuple[int, Point]]:
-    """The best value in the rollups of each series, at its first step."""
+    """Read the best value in the rollups of each series, at the first step that has it."""
     columns = metric_rollups.c
     value = columns.min_value if is_least else columns.max_value
     step = columns.min_step if is_least else columns.max_step

@@ -43,7 +43,7 @@ class _Range:
 
 
 def name_non_finite(value: float | None) -> Literal["nan", "inf", "-inf"] | None:
-    """What kind of no number a stored value is; None for a number."""
+    """Name the kind of non-finite number that a stored value stands for; None for a finite number."""
     if value is None or math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -52,7 +52,7 @@ def name_non_finite(value: float | None) -> Literal["nan", "inf", "-inf"] | None
 
 
 def find_series(connection: Connection, *, job_id: str, keys: Sequence[str] | None = None) -> dict[str, int]:
-    """The ids of a job's series by key, in the order of the keys; all, or those of the given keys."""
+    """Return the IDs of a job's series by key, in the order of the keys; all, or those of the given keys."""
     statement = (
         select(metric_series.c.key, metric_series.c.id)
         .where(metric_series.c.job_id == job_id)
@@ -72,7 +72,7 @@ def read_curves(
     from_step: int | None = None,
     to_step: int | None = None,
 ) -> list[Curve]:
-    """The curves of the given keys (None: all), each with at most ``max_points`` points.
+    """Return the curves of the given keys (None: all), each with at most ``max_points`` points.
 
     Unknown keys are passed over. Every stretch keeps its least and greatest value and its
     first value that is no number; the first and last point are always there.
@@ -88,7 +88,7 @@ def read_curves(
 
 
 def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float | None]]:
-    """Every key of a job with its last step and value."""
+    """Read every key of a job with its last step and value."""
     # A second name for the table: the inner query must not be taken for a part of the outer one.
     points = metric_points.alias("newest")
     newest_step = (
@@ -110,7 +110,7 @@ def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float 
 def _read_curve(
     connection: Connection, series_id: int, asked: _Range, metric_step: int, max_points: int
 ) -> tuple[list[Point], int]:
-    """Whole buckets come from the rollups, the ends of the range from the points."""
+    """Read a curve: whole buckets from the rollups, the ends of the range from the points."""
     complete = max(metric_step, 0) // ROLLUP_STEPS
     low = -(-asked.start // ROLLUP_STEPS)
     high = max(low, min(asked.stop // ROLLUP_STEPS, complete))

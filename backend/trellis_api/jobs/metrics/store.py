@@ -123,7 +123,7 @@ def _rebuild(connection: Connection, *, series_ids: list[int], buckets: set[int]
 
 
 def _join_ranges(buckets: set[int]) -> list[tuple[int, int]]:
-    """Neighbouring buckets as half-open ranges, so that each range is one query."""
+    """Join adjacent buckets into half-open ranges, so that each range is one query."""
     ranges: list[tuple[int, int]] = []
     for bucket in sorted(buckets):
         if ranges and ranges[-1][1] == bucket:
@@ -145,7 +145,7 @@ def _sum_up(points: Iterable[tuple[int, int, float | None]]) -> list[dict[str, A
 
 
 def as_row(bucket: Bucket, *, series_id: int) -> dict[str, Any]:
-    """The rollup row of a bucket."""
+    """Return the rollup row of a bucket."""
     a_step = next(step for step in (bucket.min_step, bucket.odd_step) if step is not None)
     return {
         "series_id": series_id,

@@ -70,7 +70,7 @@ def claim_next(
 
 
 def _find_waiting_for_files(session: Session, queued: Sequence[Job]) -> set[str]:
-    """Queued evaluations whose benchmarks are on their way."""
+    """Find the queued evaluations whose benchmarks are being installed."""
     asked = [job for job in queued if job.kind == EVALUATE]
     coming = set(list_installing(session)) if asked else set()
     if not coming:
@@ -126,7 +126,7 @@ def _keep_preemptible(
 
 
 def _choose(in_order: Sequence[Job | SlotHolder], *, needed: int) -> list[Job | SlotHolder]:
-    """The first that free enough slots together, without those that turn out to be spare; none in vain."""
+    """Choose the first ones that together free enough slots, without surplus; none if all are too few."""
     chosen: list[Job | SlotHolder] = []
     for each in in_order:
         if needed > 0:

@@ -19,7 +19,7 @@ _APART = timedelta(seconds=1)
 
 
 def read(session: Session, settings: Settings) -> JobQueue:
-    """Queued jobs in launch order, each with its expected start."""
+    """Read the queued jobs in launch order, each with its expected start."""
     queued = repository.list_queued(session)
     starts = forecast.list_starts(session, settings, queued=queued)
     shown = presentation.present_all(session, jobs=queued[:_LISTED_JOBS])
@@ -63,7 +63,7 @@ def move(session: Session, *, job_id: str, before: str | None) -> Job:
 def _find_blocking(
     session: Session, settings: Settings, *, queued: Sequence[Job], free: int
 ) -> dict[str, list[BlockingEndpoint]]:
-    """Endpoints whose slots the first job in line waits for, if it is a training that doesn't fit."""
+    """Find the endpoints whose slots the first job in line needs, if it is a training that doesn't fit."""
     first = next((job for job in queued if job.gpus), None)
     if first is None or first.kind != TRAIN or first.gpus <= free:
         return {}

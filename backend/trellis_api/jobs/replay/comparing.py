@@ -16,12 +16,12 @@ _JOB = re.compile(r"job_[a-z2-7]{12}")
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same as JSON, in which manifests are kept."""
+    """Tell whether two values are the same as JSON, the format of manifests."""
     return _dump(one) == _dump(other)
 
 
 def compare_settings(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[ReplayDifference]:
-    """Keys of the engine's configuration with other values; places of files and names of jobs don't count."""
+    """List keys of the engine's configuration that changed; file paths and job names don't count."""
     before, after = dict(_flatten(was)), dict(_flatten(now))
     differing = (
         ReplayDifference(what="setting", name=key, was=show(before.get(key)), now=show(after.get(key)))
@@ -33,7 +33,7 @@ def compare_settings(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[Rep
 
 
 def compare_machines(manifest: ReplayManifest, newest: Mapping[str, Any] | None) -> list[ReplayDifference]:
-    """Packages, code and GPUs: of what is installed here, and of the newest run of this platform."""
+    """Compare packages, code and GPUs with those here and those of the newest run of this platform."""
     known = newest or {}
     differences = []
     # Runs may use a Python of their own: what one of them found there is asked first.
@@ -57,7 +57,7 @@ def compare_machines(manifest: ReplayManifest, newest: Mapping[str, Any] | None)
 
 
 def compare_rewards(was: Mapping[str, Any], now: FoundResources) -> list[ReplayDifference]:
-    """What scores responses: the content of files, the models, and where judges are and what they ask."""
+    """Compare what scores responses: file contents, models, and the addresses and prompts of judges."""
     today: dict[tuple[str, str], dict[str, Any]] = {
         **{("files", name): {"sha256": file.sha256} for name, file in now.files.items()},
         **{("models", name): {"sha256": model.sha256} for name, model in now.models.items()},
@@ -75,7 +75,7 @@ def compare_rewards(was: Mapping[str, Any], now: FoundResources) -> list[ReplayD
 
 
 def show(value: Any) -> str | None:
-    """A value in a short text."""
+    """Format a value as a short text."""
     if value is None:
         return None
     text = value if isinstance(value, str) else _dump(value)
@@ -103,7 +103,7 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _is_place(value: Any) -> bool:
-    """Whether a value names a file, a folder or a job, in a list as well."""
+    """Tell whether a value names a file, a folder or a job, also within a list."""
     if isinstance(value, list):
         return bool(value) and all(_is_place(each) for each in value)
     return isinstance(value, str) and (value.startswith("/") or _JOB.search(value) is not None)

@@ -22,7 +22,7 @@ class FoundRows:
 
 
 def match_model(session: Session, wanted: ManifestModel) -> Model | Issue:
-    """The model of the id if its weights are the same, else another one with these weights."""
+    """Return the model with the same ID if its weights are the same, else another one with these weights."""
     own = find_model(session, model_id=wanted.model_id)
     if own is not None and own.path and wanted.sha256 in {None, own.sha256}:
         return own
@@ -40,7 +40,7 @@ def match_model(session: Session, wanted: ManifestModel) -> Model | Issue:
 
 
 def match_rows(session: Session, wanted: ManifestRows, *, field: str) -> FoundRows | Issue:
-    """The version of the id if its rows are the same, else another one with these rows."""
+    """Return the version with the same ID if its rows are the same, else another one with these rows."""
     own = find_version(session, dataset_id=wanted.dataset_id, version_id=wanted.version or "")
     same = select(DatasetVersion).where(DatasetVersion.tree == wanted.sha256)
     others = session.exec(same.order_by(col(DatasetVersion.created_at).desc())).all()

@@ -70,7 +70,7 @@ class ManifestRequest(_Part):
 
 
 def _check_depth(tree: dict[str, Any]) -> dict[str, Any]:
-    """Engines' configurations are a few levels deep; what is compared must not exhaust the stack."""
+    """Limit the depth to a few levels, as in engine configurations: comparing must not overflow the stack."""
     todo: list[tuple[Any, int]] = [(tree, 0)]
     while todo:
         value, depth = todo.pop()

@@ -41,7 +41,7 @@ _LOOKED_AT = 20
 
 
 def plan(session: Session, settings: Settings, *, wanted: ReplayCreate) -> ReplayPlan:
-    """What would be launched, with what differs and what stands against it. Changes nothing."""
+    """Plan the replay: the request to launch, the differences and the problems. Changes nothing."""
     manifest = wanted.manifest
     problems, differences = _find_masked(manifest), _compare_start(settings, manifest)
     if isinstance(recipe_problem := _check_recipe(manifest, differences), Issue):
@@ -163,7 +163,7 @@ def _compare_rewards(
 def _compare_inputs(
     manifest: ReplayManifest, model: Model, rows: FoundRows, validation: FoundRows | None
 ) -> list[ReplayDifference]:
-    """The same content under another id."""
+    """List the inputs whose content has another ID here."""
     differences = []
     if model.id != manifest.model.model_id:
         pair = {"was": manifest.model.model_id, "now": model.id}
@@ -210,7 +210,7 @@ def _check_recipe(manifest: ReplayManifest, differences: list[ReplayDifference])
 
 
 def _find_masked(manifest: ReplayManifest) -> list[Issue]:
-    """Parameters whose value the manifest doesn't tell."""
+    """Find the parameters whose values are masked in the manifest."""
     trees = {"params": manifest.params, "overrides": manifest.request.overrides if manifest.request else {}}
     return [
         Issue(
@@ -233,7 +233,7 @@ def _has_mask(value: Any) -> bool:
 
 
 def _read_newest_manifest(session: Session, *, besides: str | None) -> dict[str, Any] | None:
-    """That of the newest run of this platform: what runs find here now."""
+    """Read the newest run's manifest, which shows what runs find on this platform now."""
     newest = select(Attempt.job_id, Attempt.manifest).order_by(col(Attempt.created_at).desc())
     for job_id, manifest in session.exec(newest.limit(_LOOKED_AT)):
         if manifest is not None and job_id != besides:

@@ -14,7 +14,7 @@ _PACKAGE = "wandb"
 
 
 def find_report_problems(settings: Settings, wanted: ReportTo | None) -> list[tuple[DomainError, str]]:
-    """What keeps the metrics from being sent, each with its field."""
+    """List the problems that keep the metrics from being sent, each with its field."""
     if wanted is None:
         return []
     project, problems = wanted.wandb.project, list[tuple[type[DomainError], str, str]]()

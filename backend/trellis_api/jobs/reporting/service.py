@@ -59,18 +59,18 @@ def begin(session: Session, *, job: Job, wanted: ReportTo) -> None:
 
 
 def read_wanted(session: Session, *, job_id: str) -> ReportTo | None:
-    """What was asked for."""
+    """Return the requested report settings of a job, or None."""
     row = session.get(JobReport, job_id)
     return None if row is None else ReportTo.model_validate(row.settings)
 
 
 def find_report(session: Session, *, job_id: str) -> JobReport | None:
-    """How far the metrics of a job were sent; None where they are sent nowhere."""
+    """Find how far the job's metrics were sent; None if they aren't sent anywhere."""
     return session.get(JobReport, job_id, populate_existing=True)
 
 
 def map_reports(session: Session, *, job_ids: Collection[str]) -> dict[str, JobReportRead]:
-    """The same of many jobs, as clients read it."""
+    """Return the reports of many jobs, as clients read them, by the jobs' IDs."""
     rows = session.exec(select_rows(JobReport).where(col(JobReport.job_id).in_(job_ids)))
     return {
         row.job_id: JobReportRead(**row.settings, url=row.url, sent_step=row.sent_step, problem=row.problem)
@@ -79,7 +79,7 @@ def map_reports(session: Session, *, job_ids: Collection[str]) -> dict[str, JobR
 
 
 def list_unreported(session: Session, *, now: datetime) -> Sequence[str]:
-    """Jobs with metrics to send, now or later: those first that have waited longest."""
+    """List jobs with metrics to send, now or later, longest waiting first."""
     due_at = col(JobReport.due_at)
     query = select_rows(JobReport.job_id).join(Job, col(Job.id) == col(JobReport.job_id))
     query = query.where(col(JobReport.done_at).is_(None), or_(due_at.is_(None), due_at <= now))
@@ -87,7 +87,7 @@ def list_unreported(session: Session, *, now: datetime) -> Sequence[str]:
 
 
 def read_report(session: Session, *, job_id: str) -> Report | None:
-    """What has not been sent; None where there is nothing new."""
+    """Return the metrics that have not been sent; None if there is nothing new."""
     row, job = session.get(JobReport, job_id), find_job(session, job_id=job_id)
     if row is None or job is None:
         return None
@@ -116,7 +116,7 @@ def read_report(session: Session, *, job_id: str) -> Report | None:
 
 
 def note_sent(session: Session, *, job_id: str, report: Report, url: str | None) -> None:
-    """It is there; a job that was resumed meanwhile goes on."""
+    """Record that a report was sent; a job that was resumed meanwhile goes on."""
     job, row = lock_job(session, job_id=job_id), find_report(session, job_id=job_id)
     if row is None or job is None:
         return
@@ -150,7 +150,7 @@ def note_failure(session: Session, *, job_id: str, reason: str) -> None:
 
 
 def reopen(session: Session, *, job_id: str) -> None:
-    """The job is resumed: what was all of it, or was given up, is not any more.
+    """Reopen the report of a resumed job, which may have been complete or given up.
 
     Steps that run again are not sent again: W&B takes a step of a run once.
     """
@@ -168,7 +168,7 @@ def _tell(session: Session, job: Job, line: str) -> None:
 def _read_steps(
     session: Session, job: Job, *, after: int | None
 ) -> tuple[list[tuple[int, dict[str, float]]], bool]:
-    """Whole steps in their order, and whether these are all; the step that the limit cuts waits."""
+    """Read whole steps in order, and whether these are all; a step that the limit cuts is left for later."""
     query = (
         select(metric_points.c.step, metric_series.c.key, metric_points.c.value)
         .join(metric_series, metric_series.c.id == metric_points.c.series_id)

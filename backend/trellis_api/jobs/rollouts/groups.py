@@ -149,7 +149,7 @@ def total(session: Session, *, job_id: str, split: str, step: int | None = None)
 
 
 def list_prompts(session: Session, *, job_id: str, split: str, limit: int) -> tuple[list[PromptRow], int]:
-    """The prompts that were answered at most steps, lowest mean score first, and how many there are."""
+    """List the prompts answered at the most steps, lowest mean score first, and count all prompts."""
     steps = func.count(func.distinct(col(RolloutGroup.step)))
     statement = (
         select(RolloutGroup.prompt_key, func.min(RolloutGroup.excerpt), steps, _mean())
@@ -165,7 +165,7 @@ def list_prompts(session: Session, *, job_id: str, split: str, limit: int) -> tu
 
 
 def list_steps(session: Session, *, job_id: str, split: str, limit: int) -> tuple[list[int], int]:
-    """The first step of each column, and how many steps a column spans: 1 while all of them fit."""
+    """List the first step of each column, and how many steps a column spans: 1 while all of them fit."""
     where = (RolloutGroup.job_id == job_id, RolloutGroup.split == split)
     first, last, distinct = session.exec(
         select(
@@ -191,7 +191,7 @@ def list_cells(
     columns: Sequence[int],
     width: int,
 ) -> list[PromptCell]:
-    """Every cell of the map of these prompts that has responses."""
+    """List every cell of the map of these prompts that has responses."""
     if not columns:
         return []
     first = columns[0]
@@ -225,7 +225,7 @@ def list_cells(
 def list_steps_of_prompt(
     session: Session, *, job_id: str, split: str, prompt_key: str, before: int | None, limit: int
 ) -> Sequence[tuple[int, int]]:
-    """Steps at which one prompt was answered, with its responses there, newest first; ``before`` a step."""
+    """List the steps before ``before`` at which a prompt was answered, newest first, with response counts."""
     statement = select(RolloutGroup.step, func.sum(RolloutGroup.count)).where(
         RolloutGroup.job_id == job_id,
         RolloutGroup.split == split,
@@ -240,7 +240,7 @@ def list_steps_of_prompt(
 def list_of_prompt(
     session: Session, *, job_id: str, split: str, prompt_key: str, steps: Sequence[int]
 ) -> Sequence[RolloutGroup]:
-    """The groups of one prompt at some steps, newest step first."""
+    """List the groups of one prompt at some steps, newest step first."""
     statement = select(RolloutGroup).where(
         RolloutGroup.job_id == job_id,
         RolloutGroup.split == split,
@@ -251,7 +251,7 @@ def list_of_prompt(
 
 
 def count_of_prompt(session: Session, *, job_id: str, split: str, prompt_key: str) -> int:
-    """Responses to one prompt at all steps."""
+    """Count the responses to one prompt at all steps."""
     statement = select(func.coalesce(func.sum(RolloutGroup.count), 0)).where(
         RolloutGroup.job_id == job_id,
         RolloutGroup.split == split,
@@ -263,7 +263,7 @@ def count_of_prompt(session: Session, *, job_id: str, split: str, prompt_key: st
 def map_groups(
     session: Session, *, job_id: str, split: str, step: int, groups: Sequence[str]
 ) -> dict[str, RolloutGroup]:
-    """These groups of a step by name; at most a page of them."""
+    """Return these groups of a step by name; at most a page of them."""
     if not groups:
         return {}
     statement = select(RolloutGroup).where(
@@ -276,7 +276,7 @@ def map_groups(
 
 
 def _mean() -> Any:
-    """Mean score over all scored responses of several groups."""
+    """Compute the mean score over all scored responses of several groups."""
     scored = func.sum(col(RolloutGroup.scored))
     return func.sum(col(RolloutGroup.mean) * col(RolloutGroup.scored)) / func.nullif(scored, 0)
 
@@ -286,7 +286,7 @@ def _count_where(condition: Any) -> Any:
 
 
 def _collect_texts(rollouts: Sequence[Rollout]) -> dict[str, dict[str, Any]]:
-    """What is said of each group's prompt."""
+    """Collect the key, excerpt and messages of each group's prompt."""
     found: dict[str, dict[str, Any]] = {}
     for rollout in rollouts:
         prompt = storable(rollout.prompt)
@@ -312,7 +312,7 @@ def _as_messages(rollout: Rollout) -> list[dict[str, str]]:
 
 
 def _read_texts(session: Session, *, job_id: str, event: RolloutsEvent) -> dict[str, dict[str, Any]]:
-    """What an earlier event said of the prompts of the step."""
+    """Read the prompt texts that an earlier event stored for the step."""
     statement = select(RolloutGroup).where(
         RolloutGroup.job_id == job_id,
         RolloutGroup.split == event.split,

@@ -61,7 +61,7 @@ class RolloutFilter:
     ids: frozenset[int] | None = None
 
     def fits(self, mark: Mark) -> bool:
-        """Whether every condition that is given holds."""
+        """Tell whether all given conditions hold."""
         return (
             self.stop_reason in (None, mark.stop_reason)
             and self.group in (None, mark.group)
@@ -98,12 +98,12 @@ class Position:
     key: Key
 
     def encode(self) -> str:
-        """As a cursor."""
+        """Encode the position as a cursor."""
         return encode_cursor(self.step, *self.key)
 
     @classmethod
     def decode(cls, cursor: str) -> "Position":
-        """Of a cursor; 422 for one that this API did not make."""
+        """Decode a cursor; 422 for one that this API did not make."""
         step, *key = decode_cursor(cursor, parts=4)
         is_number = all(isinstance(each, int | float) and not isinstance(each, bool) for each in key)
         if not is_number or not isinstance(step, int) or not 0 <= step <= MAX_STEP:
@@ -113,7 +113,7 @@ class Position:
 
 
 def arrange(marks: Sequence[Mark], order: RolloutOrder = RolloutOrder.SAMPLED) -> list[Place]:
-    """All responses of a step, those of one prompt together, in this order."""
+    """Arrange all responses of a step in this order, those of one prompt together."""
     groups: dict[str, list[Mark]] = {}
     for mark in marks:
         groups.setdefault(mark.group, []).append(mark)
@@ -125,7 +125,10 @@ def arrange(marks: Sequence[Mark], order: RolloutOrder = RolloutOrder.SAMPLED) -
 
 
 def cut(places: Iterable[Place], *, after: Key | None, limit: int) -> tuple[list[Place], bool]:
-    """The next page, and whether more follow; it ends with a whole prompt unless one alone fills it."""
+    """Return the next page, and whether more follow.
+
+    A page ends with a whole prompt unless one alone fills it.
+    """
     ahead = [place for place in places if after is None or place[0] > after]
     if len(ahead) <= limit:
         return ahead, False

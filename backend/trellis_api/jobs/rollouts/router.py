@@ -62,7 +62,7 @@ def list_rollouts(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> RolloutPage:
-    """Responses to one prompt stand together. A cursor is good for the filter and order that gave it.
+    """List responses, grouped by prompt. A cursor is only valid for the filter and order that gave it.
 
     While responses of the step still come, pages by score may leave a prompt out or bring it again: a late
     response moves its prompt. In the order of sampling nothing moves.
@@ -89,7 +89,7 @@ def list_rollouts(
 def summarise_rollouts(
     job_id: JobId, session: ReadSession, step: Step = None, split: Split = "train"
 ) -> RolloutSummary:
-    """Score and stop-reason statistics."""
+    """Return score and stop-reason statistics."""
     return rollouts.summarise_rollouts(session, job_id=job_id, step=step, split=split)
 
 
@@ -97,7 +97,7 @@ def summarise_rollouts(
 def read_rollout(
     job_id: JobId, rollout_id: Annotated[int, PathParameter(ge=0, le=MAX_STEP)], session: ReadSession
 ) -> RolloutRead:
-    """With the trajectory of an agent's episode."""
+    """Return a response, with the trajectory of an agent's episode."""
     return rollouts.read_rollout(session, job_id=job_id, rollout_id=rollout_id)
 
 
@@ -105,7 +105,7 @@ def read_rollout(
 def list_rollout_steps(
     job_id: JobId, session: ReadSession, split: Annotated[Split | None, Query()] = None
 ) -> list[RolloutStep]:
-    """With the mean score of the samples."""
+    """List the steps with the mean score of their samples."""
     return rollouts.list_rollout_steps(session, job_id=job_id, split=split)
 
 
@@ -117,7 +117,7 @@ def read_map(
     max_prompts: Annotated[int, Query(ge=1, le=200)] = 40,
     max_columns: Annotated[int, Query(ge=1, le=400)] = 100,
 ) -> PromptMap:
-    """The prompts sampled at the most steps. With more steps than columns, a column spans several."""
+    """Return the prompts sampled at the most steps. With more steps than columns, a column spans several."""
     return rollouts.read_map(
         session, job_id=job_id, split=split, max_prompts=max_prompts, max_columns=max_columns
     )
@@ -133,7 +133,7 @@ def read_prompt(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> PromptRolloutPage:
-    """Newest step first. A page holds whole steps: one alone may exceed the limit."""
+    """Return responses, newest step first. A page holds whole steps: one alone may exceed the limit."""
     return rollouts.read_prompt(
         session,
         job_id=job_id,
@@ -147,7 +147,10 @@ def read_prompt(
 
 @router.get("/rollout-tokens", summary="Responses of a step, token by token")
 def read_traces(job_id: JobId, session: ReadSession, step: Step = None, split: Split = "train") -> TracedStep:
-    """A few responses of some steps are kept so: those of the step nearest to the one that is asked for."""
+    """Return the responses with kept tokens of the step nearest to the requested one.
+
+    Only a few are kept, at some steps.
+    """
     return rollouts.read_traces(session, job_id=job_id, step=step, split=split)
 
 
@@ -155,5 +158,5 @@ def read_traces(job_id: JobId, session: ReadSession, step: Step = None, split: S
 def read_tokens(
     job_id: JobId, rollout_id: Annotated[int, PathParameter(ge=0, le=MAX_STEP)], session: ReadSession
 ) -> RolloutTokensRead:
-    """Log-probability, entropy, advantage, KL and mismatch of each token, where they were kept."""
+    """Return log-probability, entropy, advantage, KL and mismatch of each token, if they were kept."""
     return rollouts.read_tokens(session, job_id=job_id, rollout_id=rollout_id)

@@ -59,7 +59,7 @@ def read_rollouts(
     limit: int,
     has_trajectories: bool = False,
 ) -> RolloutPage:
-    """A page of the sampled responses of a step; empty where there are none."""
+    """Read a page of the sampled responses of a step; empty if there are none."""
     after = Position.decode(cursor) if cursor else None
     # A page without a step goes on with that of the page before, whatever came meanwhile.
     step, marks = _read_marks(session, job_id=job_id, step=after.step if after else step, split=split)
@@ -83,7 +83,7 @@ def read_rollouts(
 
 
 def summarise_rollouts(session: Session, *, job_id: str, step: int | None, split: Split) -> RolloutSummary:
-    """What all responses of a step have in common, without their texts."""
+    """Summarize all responses of a step, without their texts."""
     step, marks = _read_marks(session, job_id=job_id, step=step, split=split)
     reasons = Counter(mark.stop_reason for mark in marks if mark.stop_reason is not None)
     return RolloutSummary(
@@ -107,7 +107,7 @@ def read_prompt(
     cursor: str | None,
     limit: int,
 ) -> PromptRolloutPage:
-    """A page of the responses to one prompt, newest step first; empty where the prompt is not known."""
+    """Read a page of the responses to one prompt, newest step first; empty if the prompt is not known."""
     service.get_job(session, job_id=job_id)
     before = None if to_step is None else to_step + 1
     found = rollout_groups.list_steps_of_prompt(
@@ -140,7 +140,7 @@ def read_prompt(
 
 
 def read_traces(session: Session, *, job_id: str, step: int | None, split: Split) -> TracedStep:
-    """The responses whose tokens were kept, of the step that is nearest."""
+    """Read the responses whose tokens were kept, of the nearest step that has any."""
     service.get_job(session, job_id=job_id)
     found = token_store.find_step(session, job_id=job_id, split=split, step=step)
     if found is None:
@@ -156,7 +156,7 @@ def read_traces(session: Session, *, job_id: str, step: int | None, split: Split
 
 
 def read_tokens(session: Session, *, job_id: str, rollout_id: int) -> RolloutTokensRead:
-    """What was measured of the tokens of one response, where it was kept."""
+    """Read the token measurements of one response, if they were kept."""
     service.get_job(session, job_id=job_id)
     if rollout_store.find(session, job_id=job_id, rollout_id=rollout_id) is None:
         raise RolloutNotFound(f"Rollout {rollout_id} not found; it may have been deleted.")
@@ -165,7 +165,7 @@ def read_tokens(session: Session, *, job_id: str, rollout_id: int) -> RolloutTok
 
 
 def _take_steps(found: Sequence[tuple[int, int]], *, limit: int) -> list[int]:
-    """Of (step, responses) the first steps, up to ``limit`` responses; at least one step."""
+    """Take the first of the (step, responses) pairs, up to ``limit`` responses, but at least one step."""
     taken: list[int] = []
     total = 0
     for step, responses in found[:_STEPS_AT_ONCE]:
@@ -193,7 +193,7 @@ def _decode_step(cursor: str) -> int:
 
 
 def read_map(session: Session, *, job_id: str, split: Split, max_prompts: int, max_columns: int) -> PromptMap:
-    """Mean scores by prompt and step; columns of a long run span several steps."""
+    """Read mean scores by prompt and step; columns of a long run span several steps."""
     service.get_job(session, job_id=job_id)
     prompts, count = rollout_groups.list_prompts(session, job_id=job_id, split=split, limit=max_prompts)
     columns, width = rollout_groups.list_steps(session, job_id=job_id, split=split, limit=max_columns)
@@ -233,7 +233,7 @@ def _present_totals(totals: rollout_groups.GroupTotals) -> RolloutGroupTotals:
 
 
 def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRead:
-    """One sampled response with its trajectory."""
+    """Read one sampled response with its trajectory."""
     service.get_job(session, job_id=job_id)
     row = rollout_store.find(session, job_id=job_id, rollout_id=rollout_id)
     marks = rollout_store.list_marks(session, job_id=job_id, step=row.step, split=row.split) if row else []
@@ -247,7 +247,7 @@ def read_rollout(session: Session, *, job_id: str, rollout_id: int) -> RolloutRe
 def _read_marks(
     session: Session, *, job_id: str, step: int | None, split: Split
 ) -> tuple[int, Sequence[Mark]]:
-    """The step that is asked for, else the newest, and what is short of its responses."""
+    """Return the requested step, else the newest, and its responses without their texts."""
     service.get_job(session, job_id=job_id)
     if step is None:
         step = rollout_store.find_newest_step(session, job_id=job_id, split=split) or 0
@@ -255,7 +255,7 @@ def _read_marks(
 
 
 def _number(marks: Sequence[Mark]) -> dict[int, int]:
-    """The place of each response among those of its step, from 1."""
+    """Return the number of each response among those of its step, from 1."""
     return {mark.id: number for number, (_, mark) in enumerate(arrange(marks), 1)}
 
 
@@ -273,7 +273,7 @@ def present_rollout(
 
 
 def list_rollout_steps(session: Session, *, job_id: str, split: str | None) -> list[RolloutStep]:
-    """Steps that have sampled responses."""
+    """List the steps that have sampled responses."""
     service.get_job(session, job_id=job_id)
     return [
         RolloutStep(step=step, split=cast(Split, name), count=count, mean_score=mean)

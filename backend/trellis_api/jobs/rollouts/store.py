@@ -42,7 +42,7 @@ def write(session: Session, *, job_id: str, attempt: int, event: RolloutsEvent) 
 
 
 def list_marks(session: Session, *, job_id: str, step: int, split: str) -> list[Mark]:
-    """What is short of each response of a step, in the order in which they came."""
+    """List the short columns of each response of a step, in the order in which the responses arrived."""
     columns = sa_select(
         *(getattr(RolloutSample, name) for name in Mark._fields),
     ).where(_is_of(job_id=job_id, step=step, split=split))
@@ -51,7 +51,7 @@ def list_marks(session: Session, *, job_id: str, step: int, split: str) -> list[
 
 
 def find_texts(session: Session, *, job_id: str, step: int, split: str, text: str) -> frozenset[int]:
-    """Ids of the responses of a step in which, or in whose prompt, a text stands; case is ignored."""
+    """Find the ids of a step's responses that contain a text, or whose prompt does; case is ignored."""
     is_found = or_(
         col(RolloutSample.response).icontains(text, autoescape=True),
         col(RolloutSample.prompt).icontains(text, autoescape=True),
@@ -72,7 +72,7 @@ def _is_of(*, job_id: str, step: int, split: str) -> Any:
 
 
 def read(session: Session, *, ids: Sequence[int], has_trajectories: bool = False) -> Sequence[RolloutSample]:
-    """These responses, in this order; trajectories are long, and read only where they are asked for."""
+    """Read these responses, in this order; trajectories are long, and read only on request."""
     return [
         sample
         for start in range(0, len(ids), _MAX_IDS)
@@ -89,13 +89,13 @@ def _read_some(session: Session, ids: Sequence[int], *, has_trajectories: bool) 
 
 
 def find(session: Session, *, job_id: str, rollout_id: int) -> RolloutSample | None:
-    """One response, if it is the job's."""
+    """Find one response if it belongs to the job."""
     sample = session.get(RolloutSample, rollout_id)
     return sample if sample is not None and sample.job_id == job_id else None
 
 
 def find_newest_step(session: Session, *, job_id: str, split: str, at: int | None = None) -> int | None:
-    """The newest step that has responses; with ``at`` that step, if it has."""
+    """Return the newest step that has responses; with ``at`` that step, if it has any."""
     statement = select(func.max(RolloutSample.step)).where(
         RolloutSample.job_id == job_id, RolloutSample.split == split
     )
@@ -107,7 +107,7 @@ def find_newest_step(session: Session, *, job_id: str, split: str, at: int | Non
 def list_steps(
     session: Session, *, job_id: str, split: str | None
 ) -> list[tuple[int, str, int, float | None]]:
-    """Steps with their split, number of responses and mean score, in order."""
+    """List the steps with their split, number of responses and mean score, in order."""
     statement = (
         select(
             RolloutSample.step,
@@ -152,5 +152,5 @@ def _text(text: str) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None where it is none: JSON has no NaN."""
+    """Return the number, or None if it is not finite: JSON has no NaN."""
     return value if value is not None and math.isfinite(value) else None

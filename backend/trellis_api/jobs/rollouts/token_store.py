@@ -41,7 +41,7 @@ def write(session: Session, *, job_id: str, event: RolloutsEvent) -> None:
 
 
 def find_step(session: Session, *, job_id: str, split: str, step: int | None) -> int | None:
-    """The step with traces that is nearest to ``step``, the earlier of two; None: the newest."""
+    """Return the step with traces that is nearest to ``step``, the earlier of two; None: the newest."""
     steps = select(RolloutTokens.step).where(RolloutTokens.job_id == job_id, RolloutTokens.split == split)
     before = steps if step is None else steps.where(RolloutTokens.step <= step)
     earlier = session.exec(before.order_by(col(RolloutTokens.step).desc()).limit(1)).first()
@@ -53,7 +53,7 @@ def find_step(session: Session, *, job_id: str, split: str, step: int | None) ->
 
 
 def list_of_step(session: Session, *, job_id: str, split: str, step: int) -> Sequence[RolloutTokens]:
-    """The traces of a step, as their responses came."""
+    """List the traces of a step, in the order in which the responses arrived."""
     statement = select(RolloutTokens).where(
         RolloutTokens.job_id == job_id, RolloutTokens.split == split, RolloutTokens.step == step
     )
@@ -61,7 +61,7 @@ def list_of_step(session: Session, *, job_id: str, split: str, step: int) -> Seq
 
 
 def find(session: Session, *, rollout_id: int) -> RolloutTokens | None:
-    """The trace of one response, if it has one."""
+    """Return the trace of one response, if it has one."""
     return session.get(RolloutTokens, rollout_id)
 
 

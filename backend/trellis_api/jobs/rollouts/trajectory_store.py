@@ -16,7 +16,7 @@ MAX_REASON_CHARACTERS = 64
 
 
 def as_columns(trajectory: Trajectory | None) -> dict[str, Any]:
-    """What the row of a response holds of its trajectory."""
+    """Return the columns that a response's row has for its trajectory."""
     if trajectory is None:
         return {"trajectory": None, "stop_reason": None, "turn_count": None}
     kept = fit(redact_tree(storable_tree(trajectory.model_dump(mode="json"))))
@@ -28,7 +28,7 @@ def as_columns(trajectory: Trajectory | None) -> dict[str, Any]:
 
 
 def fit(tree: dict[str, Any], *, limit: int = MAX_CHARACTERS) -> dict[str, Any]:
-    """Within the limit: texts are cut first, then turns in the middle left out, and it says so."""
+    """Fit the tree into the limit: texts are cut first, then turns in the middle dropped, with a note."""
     if _length(tree) <= limit:
         return tree
     for text_limit in _TEXT_LIMITS:

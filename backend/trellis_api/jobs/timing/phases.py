@@ -65,7 +65,7 @@ class Sums:
 
 
 def add_up(session: Session, *, job_id: str, max_stretches: int) -> Sums:
-    """Sums of all phases, in at most ``max_stretches`` stretches of equal length."""
+    """Add up the times of all phases, in at most ``max_stretches`` stretches of equal length."""
     keys = {
         series_id: key.removeprefix(PREFIX)
         for key, series_id in find_series(session.connection(), job_id=job_id).items()
@@ -92,7 +92,7 @@ def add_up(session: Session, *, job_id: str, max_stretches: int) -> Sums:
 
 
 def read_means(session: Session, *, job_id: str, keys: Sequence[str]) -> dict[str, float]:
-    """Means of metrics over all steps, by key; those that were not measured are missing."""
+    """Map metrics to their means over all steps; those that were not measured are missing."""
     ids = {
         series_id: key
         for key, series_id in find_series(session.connection(), job_id=job_id, keys=keys).items()
@@ -104,18 +104,18 @@ def read_means(session: Session, *, job_id: str, keys: Sequence[str]) -> dict[st
 
 
 def order(phases: Collection[str]) -> list[str]:
-    """Phases as they run; those without a known place behind the others."""
+    """Order phases as they run; those without a known place come last."""
     places = {name: place for place, name in enumerate(GROUPS)}
     return sorted(phases, key=lambda phase: (places.get(phase, len(places)), phase))
 
 
 def group_of(phase: str) -> str:
-    """What a phase is part of."""
+    """Return the group that a phase is part of."""
     return GROUPS.get(phase) or PROCESS_GROUPS.get(phase, OTHER)
 
 
 def is_in_step(phase: str, phases: Sequence[str]) -> bool:
-    """Whether a phase is part of what is timed as the step."""
+    """Tell whether a phase is part of the step time."""
     if phase in _ALWAYS_BESIDE:
         return False
     return phase != "save_checkpoint" or "between" not in phases

@@ -26,7 +26,7 @@ def read_system(
         str | None, Query(max_length=255, pattern=NO_NUL, description="Of this node alone.")
     ] = None,
 ) -> JobSystemRead:
-    """Processors, memory, disks, network and GPUs of the nodes, with the times of attempts and steps."""
+    """Return processors, memory, disks, network and GPUs of the nodes, with times of attempts and steps."""
     return service.read_system(
         session, job_id=job_id, since=since, until=until, max_points=max_points, node=node
     )
@@ -38,7 +38,7 @@ def read_timing(
     session: ReadSession,
     max_stretches: Annotated[int, Query(ge=10, le=500, description="Stretches to average over.")] = 120,
 ) -> TimingRead:
-    """Seconds by phase over all steps, and the phases that limit the run."""
+    """Return seconds by phase over all steps, and the phases that limit the run."""
     return service.read_timing(session, job_id=job_id, max_stretches=max_stretches)
 
 
@@ -48,5 +48,8 @@ def read_timeline(
     session: ReadSession,
     step: Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Default the newest one.")] = None,
 ) -> TimelineRead | None:
-    """Spans are kept of up to 200 steps spread over a run: those of the nearest one; null without any."""
+    """Return the spans of the nearest step with spans.
+
+    Up to 200 steps spread over a run have them; null without any.
+    """
     return service.read_timeline(session, job_id=job_id, step=step)

@@ -43,7 +43,7 @@ def read_system(
     max_points: int,
     node: str | None,
 ) -> JobSystemRead:
-    """What the nodes measured from the first attempt's start to the end, or to now; or in a part of that."""
+    """Read the nodes' measurements from the first attempt's start to the end or now, or part of that."""
     jobs.get_job(session, job_id=job_id)
     attempts = repository.list_attempts(session, job_id=job_id)
     times = store.list_times(session, job_id=job_id, at_most=max_points)
@@ -95,7 +95,7 @@ def _describe_times(times: Sequence[StepTime]) -> StepTimes:
 
 
 def read_timing(session: Session, *, job_id: str, max_stretches: int) -> TimingRead:
-    """The phases of a job's steps over the run, and what takes most of them."""
+    """Read the phases of a job's steps over the run, and the largest group of them."""
     jobs.get_job(session, job_id=job_id)
     sums = phases.add_up(session, job_id=job_id, max_stretches=max_stretches)
     steps = sum(sums.counts.values())
@@ -140,7 +140,7 @@ def _describe_phases(sums: phases.Sums) -> list[PhaseColumn]:
 def _find_bottleneck(
     session: Session, *, job_id: str, columns: Sequence[PhaseColumn], steps: int
 ) -> Bottleneck | None:
-    """The group of phases with the largest share of all that was measured."""
+    """Return the group of phases with the largest share of the measured time."""
     if not columns:
         return None
     groups: dict[str, list[PhaseColumn]] = {}
@@ -165,7 +165,7 @@ def _find_bottleneck(
 
 
 def read_timeline(session: Session, *, job_id: str, step: int | None) -> TimelineRead | None:
-    """The spans of the kept step that is nearest to ``step``, or of the newest one."""
+    """Read the spans of the kept step that is nearest to ``step``, or of the newest one."""
     jobs.get_job(session, job_id=job_id)
     row = store.find_timeline(session, job_id=job_id, step=step)
     if row is None:

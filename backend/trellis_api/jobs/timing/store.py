@@ -61,7 +61,7 @@ def truncate(session: Session, *, job_id: str, last_step: int) -> None:
 
 
 def list_times(session: Session, *, job_id: str, at_most: int) -> Sequence[StepTime]:
-    """When steps were measured, evenly thinned out, the first and the last step among them."""
+    """List when steps were measured, evenly thinned out, including the first and the last step."""
     own = select(func.min(StepTime.step), func.max(StepTime.step)).where(StepTime.job_id == job_id)
     first, last = session.exec(own).one()
     if first is None or last is None:
@@ -73,13 +73,13 @@ def list_times(session: Session, *, job_id: str, at_most: int) -> Sequence[StepT
 
 
 def list_timeline_steps(session: Session, *, job_id: str) -> Sequence[int]:
-    """Steps that have a timeline, in order."""
+    """List the steps that have a timeline, in order."""
     query = select(StepTimeline.step).where(StepTimeline.job_id == job_id)
     return session.exec(query.order_by(col(StepTimeline.step))).all()
 
 
 def find_timeline(session: Session, *, job_id: str, step: int | None) -> StepTimeline | None:
-    """The timeline of the step that is nearest to ``step``; None: the newest."""
+    """Return the timeline of the step that is nearest to ``step``; None: the newest."""
     query = select(StepTimeline).where(StepTimeline.job_id == job_id)
     if step is None:
         return session.exec(query.order_by(col(StepTimeline.step).desc()).limit(1)).first()

@@ -18,20 +18,20 @@ class Texts:
         self.language, self._texts = language, texts
 
     def __call__(self, key: str, **values: object) -> str:
-        """The text of that key, with what it leaves open filled in."""
+        """Return the text of that key with its placeholders filled in."""
         text = str(self._texts[key]).strip()
         return text.format(**values) if values else text
 
     def name(self, names: str, key: str) -> str:
-        """What something is called (``metric_names`` ...); itself where it has no other name."""
+        """Return the display name for a key (``metric_names`` ...), or the key itself if it has none."""
         return str(self._texts[names].get(key, key))
 
     def points(self, key: str) -> list[str]:
-        """A list of texts."""
+        """Return a list of texts."""
         return [str(each).strip() for each in self._texts[key]]
 
 
 @cache
 def read_texts(language: Language) -> Texts:
-    """The texts of a language."""
+    """Read the texts of a language."""
     return Texts(language, yaml.safe_load((_FOLDER / f"{language}.yaml").read_text("utf-8")))

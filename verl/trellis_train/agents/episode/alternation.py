@@ -38,7 +38,7 @@ def joins_results(loop: Any) -> bool:
 
 
 def join_after_results(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """The messages, with what a user says behind a tool's result at the end of that result."""
+    """Append each user message that follows a tool result to that result."""
     joined: list[Message] = []
     for message in messages:
         if message["role"] == "user" and joined and joined[-1]["role"] == "tool":

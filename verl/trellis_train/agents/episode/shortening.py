@@ -43,7 +43,7 @@ def _call_lengths(call: ToolCall) -> list[int]:
 
 
 def _share(lengths: list[int], room: int) -> int:
-    """The longest that a text may be so that all fit; ``lengths`` ascend."""
+    """Return the maximum length per text so that all texts fit in ``room``; ``lengths`` ascend."""
     for place, length in enumerate(lengths):
         left = len(lengths) - place
         if length * left >= room:

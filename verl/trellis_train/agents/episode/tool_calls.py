@@ -94,13 +94,13 @@ def parse_tool_calls(text: str) -> ParsedText:
 
 
 def render_tool_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call as the chat templates write it."""
+    """Render a tool call in the form of the chat templates."""
     call = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
     return f"{OPENING}\n{call}\n{CLOSING}"
 
 
 def _read_call(text: str, start: int) -> tuple[ParsedCall | BrokenCall, int]:
-    """The call whose opening tag stands at ``start``, and where it ends."""
+    """Parse the call whose opening tag is at ``start``; also return its end position."""
     body = start + len(OPENING)
     while body < len(text) and text[body].isspace():
         body += 1

@@ -62,7 +62,7 @@ _PRELUDE = r"""
 
 
 def with_tools(template: str) -> str:
-    """A chat template that shows tools in the hermes form, with all else as ``template`` writes it."""
+    """Return the chat template extended to show tools in the Hermes format."""
     return _PRELUDE.strip() + template
 
 
@@ -82,7 +82,7 @@ def shows_tools(tokenizer: Any) -> bool:
 
 
 def choose_template(model: str, choice: str) -> str | None:
-    """The template that a run renders with in place of the model's own; None for its own.
+    """Return the chat template that replaces the model's own; None to keep the model's own.
 
     Raises ``AgentUnusable`` where tools would not be shown.
     """

@@ -165,7 +165,7 @@ class Transcript:
     def trajectory(
         self, stop_reason: str, *, is_all_trained: bool = False, most_characters: int | None = None
     ) -> Trajectory:
-        """The episode as a person reads it, within ``most_characters``."""
+        """Return the episode in a form for people to read, at most ``most_characters`` long."""
         turns = [
             Turn(
                 role=span.role,
@@ -189,7 +189,7 @@ class Transcript:
         tools_s: float = 0.0,
         is_all_trained: bool = False,
     ) -> AgentLoopOutput:
-        """The sample that is trained on. ``is_all_trained`` sets the mask to 1 throughout.
+        """Return the sample to train on. ``is_all_trained`` sets the mask to 1 throughout.
 
         What was shown after the last sampled token conditions nothing and is left out; an episode without
         any sampled token becomes one token that nothing is learned from, since verl takes no empty ones.
@@ -234,7 +234,7 @@ class Transcript:
     def _note(
         self, messages: Sequence[Message], start: int, end: int, duration_s: float | None, *, leading: bool
     ) -> None:
-        """A span for each run of messages of a role.
+        """Add one span for each run of consecutive messages of the same role.
 
         They were rendered together, so the template's own tokens cannot be told apart: they count with
         the first span of a prompt (which holds the tools), else with the last (which opens the next turn).

@@ -71,13 +71,13 @@ class Desk:
 
 @cache
 def open_desk(environment: Path) -> Desk:
-    """The desk of an environment's folder, one a process. Raises ``FileNotFoundError``."""
+    """Open the tools of an environment's folder, once per process. Raises ``FileNotFoundError``."""
     tools = ProfileTools(environment / DATABASE_FILE)
     return Desk(tools, ThreadPoolExecutor(THREADS, thread_name_prefix="profiles"))
 
 
 def tell(name: str, arguments: dict[str, Any], result: dict[str, Any], duration_s: float) -> Outcome:
-    """A call that ran."""
+    """Return the outcome of a call that ran."""
     count = result.get("row_count", 1) if result.get("success") else None
     told = ToolCall(
         name=name,
@@ -93,14 +93,14 @@ def tell(name: str, arguments: dict[str, Any], result: dict[str, Any], duration_
 def refuse(
     name: str, arguments: dict[str, Any], code: str, message: str, *, fault: FormatFault | None = None
 ) -> Outcome:
-    """A call that is not run."""
+    """Return the outcome of a call that is refused and not run."""
     answer = {"success": False, "error": {"code": code, "message": message}}
     told = ToolCall(name=name, arguments=arguments, result=json.dumps(answer, ensure_ascii=False), error=code)
     return Outcome(told, fault=fault)
 
 
 def check_arguments(name: str, arguments: dict[str, Any]) -> str | None:
-    """What is wrong with the arguments of a known tool, by their names and outer types."""
+    """Return what is wrong with a known tool's arguments (names and outer types), or None."""
     schema = _PARAMETERS[name]
     properties: dict[str, Any] = schema["properties"]
     if missing := [key for key in schema["required"] if key not in arguments]:

@@ -110,7 +110,7 @@ def _add_companions(staging: Path, folder: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """The same file under a second name, on another file system a symbolic link: bases are large."""
+    """Hard-link the file, or symlink it on another file system: base models are too large to copy."""
     try:
         os.link(source, target)
     except OSError:
@@ -139,7 +139,7 @@ def _write_adapter(source: Path, base: Path) -> None:
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:
-    """The same file under a second name; a copy of it where there are no links."""
+    """Hard-link the file, or copy it on a file system without links."""
     try:
         os.link(source, target)
     except OSError:  # a file system without links

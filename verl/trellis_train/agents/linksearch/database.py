@@ -148,7 +148,7 @@ def _insert(connection: sqlite3.Connection, profile: Profile) -> None:
 
 
 def normalise_handle(text: str) -> str:
-    """The handle in what a person or a model writes: case, spaces, ``@``, %-codes and the address aside.
+    """Extract the handle from text or a URL: lowercase, without spaces or ``@``, %-codes decoded.
 
     >>> normalise_handle(" https://www.linkedin.com/in/Ada-Byron%2D1/?x=1 "), normalise_handle("@ADA")
     ('ada-byron-1', 'ada')
@@ -161,7 +161,7 @@ def normalise_handle(text: str) -> str:
 
 
 def _path_of(text: str) -> str:
-    """The path of an address; a text that is none, as it is."""
+    """Return the path of a URL; other text is returned unchanged."""
     try:
         return urlsplit(text if "//" in text else f"//{text}").path
     except ValueError:  # such as "http://[x"

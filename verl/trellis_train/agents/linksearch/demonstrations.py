@@ -52,7 +52,7 @@ _TOLD = "The tool call is not valid JSON."
 def demonstrate(
     query: Mapping[str, Any], tools: ProfileTools, options: Options, manner: Manner
 ) -> list[dict[str, str]]:
-    """The messages of an episode that answers ``query`` in that manner; the tools really run."""
+    """Return the messages of a demonstration for ``query`` in that manner; the tools really run."""
     messages = [
         {"role": "system", "content": system_prompt(options)},
         {"role": "user", "content": str(query["query"])},
@@ -146,13 +146,16 @@ def practise(database: Path, *, excluded: Collection[str] = ()) -> Iterator[dict
 
 
 def signature(query: Mapping[str, Any]) -> str:
-    """What is asked for, however it is worded."""
+    """Return a key that is the same for all wordings of the same query."""
     return json.dumps(sorted((each["kind"], each["value"]) for each in query["constraints"]))
 
 
 def phrases(options: Options, database: Path) -> list[str]:
-    """What episodes repeat word for word: prompt, tools, calls, statements, wordings, and who and what is
-    in the database, from names to employers."""
+    """Return the phrases that episodes repeat verbatim.
+
+    These are the prompt, tools, calls, statements and wordings, and the values in the database, from names
+    to employers.
+    """
     words = vocabulary()
     wordings = [*words["openings"], *(each for three in words["wordings"].values() for each in three)]
     calls = [
@@ -195,7 +198,7 @@ def _names(database: Path) -> list[str]:
 
 
 def _known(database: Path) -> tuple[list[str], list[str]]:
-    """What may be asked for, and everybody's handle."""
+    """Return the values that queries may ask for, and the handles of all profiles."""
     address = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(address, uri=True)) as connection:
         handles = [row[0] for row in connection.execute("SELECT linkedin_handle FROM profiles ORDER BY rid")]

@@ -47,7 +47,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
 
 
 def describe_tools(schemas: list[dict[str, Any]]) -> list[ToolSchema]:
-    """The tools for the manifest."""
+    """Return the tool schemas for the manifest."""
     return [
         ToolSchema(**each["function"], ends_episode=each["function"]["name"] == RETURN_RESULTS)
         for each in schemas

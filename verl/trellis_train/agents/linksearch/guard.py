@@ -61,7 +61,7 @@ class Reply:
     message: str = ""
 
     def as_tool_result(self) -> dict[str, Any]:
-        """What the model reads."""
+        """Return the reply as the tool result that the model reads."""
         if self.error is not None:
             return {"success": False, "error": {"code": self.error.value, "message": self.message}}
         return {
@@ -80,7 +80,7 @@ class SqlGuard:
         self._local = threading.local()
 
     def run(self, sql: object, params: object = None, max_rows: int = MAX_ROWS) -> Reply:
-        """The statement's rows; never raises for what a model may send, and never changes anything."""
+        """Run a statement and return its rows; never raises for model input and never changes the data."""
         refused = _look_at(sql, params)
         if refused is not None:
             return refused
@@ -146,7 +146,7 @@ def _authorise(
 
 
 def _look_at(sql: object, params: object) -> Reply | None:
-    """What can be told without SQLite."""
+    """Check a statement without SQLite; return the refusal, or None."""
     if not isinstance(sql, str) or not sql.strip():
         return _refuse(Refusal.SYNTAX, "sql has to be a text with one SELECT statement")
     if len(sql) > MAX_SQL_CHARACTERS:
@@ -163,7 +163,7 @@ def _look_at(sql: object, params: object) -> Reply | None:
 
 
 def _without_comments(sql: str) -> str:
-    """The statement from its first word on."""
+    """Return the statement without its leading comments."""
     start = 0
     while (match := _COMMENT.match(sql, start)) is not None and match.end() > start:
         start = match.end()
@@ -171,7 +171,7 @@ def _without_comments(sql: str) -> str:
 
 
 def _explain(error: Exception) -> Reply:
-    """What went wrong, in a code that the model can learn from."""
+    """Convert an SQL error to a reply with an error code that the model can use."""
     text, code = str(error)[:MAX_CELL_CHARACTERS], getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_INTERRUPT:
         return _refuse(Refusal.TIMEOUT, "the statement took too long")
@@ -192,7 +192,7 @@ def _refuse(code: Refusal, message: str) -> Reply:
 
 
 def _bound(names: list[str], fetched: list[tuple[Any, ...]], limit: int) -> Reply:
-    """The rows within the bounds of cells and of the whole reply."""
+    """Return the rows, limited by cell size and total reply size."""
     rows, truncated, room = list[dict[str, _Value]](), len(fetched) > limit, MAX_REPLY_CHARACTERS
     for values in fetched[:limit]:
         shown = [_cell(value) for value in values]
@@ -216,7 +216,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _cell(value: Any) -> tuple[_Value, bool]:
-    """A value as it is shown, and whether it was cut."""
+    """Return a value as it is shown, and whether it was cut."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str) and len(value) > MAX_CELL_CHARACTERS:

@@ -70,5 +70,5 @@ def describe_rollout(
 
 
 def write_log(path: Path, content: dict[str, Any]) -> None:
-    """The file appears whole or not at all."""
+    """Write a log file atomically."""
     write_atomically(path, json.dumps(content, ensure_ascii=False, indent=1))

@@ -36,7 +36,7 @@ class Options:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Options":
-        """Raises ``BadOptions``."""
+        """Parse the link search options. Raises ``BadOptions``."""
         of_weights = {field.name for field in fields(RewardWeights)}
         weights = {name: value for name, value in given.items() if name in of_weights}
         given = {name: value for name, value in given.items() if name not in of_weights}

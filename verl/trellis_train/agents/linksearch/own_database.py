@@ -81,7 +81,10 @@ def copy_database(source: Path, target: Path) -> Copied:
 
 
 def _require_settled(source: Path) -> None:
-    """What SQLite keeps beside a file that is being written would be passed over: it is opened unchanged."""
+    """Raise ``BadDatabase`` for a missing file or one with uncommitted changes.
+
+    The database is opened as immutable, so SQLite would ignore a WAL or journal beside it.
+    """
     if not source.is_file():
         raise BadDatabase(f"Database not found: {source}")
     for ending in ("-wal", "-journal"):
@@ -119,7 +122,7 @@ def _fill(connection: sqlite3.Connection, source: Path) -> Copied:
 
 
 def _normal(handle: object) -> str | None:
-    """The handle in its normal form; None where there is none."""
+    """Return the handle in normalized form, or None if there is none."""
     return (normalise_handle(handle) or None) if isinstance(handle, str) else None
 
 
@@ -161,7 +164,7 @@ def _copy_profiles(connection: sqlite3.Connection, columns: Sequence[str]) -> No
 
 
 def _refuse_duplicates(connection: sqlite3.Connection, source: Path) -> None:
-    """A handle or an id that two profiles have would name neither."""
+    """Raise ``BadDatabase`` if two profiles share a handle or an ID, which would be ambiguous."""
     for column in ("linkedin_handle", "id"):
         query = (
             f"SELECT {column}, count(*) FROM main.profiles GROUP BY {column}"  # noqa: S608 - ours
@@ -187,7 +190,7 @@ def _copy_entries(connection: sqlite3.Connection, table: str, columns: Sequence[
 
 
 def _write_index(connection: sqlite3.Connection, columns: dict[str, list[str]]) -> None:
-    """The texts that are searched in: a profile's own, and those of its jobs and schools."""
+    """Build the full-text index over each profile's own text and that of its jobs and schools."""
     own = [name for name in _SEARCHED if name in columns[PROFILES]]
     told = {name: f"CAST({name} AS TEXT)" for name in own}
     for table, name in _INDEXED_AS.items():
@@ -205,7 +208,7 @@ def _write_index(connection: sqlite3.Connection, columns: dict[str, list[str]]) 
 
 
 def _joined(table: str, columns: Sequence[str]) -> str:
-    """The searched columns of a job or school as one text."""
+    """Return an SQL expression that joins the searched columns of a job or school into one text."""
     chosen = [name for name in _SEARCHED_OF[table] if name in columns]
     chosen = chosen or [name for name in columns if name not in ("id", "profile_id")]
     return " || ' ' || ".join(f"coalesce(CAST({quote(name)} AS TEXT), '')" for name in chosen) or "''"

@@ -58,7 +58,7 @@ def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
 def _keep_answerable(
     rows: list[dict[str, Any]], known: set[str], split: str, *, drops: bool
 ) -> list[dict[str, Any]]:
-    """The rows with the handles that the database has. Raises ``BadRequest``."""
+    """Keep the rows whose gold handles are in the database. Raises ``BadRequest``."""
     strangers = {handle for row in rows for handle in gold_of(row)} - known
     if strangers and not drops:
         raise BadRequest(

@@ -42,7 +42,7 @@ class Played:
         return sum(outcome.told.duration_s for outcome in self.told)
 
     def as_episode(self, gold: Sequence[str], options: Options, transcript: Transcript) -> Episode:
-        """What the rubric is made from."""
+        """Return the episode data that the rubric is computed from."""
         return Episode(
             calls=self.calls,
             predicted=self.predicted,

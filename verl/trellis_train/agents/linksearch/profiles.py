@@ -17,7 +17,7 @@ _LONGEST_JOB_MONTHS = 72
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """The words, as ``vocabulary.yaml`` lists them."""
+    """Load the words in ``vocabulary.yaml``."""
     text = resources.files(__package__).joinpath("vocabulary.yaml").read_text(encoding="utf-8")
     words: dict[str, Any] = yaml.safe_load(text)
     return words
@@ -57,7 +57,7 @@ def _make_profile(draw: random.Random, rid: int, taken: set[str]) -> Profile:
 
 
 def _make_name(draw: random.Random) -> str:
-    """A word that sounds like a name and is nobody's."""
+    """Generate a made-up word that sounds like a name."""
     words = vocabulary()
     syllables = [
         draw.choice(words["onsets"]) + draw.choice(words["nuclei"]) for _ in range(draw.randint(1, 2))

@@ -13,7 +13,7 @@ LAST_TURN = "This is your last turn: call return_results now with the handles yo
 
 
 def system_prompt(options: Options, shape: Shape = GENERATED) -> str:
-    """The same for every episode of a run; ``shape`` is that of its database."""
+    """Return the system prompt, the same for all episodes of a run; ``shape`` is its database's."""
     tables = [f"{table}({_listed(shape.columns[table])})" for table in TABLES if shape.has(table)]
     tables.append(f"{INDEX}({_listed(shape.indexed)}; rowid = profiles.rid)")
     remarks = ["profile_id is profiles.id"] if len(shape.columns) > 1 else []

@@ -91,7 +91,7 @@ def make_queries(
 
 
 def gold_sql(constraints: tuple[Constraint, ...]) -> str:
-    """The statement whose rows are the handles of everybody who fits, in alphabetical order."""
+    """Return the SQL that selects the handles of all matching profiles in alphabetical order."""
     conditions = [CONDITIONS[each.kind].format(each.value.replace("'", "''")) for each in constraints]
     where = " AND ".join(conditions)
     return f"SELECT p.linkedin_handle FROM profiles p WHERE {where} ORDER BY p.linkedin_handle"  # noqa: S608
@@ -144,7 +144,7 @@ def _word(draw: random.Random, constraints: tuple[Constraint, ...]) -> str:
 
 
 def put_in_words(constraints: Sequence[Constraint], wording: int) -> str:
-    """The question for them, in that wording of the vocabulary."""
+    """Phrase the constraints as a question, using that wording of the vocabulary."""
     words = vocabulary()
     parts = [
         words["wordings"][each.kind][wording].format(value=each.value, article=_article(each.value))
@@ -155,7 +155,7 @@ def put_in_words(constraints: Sequence[Constraint], wording: int) -> str:
 
 
 def _article(value: str) -> str:
-    """``a`` or ``an``, by sound: an MSc, a BA, a UI Engineer."""
+    """Return ``a`` or ``an`` by sound: an MSc, a BA, a UI Engineer."""
     starts_with_vowel = value[0] in "AEIO" or (value.startswith(("M", "S")) and value[1:2].isupper())
     return "an" if starts_with_vowel else "a"
 

@@ -21,7 +21,7 @@ class BadQuery(ValueError):
 
 
 def query_row(query: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """A query as verl's trainers read it; ``query`` holds a question and handles under one of their names.
+    """Convert a query to a row for verl's trainers; question and handles may be in any known column.
 
     System prompt and tools are not in it: the agent loop of a run puts them in front. Raises ``BadQuery``.
     """
@@ -45,7 +45,7 @@ def query_row(query: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def parse_handles(value: object) -> list[str]:
-    """Handles in a list, in a JSON text, or in a text that separates them by ``;``, commas or lines.
+    """Parse handles from a list, a JSON string, or text separated by ``;``, commas or line breaks.
 
     >>> parse_handles("Ada-Byron; https://www.linkedin.com/in/alan-t/"), parse_handles('["ada-byron"]')
     (['ada-byron', 'alan-t'], ['ada-byron'])
@@ -71,7 +71,7 @@ def _split(text: str) -> list[Any]:
 
 
 def read_queries(path: Path) -> Iterator[dict[str, Any]]:
-    """The queries of a file of JSON lines, one each. Raises ``BadQuery``."""
+    """Read queries from a JSON Lines file. Raises ``BadQuery``."""
     try:
         yield from read_objects(path)
     except BadLine as error:

@@ -38,7 +38,7 @@ class RewardWeights:
     penalty_malformed: float = 0.25
 
     def find_negative(self) -> str | None:
-        """The name of a weight below 0, with which a slip would pay; None where there is none."""
+        """Return the name of a negative weight, which would reward a mistake; None if there is none."""
         return next((each.name for each in fields(self) if not getattr(self, each.name) >= 0), None)
 
 
@@ -67,7 +67,7 @@ class Reward:
 
 
 def compute_reward(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> Reward:
-    """The reward of an episode from its rubric and the weights alone."""
+    """Compute the reward of an episode from its rubric and the weights alone."""
     process, strategy = process_part(rubric, weights), strategy_part(rubric, weights)
     efficiency, penalty = efficiency_part(rubric, weights), penalty_part(rubric, weights)
     shaping = process + strategy - penalty

@@ -208,7 +208,7 @@ def _follow_read(trace: _Trace, call: Call) -> None:
 
 
 def _key_of(arguments: dict[str, Any]) -> str:
-    """The same for two searches that ask the same, white space and case of the statement aside."""
+    """Return a key that is the same for identical searches, ignoring white space and case of the SQL."""
     sql = " ".join(str(arguments.get("sql", "")).lower().split())
     return f"{sql}\x00{arguments.get('params') or []!r}"
 

@@ -25,7 +25,7 @@ class FirstTry:
     row_recall: float
 
     def parts(self) -> dict[str, float]:
-        """What each of them earns; 1 in all."""
+        """Return the reward earned by each part; the maximum total is 1."""
         return {
             "call": 0.2 * self.has_call,
             "tool": 0.2 * self.has_known_tool,
@@ -46,7 +46,7 @@ class Score:
 
 
 def judge(rubric: Rubric, first: FirstTry, options: Options) -> Score:
-    """The reward of an episode from what was logged of it."""
+    """Compute the reward of an episode from its log."""
     if options.mode == "simple":
         parts = first.parts()
         return Score(sum(parts.values()), parts, "simple")
@@ -57,7 +57,7 @@ def judge(rubric: Rubric, first: FirstTry, options: Options) -> Score:
 
 
 def look_at_first_try(played: Played, gold: list[str]) -> FirstTry:
-    """The calls of the first turn."""
+    """Evaluate the calls of the first turn."""
     told = [outcome for outcome in played.told if outcome.fault != "parse"]
     searches = [call for call in played.calls if call.name == "search_profile" and call.turn == 1]
     ran = [call for call in searches if call.result.get("success")]

@@ -69,7 +69,7 @@ def lay(database: Path, source: str, folder: Path, *, train: int, evaluation: in
 
 
 def _lay_database(database: Path, target: Path) -> None:
-    """A link where searches can run in the file as it is, else a copy with an index."""
+    """Link the database if it has a search index, else make a copy with an index."""
     target.unlink(missing_ok=True)
     if is_indexed(database):
         target.symlink_to(database.resolve())
@@ -78,7 +78,7 @@ def _lay_database(database: Path, target: Path) -> None:
 
 
 def check_database(path: Path) -> str:
-    """What the database holds. Raises ``Unusable``."""
+    """Check that the database is usable and describe its content. Raises ``Unusable``."""
     if not path.is_file():
         raise Unusable(f"database not found: {path}", _MAKE_ONE)
     try:
@@ -124,7 +124,7 @@ def check_data(source: str, database: Path, *, train: int, evaluation: int) -> s
 
 
 def read_handles(database: Path) -> set[str]:
-    """The handles of the database in their normal form."""
+    """Read the handles of the database in normalized form."""
     with closing(open_unchanged(database)) as connection:
         found = connection.execute("SELECT linkedin_handle FROM profiles")
         return {normalise_handle(handle) for (handle,) in found if isinstance(handle, str)}

@@ -50,7 +50,7 @@ GENERATED = Shape(
 
 
 def read_shape(database: Path) -> Shape:
-    """The tables and columns that hold something. Raises ``sqlite3.Error``."""
+    """Read which tables and columns contain data. Raises ``sqlite3.Error``."""
     with closing(open_unchanged(database)) as connection:
         columns = {table: _filled_columns(connection, table) for table in TABLES}
         return Shape(
@@ -61,7 +61,7 @@ def read_shape(database: Path) -> Shape:
 
 
 def open_unchanged(database: Path) -> sqlite3.Connection:
-    """A connection that cannot write, and leaves no file beside the database."""
+    """Open a read-only connection that creates no file beside the database."""
     return sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
@@ -72,7 +72,7 @@ def column_names(connection: sqlite3.Connection, table: str, *, schema: str = "m
 
 
 def quote(name: str) -> str:
-    """A name as SQL takes it, whatever it holds."""
+    """Quote a name for SQL if it is not a plain identifier."""
     return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
 
 

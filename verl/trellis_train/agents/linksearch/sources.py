@@ -23,7 +23,7 @@ _PART = re.compile(r"[-_.]?(?:\d+-of-)?\d+$")
 
 
 def read_rows(source: str, split: str, limit: int | None) -> list[dict[str, Any]]:
-    """The first ``limit`` rows of a split, as verl reads them.
+    """Read the first ``limit`` rows of a split in verl's format.
 
     ``source`` is a file, a folder with files for each split, or a dataset's id on the hub (``owner/name``, or
     ``hub:owner/name``). Files are told apart by their names or folders (``train-00000-of-00002.parquet``,
@@ -40,12 +40,12 @@ def read_rows(source: str, split: str, limit: int | None) -> list[dict[str, Any]
 
 
 def gold_of(row: dict[str, Any]) -> list[str]:
-    """The handles that a row asks for."""
+    """Return the gold handles of a row."""
     return parse_handles(row["reward_model"]["ground_truth"])
 
 
 def _queries(source: str, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The queries of a split with their numbers, in the order of the files."""
+    """Yield the queries of a split with their numbers, in file order."""
     files = _find_files(source)
     train, evaluation = _of_split(files, TRAIN), _of_split(files, EVAL)
     if evaluation:
@@ -64,7 +64,7 @@ def _require(found: list[Path], source: str, split: str, files: Iterable[Path] =
 
 
 def _cut(rows: list[tuple[int, dict[str, Any]]], split: str) -> list[tuple[int, dict[str, Any]]]:
-    """The split's share of rows whose files tell none."""
+    """Select the rows of a split when the file names do not tell the splits."""
     if any(row.get("split") for _, row in rows):
         return [each for each in rows if str(each[1].get("split")).lower() in _NAMES[split]]
     for number, row in rows:  # what is wrong with a row is told whichever split it falls into
@@ -113,7 +113,7 @@ def _are_one_file(files: list[Path]) -> bool:
 
 
 def _fetch(dataset: str) -> Path:
-    """The files of rows of a dataset on the hub; the hub's own variables say where and with which token."""
+    """Download a dataset's row files from the hub, whose environment variables set endpoint and token."""
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     from trellis_data.guarded_clients import guard_hub

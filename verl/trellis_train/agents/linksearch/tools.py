@@ -35,7 +35,7 @@ _WORDS = {EXPERIENCES: "jobs", EDUCATIONS: "schools"}
 
 
 def tool_schemas(shape: Shape) -> list[dict[str, Any]]:
-    """The tools as the model is told of them, in OpenAI's form; names and arguments are always the same."""
+    """Return the tool schemas shown to the model, in OpenAI's format; names and arguments never change."""
     tables = ", ".join(table for table in TABLES if shape.has(table))
     entries = " and ".join(word for table, word in _WORDS.items() if shape.has(table))
     return [
@@ -97,7 +97,7 @@ class ProfileTools:
         return self._guard.run(sql, params, rows).as_tool_result()
 
     def read_profile(self, linkedin_handle: object) -> dict[str, Any]:
-        """A profile by its handle, however that is written; never raises."""
+        """Read a profile by its handle in any notation; never raises."""
         handle = normalise_handle(str(linkedin_handle)).encode("utf-8", "replace").decode()
         try:
             profile = self._read(handle)
@@ -138,12 +138,12 @@ def _refuse(code: str, message: str) -> dict[str, Any]:
 
 
 def _entry(row: sqlite3.Row) -> dict[str, Any]:
-    """What is known of a job or school."""
+    """Return the known fields of a job or school."""
     return {name: _shown(row[name]) for name in row.keys() if row[name] is not None}  # noqa: SIM118
 
 
 def _shown(value: Any) -> Any:
-    """A value as JSON takes it; long texts are cut."""
+    """Convert a value to a JSON-compatible one; long texts are cut."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, float) and not math.isfinite(value):

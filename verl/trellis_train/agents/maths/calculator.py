@@ -24,7 +24,7 @@ class BadExpression(ValueError):
 
 
 def calculate(expression: str) -> str:
-    """The value as text, whole numbers without a point. Raises ``BadExpression``.
+    """Evaluate an expression; return text, integers without decimal point. Raises ``BadExpression``.
 
     >>> calculate("(3 + 4) * 2 / 7")
     '2'

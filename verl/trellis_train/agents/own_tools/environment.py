@@ -78,7 +78,7 @@ def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
 
 @lru_cache(maxsize=8)
 def _simulator(path: Path, changed: int) -> Simulator:
-    """The recordings, which are read once and not for every call; ``changed`` is when they were written."""
+    """Load the recordings once, not for every call; ``changed`` is the file's modification time."""
     del changed
     return Simulator(read_objects(path))
 

@@ -79,7 +79,7 @@ def find_missing(folder: Path, names: list[str]) -> list[str]:
 
 
 def call_tool(folder: Path, name: str, arguments: dict[str, Any]) -> str:
-    """The result of a function as JSON text; ``ToolFailed``."""
+    """Call a function and return its result as JSON text. Raises ``ToolFailed``."""
     pool = _pool(folder)
     try:
         process = pool.get_nowait()

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 def read_schemas(path: Path) -> list[ToolSchema]:
-    """The tools of a JSON file: a list, or an object with ``tools``; ``BadRequest`` with all faults."""
+    """Read tools from a JSON file: a list, or an object with ``tools``; ``BadRequest`` lists all faults."""
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise BadRequest(f"The tool schemas are larger than {_MAX_BYTES // 1024} KiB.", INVALID)
@@ -78,7 +78,7 @@ def read_schema(entry: Any) -> ToolSchema:
 
 
 def _find_foreign_reference(schema: Any) -> str | None:
-    """A reference that leaves the schema, if there is one."""
+    """Return a reference that points outside the schema, or None."""
     waiting = [schema]
     while waiting:
         value = waiting.pop()
@@ -104,5 +104,5 @@ def find_shared_function(tools: list[ToolSchema]) -> str | None:
 
 
 def function_name(tool: str) -> str:
-    """The Python function that does what a tool promises: of its name, with _ for . and -."""
+    """Return the name of the Python function that implements a tool: its name with _ for . and -."""
     return re.sub(r"[.-]", "_", tool)

@@ -30,7 +30,7 @@ class Simulator:
         self._rows = {(str(row["tool"]), _key(row.get("arguments"))): row for row in rows}
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
-        """The result recorded for these arguments, else the tool's general one."""
+        """Return the result recorded for these arguments, else the tool's default result."""
         row = self._rows.get((tool, _key(arguments))) or self._rows.get((tool, _key(None)))
         if row is None:
             return Answer("No result is recorded for these arguments.", error=NOT_SIMULATED)
@@ -41,7 +41,7 @@ class Simulator:
 
 
 def read_recordings(path: Path, tools: list[ToolSchema]) -> list[dict[str, Any]]:
-    """The lines of a file, each checked against its tool's schema. Raises ``BadRequest`` with the faults."""
+    """Read a file's rows, each checked against its tool's schema. Raises ``BadRequest`` with the faults."""
     known = {tool.name: tool for tool in tools}
     try:
         rows = list(read_objects(path))
@@ -60,7 +60,7 @@ def read_recordings(path: Path, tools: list[ToolSchema]) -> list[dict[str, Any]]
 
 
 def join_faults(faults: list[str]) -> str:
-    """The first of them in one sentence, and how many more there are."""
+    """Join the first faults into one sentence, with the number of remaining ones."""
     more = f"; and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
     return "; ".join(faults[:SHOWN_FAULTS]) + more + "."
 

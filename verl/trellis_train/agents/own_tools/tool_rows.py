@@ -123,7 +123,7 @@ class OwnRows:
         return [str(each["name"]) for each in tools] if tools else None
 
     def _offered(self, names: list[str] | None) -> list[Row]:
-        """The tools as functions, by default all of them. Raises ``BadTask``."""
+        """Return the tools as function schemas, by default all of them. Raises ``BadTask``."""
         names = list(self._tools) if names is None else names
         if unknown := sorted(set(names) - set(self._tools)):
             raise BadTask(f"unknown tool {unknown[0][:80]!r}")
@@ -139,7 +139,7 @@ class OwnRows:
         return made
 
     def _request(self, row: Row, name: str, place: int) -> Row:
-        """A row of the generator's form."""
+        """Convert a row in the generator's format."""
         calls = _read_calls(row["expected_calls"])
         kind = row.get("kind") or ("planning" if len(calls) > 1 else "tool_selection" if calls else "timing")
         if kind not in TASKS:
@@ -154,7 +154,7 @@ class OwnRows:
         return rl_row(filled, self._tools, index=place)
 
     def _given_prompt(self, row: Row, name: str, place: int) -> Row:
-        """A row of verl's form, with the tools told to the model where its prompt does not."""
+        """Convert a row in verl's format; add the tools to its prompt if they are missing."""
         task = read_task(row, name)
         listed = task.truth.available_tools
         names = [str(each["name"]) for each in task.tools] if task.tools else listed or list(self._tools)
@@ -192,7 +192,7 @@ class OwnRows:
 
 
 def _task_type(row: Row, messages: list[Row]) -> str:
-    """The task of a conversation, whose calls stand in its texts."""
+    """Determine the task type of a conversation whose calls are written in its texts."""
     asked = next((each["content"] for each in messages if each["role"] == "user"), "")
     turns = [
         {
@@ -208,7 +208,7 @@ def _task_type(row: Row, messages: list[Row]) -> str:
 
 
 def _read_calls(calls: Any) -> list[Row]:
-    """Calls with their arguments as objects, also where a row has them as JSON text. Raises ``BadCalls``."""
+    """Read calls and parse arguments given as JSON text into objects. Raises ``BadCalls``."""
     read = [read_call(call, number) for number, call in enumerate(calls, start=1)]
     return [{"name": name, "arguments": arguments} for name, arguments in read]
 
@@ -221,7 +221,7 @@ def _with_read_calls(turn: Row) -> Row:
 
 
 def _split(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The split of each row: as it says, or else the last tenth is held out. Raises ``BadRow``."""
+    """Return the split of each row: its own, or else hold out the last tenth. Raises ``BadRow``."""
     if not rows:
         raise BadRow("it is empty")
     if not any(row.get("split") for row in rows):

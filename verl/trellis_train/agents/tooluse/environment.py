@@ -45,7 +45,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
 
 
 def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
-    """The simulator's result, as in a dialog or an evaluation."""
+    """Return the simulator's result, as in a dialog or an evaluation."""
     try:
         toolbox = Toolbox(load_tools(folder / TOOLS_FILE).values())
     except BadTools as error:

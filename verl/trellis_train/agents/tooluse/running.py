@@ -38,7 +38,7 @@ def run_calls(calls: Sequence[Call], toolbox: Toolbox) -> list[Outcome]:
 
 
 def trace_calls(response: Response, truth: GroundTruth, toolbox: Toolbox) -> Trace:
-    """What came of the calls, of as many as the row allows; those beyond have run out of time.
+    """Run and trace as many of the calls as the row allows; further calls count as a timeout.
 
     Where no call is wanted none is run: that a needless call works must not pay.
     """

@@ -29,7 +29,7 @@ Sampler = Callable[[Sequence[Task], Sampling], list[list[str]]]
 
 
 def sample_with(engine: Inference, tasks: Sequence[Task], sampling: Sampling) -> list[list[str]]:
-    """``samples`` responses to each task, in order.
+    """Sample ``samples`` responses to each task, in order.
 
     The same engine, tasks and seed give the same texts. ``BadTask`` where a prompt does not fit the model.
     """
@@ -64,7 +64,7 @@ def _submit(engine: Inference, task: Task, place: int, number: int, sampling: Sa
 
 
 def model_sampler(folder: Path, *, platform: str, max_model_len: int | None = None) -> Sampler:
-    """A sampler that starts the model of ``folder``, answers, and ends it again."""
+    """Return a sampler that loads the model in ``folder``, generates the responses and shuts it down."""
     if not (folder / "config.json").is_file():
         raise BadTask(f"{folder} contains no model: config.json is missing")
 

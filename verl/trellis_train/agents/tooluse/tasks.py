@@ -44,7 +44,7 @@ class Task:
 
 
 def read_task(row: Mapping[str, Any], place: str) -> Task:
-    """A row of verl's form (``verl-rl``). ``BadTask`` names ``place``."""
+    """Read a row in verl's format (``verl-rl``). ``BadTask`` names ``place``."""
     prompt = row.get("prompt")
     if not isinstance(prompt, list) or not prompt:
         raise BadTask(f"{place}: 'prompt' is not a list of messages")
@@ -68,7 +68,7 @@ def read_task(row: Mapping[str, Any], place: str) -> Task:
 
 
 def load_tasks(path: Path, limit: int | None = None) -> list[Task]:
-    """The rows of a file of JSON lines or of Parquet, the first ``limit`` of them. Raises ``BadTask``."""
+    """Load the first ``limit`` rows of a JSON Lines or Parquet file. Raises ``BadTask``."""
     tasks = []
     for number, row in enumerate(_read_rows(path), start=1):
         if limit is not None and number > limit:
@@ -90,7 +90,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def read_tools(text: object, place: str) -> list[dict[str, Any]] | None:
-    """The tools that a row offers, without envelopes; None where it has none. Raises ``BadTask``."""
+    """Read the tools that a row offers, without envelopes; None if it has none. Raises ``BadTask``."""
     if text is None:
         return None
     try:

@@ -44,7 +44,7 @@ EXIT_BAD_INPUT = 65
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.tune")
     commands = parser.add_subparsers(dest="command", required=True)
     validate = commands.add_parser("validate")
@@ -125,7 +125,7 @@ def _try(
     services: Services,
     job: MappedJob | None,
 ) -> list[Fault]:
-    """What is wrong with a workflow: its signatures, or the sessions that it plays in the sandbox."""
+    """Check a workflow's signatures, then try sessions of it in the sandbox; return the faults."""
     path = Path(place.partition(":")[0])
     # Of a package the source was looked at: what it imports is not here.
     wrong = [] if path.is_dir() else _find_signature_faults(path, source)
@@ -162,7 +162,7 @@ def _read_task(text: str) -> dict[str, Any]:
 
 
 def _load(path: Path) -> ModuleType:
-    """The file as a module: a person's own, on the person's own machine."""
+    """Load the file as a module; this is the user's own code on the user's own machine."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise WorkflowUnusable(f"'{path}' is not a Python file.")

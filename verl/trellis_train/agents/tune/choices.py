@@ -28,7 +28,7 @@ _POSITIVE = (
 
 
 def find_problems(config: Any) -> list[str]:
-    """What is wrong with the values of a ``TuneConfig``, each with its key."""
+    """List the invalid values of a ``TuneConfig``, each with its key."""
     problems = [
         f"{key} must be {' or '.join(allowed)}, not {value_of(config, key)!r}"
         for key, allowed in _CHOICES.items()
@@ -98,7 +98,7 @@ def _find_evaluation_problems(evaluations: list[Any]) -> list[str]:
 
 
 def value_of(config: Any, dotted: str) -> Any:
-    """The value at a dotted key."""
+    """Return the value at a dotted key."""
     for name in dotted.split("."):
         config = getattr(config, name)
     return config

@@ -71,7 +71,10 @@ def start() -> None:
 
 
 def _refuse(name: str) -> Any:
-    """What else ``trellis`` has may be imported: a file may hold a workflow and start its training, too."""
+    """Return a stub for other names of ``trellis`` that raises when called.
+
+    Imports of them must work, because a file may define a workflow and also start its training.
+    """
     if name.startswith("__"):
         raise AttributeError(name)
 
@@ -82,7 +85,7 @@ def _refuse(name: str) -> Any:
 
 
 def load_functions() -> "tuple[Any, Any]":
-    """The person's workflow and judge (None where there is none)."""
+    """Load the user's workflow and judge (None if there is no judge)."""
     code = base64.b64decode(CODE)
     if IS_PICKLE:
         import cloudpickle
@@ -105,7 +108,7 @@ def load_functions() -> "tuple[Any, Any]":
 
 
 async def ask(request: "dict[str, Any]") -> Any:
-    """What the other side answers; raises the error that it tells of."""
+    """Send a request to the parent process and return its reply; raises the error in the reply."""
     number = next(_numbers)
     _asked.append({**request, "call": number})
     _waiting[number] = _loop.create_future()
@@ -116,7 +119,7 @@ async def ask(request: "dict[str, Any]") -> Any:
 
 
 def make_model() -> Any:
-    """The model as the workflow sees it: its calls wait until the other side has the reply."""
+    """Create the model object for the workflow; its calls wait for the parent process's reply."""
     ours = sys.modules["trellis"]
 
     class Model(ours.TunableChatModel):  # type: ignore[name-defined]
@@ -137,7 +140,7 @@ def make_model() -> Any:
 
 
 def make_auxiliary_models() -> "dict[str, Any]":
-    """The other models, by name."""
+    """Create the auxiliary models, by name."""
     ours = sys.modules["trellis"]
 
     class Auxiliary(ours.AuxiliaryModel):  # type: ignore[name-defined]
@@ -152,14 +155,14 @@ def make_auxiliary_models() -> "dict[str, Any]":
 
 
 def complete_arguments(function: Any, *arguments: Any) -> "list[Any]":
-    """The arguments with the other models where the function has a parameter for them."""
+    """Append the auxiliary models if the function has a parameter for them."""
     if AUXILIARY_PARAMETER in inspect.signature(function).parameters:
         return [*arguments, make_auxiliary_models()]
     return list(arguments)
 
 
 async def run_session(task: "dict[str, Any]") -> "dict[str, Any]":
-    """The workflow, and the judge where it gave no reward."""
+    """Run the workflow, and the judge if the workflow gave no reward."""
     ours = sys.modules["trellis"]
     found = await _workflow(*complete_arguments(_workflow, task, make_model()))
     metrics: dict[str, Any] = {}
@@ -184,7 +187,7 @@ async def run_session(task: "dict[str, Any]") -> "dict[str, Any]":
 
 
 def as_number(value: Any, what: str) -> float:
-    """A finite float; ``TypeError`` or ``ValueError`` for anything else."""
+    """Convert to a finite float; ``TypeError`` or ``ValueError`` for anything else."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{what} is {type(value).__name__}, not a number")
     number = float(value)
@@ -243,7 +246,7 @@ async def _run_until_it_waits() -> None:
 
 
 def describe(error: BaseException) -> str:
-    """The error in a line, with the line of the workflow where it was raised."""
+    """Format the error as one line, with the line of the workflow where it was raised."""
     frames = list_their_frames(error)
     try:
         message = str(error)
@@ -256,7 +259,7 @@ def describe(error: BaseException) -> str:
 
 
 def trace(error: BaseException) -> str:
-    """The traceback through the person's own code, without the lines of the machinery around it."""
+    """Format the traceback of the user's own code, without the frames of the framework."""
     frames = traceback.format_list(list_their_frames(error))
     lines = ["Traceback (most recent call last):\n", *frames] if frames else []
     try:
@@ -277,7 +280,7 @@ def list_their_frames(error: BaseException) -> "list[traceback.FrameSummary]":
 
 
 def name_file(filename: str) -> str:
-    """A file as the person calls it: by its path within a package, else by its name."""
+    """Return a file's path within its package, or its name outside a package."""
     if FOLDER and filename.startswith(f"{FOLDER}/"):
         return filename[len(FOLDER) + 1 :]
     return filename

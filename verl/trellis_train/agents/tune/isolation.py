@@ -44,7 +44,7 @@ class AnswersCalls(Protocol):
     """What answers a session's calls: the policy (``RecordingChatModel``), or a script."""
 
     async def answer(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
-        """The reply to a call that was checked already, as plain data."""
+        """Return the reply to an already validated call, as plain data."""
 
 
 class SessionFailed(RuntimeError):
@@ -173,7 +173,7 @@ class WorkflowRunner:
         return read_result(step.get("done"))
 
     async def _answer(self, model: AnswersCalls, call: dict[str, Any]) -> dict[str, Any]:
-        """The reply, or an error that the workflow may deal with."""
+        """Return the reply, or an error that the workflow can handle."""
         started = time.monotonic()
         try:
             if call.get("of", "model") != "model":
@@ -204,7 +204,7 @@ class WorkflowRunner:
             return self._free.get_nowait()
 
     def _give_back(self, process: "_Process", *, is_sound: bool) -> None:
-        """A process that was left in the middle of something is of no use any more."""
+        """Return a process to the pool, or end it if it was interrupted or has served enough sessions."""
         process.served += 1
         if is_sound and process.served < _PROCESS_LASTS:
             self._free.put(process)
@@ -223,7 +223,7 @@ class _Raised(Exception):
         self._told = told if isinstance(told, dict) else {"message": str(told)}
 
     def as_failure(self) -> SessionFailed:
-        """What it said of its error, a stranger's word: texts within bounds, sentences on one line."""
+        """Convert the untrusted error to a failure: texts are bounded, sentences are on one line."""
         said = {name: str(self._told.get(name, "")) for name in ("kind", "message", "traceback")}
         kind = " ".join(said["kind"].split())[:_KIND_CHARACTERS]
         return SessionFailed(
@@ -251,7 +251,7 @@ class _Process:
         self._sandbox.open()
 
     def call(self, function: str, argument: Any) -> Any:
-        """What the function inside returns for the argument; ``SandboxError``, ``NotPlain``."""
+        """Call the function in the sandbox and return its result; raises ``SandboxError``, ``NotPlain``."""
         reply = self._sandbox.call({"function": function, "arguments": dump(((argument,), {}))})
         return load(str(reply.get("value")))
 
@@ -260,14 +260,14 @@ class _Process:
 
 
 def _read_calls(calls: Any) -> list[dict[str, Any]]:
-    """What a stranger's process asks for; ``SandboxError`` where that is something else."""
+    """Validate the calls of an untrusted process; ``SandboxError`` if they are malformed."""
     if not isinstance(calls, list) or not all(isinstance(each, dict) and "call" in each for each in calls):
         raise SandboxError("it wrote invalid data to the call pipe")
     return calls
 
 
 def read_result(done: Any) -> SessionResult:
-    """The finite numbers in a result, whatever the process claims; ``SandboxError`` for anything else."""
+    """Read the finite numbers in an untrusted result; ``SandboxError`` for anything else."""
 
     def is_number(value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

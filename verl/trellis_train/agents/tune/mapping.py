@@ -119,7 +119,7 @@ class MappedJob:
 
 
 def map_config(config: TuneConfig, set_keys: frozenset[str], *, platform: str) -> MappedJob:
-    """The job that a configuration asks for.
+    """Map a configuration to a job.
 
     Warnings, each once, name the keys that nothing uses and say of others what the run has instead.
     """
@@ -197,7 +197,7 @@ def _find_unused(config: TuneConfig, set_keys: frozenset[str], platform: str) ->
 
 
 def _find_notes(config: TuneConfig, set_keys: frozenset[str]) -> list[str]:
-    """What the run has instead of values that neither verl nor this platform can follow."""
+    """List what the run uses in place of values that verl or this platform does not support."""
     notes = []
     interval = config.synchronizer.sync_interval
     if interval > 1:

@@ -106,7 +106,7 @@ class RecordingChatModel(TunableChatModel):
         return max(self.branches, key=lambda each: each.completed_at, default=None)
 
     async def answer(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
-        """The reply to a call that was checked already, as plain data."""
+        """Return the reply to an already validated call, as plain data."""
         return await self._ask(messages, tools, options)
 
     async def _ask(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
@@ -136,7 +136,7 @@ class RecordingChatModel(TunableChatModel):
             branch.is_busy = False
 
     def _shows_tools(self) -> bool:
-        """Looked up once a worker: the loop serves all sessions with one tokenizer."""
+        """Return whether the chat template shows tools; looked up once per worker (one tokenizer for all)."""
         found = getattr(self._loop, "shows_tools", None)
         if found is None:
             found = self._loop.shows_tools = shows_tools(self._loop.tokenizer)
@@ -210,7 +210,7 @@ class RecordingChatModel(TunableChatModel):
 
 
 def make_reply(text: str, prompt_tokens: int, sampled: int, *, is_cut: bool, has_tools: bool) -> Message:
-    """A reply as plain data: the text, and the calls in it where tools were offered."""
+    """Return a reply as plain data: the text, and its parsed calls if tools were offered."""
     parsed = parse_tool_calls(text) if has_tools else None
     calls = [
         {"id": f"call_{place}", "name": call.name, "arguments": call.arguments}
@@ -228,7 +228,7 @@ def make_reply(text: str, prompt_tokens: int, sampled: int, *, is_cut: bool, has
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """What a model thought, and what it then said; a reply that was cut off while it thought says nothing.
+    """Split a reply into the thinking and the answer; a reply cut off while thinking has no answer.
 
     >>> split_thinking("<think>2+2</think>\\n\\n4")
     ('2+2', '4')
@@ -277,7 +277,7 @@ def _instruct(messages: list[Message], options: Message) -> list[Message]:
 
 
 def form_of(message: Mapping[str, Any]) -> str:
-    """What makes two messages the same: role, content and calls, not the ids that calls are given."""
+    """Return a key for comparing messages: role, content and calls, without the calls' IDs."""
     plain = to_template(message)
     calls = [
         (call["function"]["name"], call["function"]["arguments"]) for call in plain.get("tool_calls", ())
@@ -287,7 +287,7 @@ def form_of(message: Mapping[str, Any]) -> str:
 
 
 def to_template(message: Mapping[str, Any]) -> Message:
-    """A message as chat templates read it: content a text, arguments of calls as objects."""
+    """Convert a message for chat templates: content as text, arguments of calls as objects."""
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))

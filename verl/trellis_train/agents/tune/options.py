@@ -35,7 +35,7 @@ class Options:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Options":
-        """Raises ``BadOptions``."""
+        """Parse the tune options. Raises ``BadOptions``."""
         chosen = {
             name: value for name, value in given.items() if name not in _REFERENCES and value is not None
         }

@@ -30,7 +30,7 @@ EVAL_KEY = "buffer.explorer_input.eval_tasksets"
 
 
 def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]:
-    """The job with paths of this machine, and what is neither here nor on the hub.
+    """Resolve the job's paths on this machine and list what is neither here nor on the hub.
 
     Without ``has_weights`` a model's id is looked up and its weights stay where they are.
     """
@@ -48,7 +48,7 @@ def bring(job: MappedJob, *, has_weights: bool) -> tuple[MappedJob, list[Fault]]
 
 
 def join_local(job: MappedJob) -> tuple[MappedJob, list[Fault]]:
-    """The job with its evaluations joined where all are files of this machine; nothing is fetched.
+    """Join the job's evaluations if all are files on this machine; nothing is downloaded.
 
     Where one is elsewhere, the job stays as it is.
     """
@@ -119,7 +119,7 @@ def _fetch_rows(rows: MappedRows, target: Path) -> None:
 
 
 def _guard_hub() -> None:
-    """What the hub answers names further addresses, which are looked at before they are opened."""
+    """Restrict the hub's client to allowed addresses, since the hub's responses name further ones."""
     from huggingface_hub import constants
 
     guard_hub(constants.ENDPOINT)

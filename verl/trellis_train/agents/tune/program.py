@@ -77,7 +77,7 @@ class WorkflowSource:
         return not self.is_pickle and needs_auxiliary(self.code.decode("utf-8", "replace"), self.function)
 
     def build_program(self, constants: Mapping[str, Any] | None = None) -> bytes:
-        """What the sandbox executes; ``constants`` of ``inside`` that say what else a session may use."""
+        """Build the program that the sandbox executes; ``constants`` set what else a session may use."""
         is_package = self.folder is not None
         lines = [
             Path(__file__).with_name("inside.py").read_text(),
@@ -99,7 +99,7 @@ class WorkflowSource:
 
 
 def _read_modules() -> dict[str, str]:
-    """The sources of what a workflow is written against, in the order in which they load."""
+    """Read the sources of the modules that workflows import, in load order."""
     return {
         each.__name__: Path(str(each.__file__)).read_text()
         for each in (workflows, chat_client, workflow_tools)
@@ -107,7 +107,7 @@ def _read_modules() -> dict[str, str]:
 
 
 def find_function(code: bytes, name: str) -> str:
-    """The workflow among a file's functions: ``workflow``, else the only async one beside ``judge``."""
+    """Find the workflow in a file: ``workflow``, else the only async function other than ``judge``."""
     try:
         tree = ast.parse(code)
     except SyntaxError as error:
@@ -130,7 +130,7 @@ def find_function(code: bytes, name: str) -> str:
 
 
 def write_pickle(path: Path, workflow: Callable[..., Any], judge: Callable[..., Any] | None) -> None:
-    """The functions with all that they refer to in their own modules, for ``WorkflowSource.read``."""
+    """Pickle the functions and what they use from their own modules, for ``WorkflowSource.read``."""
     import cloudpickle
 
     modules = {inspect.getmodule(function) for function in (workflow, judge) if function is not None}

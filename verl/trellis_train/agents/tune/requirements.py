@@ -49,14 +49,14 @@ def cache_folder() -> Path:
 
 
 def hash_requirements(requirements: Sequence[str]) -> str:
-    """What the folder is named by: the requirements, this Python and this kind of machine."""
+    """Return the folder name: a hash of the requirements, the Python version and the machine type."""
     kind = [f"{sys.version_info.major}.{sys.version_info.minor}", platform.machine(), sys.platform]
     text = json.dumps([sorted(requirements), kind])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def find_installed(requirements: Sequence[str], cache: Path | None = None) -> Path | None:
-    """The folder to import from, None where nothing is required; ``NotInstalled`` where it is not there."""
+    """Return the folder to import from, or None without requirements; ``NotInstalled`` if missing."""
     if not requirements:
         return None
     place = (cache or cache_folder()) / hash_requirements(requirements)
@@ -157,7 +157,7 @@ def _check_size(folder: Path, max_bytes: int) -> None:
 
 
 def explain(log: str) -> str:
-    """What pip says of its failure: its errors, else its last lines."""
+    """Return the reason why pip failed: its errors, else its last lines."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return " ".join(errors or lines[-3:])[-_SHOWN_CHARACTERS:] or "pip says nothing"
@@ -176,7 +176,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m trellis_train.agents.tune.requirements")
     parser.add_argument("command", choices=("install",))
     parser.add_argument("file", type=Path)

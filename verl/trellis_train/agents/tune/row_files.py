@@ -24,13 +24,13 @@ class UnreadableRows(ValueError):
     """A file does not hold rows with the columns that are named; says why."""
 
     def as_fault(self, rows: MappedRows, place: str) -> Fault:
-        """What is wrong, at the key of the configuration."""
+        """Return the problem as a fault at the configuration's key."""
         wanted = ", ".join(f"{role} in the column {column}" for role, column in rows.columns.items())
         return Fault("BAD_ROWS", place, wanted, f"{rows.path}: {self}")
 
 
 def convert_rows(rows: MappedRows, split: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file in verl's form; raises ``UnreadableRows``."""
+    """Convert the rows of a file to verl's format; raises ``UnreadableRows``."""
     try:
         convert = choose_conversion(rows.format, DataFormat.VERL_RL, rows.columns)
         for index, row in enumerate(_iterate(Path(rows.path))):
@@ -40,7 +40,7 @@ def convert_rows(rows: MappedRows, split: str) -> Iterator[dict[str, Any]]:
 
 
 def find_row_faults(rows: MappedRows, place: str) -> list[Fault]:
-    """What is wrong with any row of a file, and that it has none."""
+    """Find unreadable rows in a file, or report that it is empty."""
     try:
         is_empty = sum(1 for _ in convert_rows(rows, "validation")) == 0
     except UnreadableRows as error:
@@ -49,7 +49,7 @@ def find_row_faults(rows: MappedRows, place: str) -> list[Fault]:
 
 
 def join_evaluations(evaluations: Mapping[str, MappedRows], folder: Path) -> MappedRows:
-    """The rows of several evaluations as one file in ``folder``, each with the name of its own.
+    """Write the rows of several evaluations to one file in ``folder``, each labeled with its name.
 
     verl measures by ``data_source``, so that every name has its metrics (``val-core/NAME/...``). Raises
     ``UnreadableRows`` and ``OSError``.

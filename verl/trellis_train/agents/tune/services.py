@@ -95,7 +95,7 @@ class Services:
         }
 
     async def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """What a session asks for, as plain data; ``ModelError`` says what is in the way."""
+        """Return what a session asked for as plain data; ``ModelError`` gives the reason for a failure."""
         kind = call.get("of")
         if kind == "tool":
             return await self._call_tool(call["environment"], call["tool"], call["arguments"])
@@ -220,7 +220,7 @@ NO_SERVICES = Services()
 
 
 def read_completion(name: str, answer: httpx.Response) -> dict[str, Any]:
-    """A chat completion as the reply that a workflow gets; ``ModelError`` for anything else."""
+    """Convert a chat completion to the reply for a workflow; ``ModelError`` for anything else."""
     if answer.status_code != httpx.codes.OK:
         raise ModelError(f"the model {name} returned HTTP {answer.status_code}: {answer.text[:300]}")
     try:
@@ -253,7 +253,7 @@ def _describe(tool: ToolSchema) -> dict[str, Any]:
 
 
 async def _read(answer: httpx.Response) -> bytes:
-    """The answer as it was sent: unpacked, a small one may be larger than what is counted here."""
+    """Read the raw response up to the size limit; compressed ones are refused as they may expand."""
     if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise ModelError("the host returned a compressed response that was not requested")
     received = b""

@@ -177,7 +177,7 @@ class TuneConfig:
 
 
 def load_config(path: Path | str) -> tuple[TuneConfig, frozenset[str]]:
-    """The configuration in a file, and the dotted keys that it sets; ``ValueError`` for what is wrong."""
+    """Load a configuration file; also return the dotted keys it sets. Raises ``ValueError``."""
     try:
         written = OmegaConf.load(path)
     except FileNotFoundError:
@@ -188,7 +188,7 @@ def load_config(path: Path | str) -> tuple[TuneConfig, frozenset[str]]:
 
 
 def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
-    """A mapping as a configuration, and the dotted keys that it sets; ``ValueError`` for what is wrong."""
+    """Parse a mapping as a configuration; also return the dotted keys it sets. Raises ``ValueError``."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(written), resolve=False)
         if not isinstance(plain, dict):
@@ -206,7 +206,7 @@ def read_config(written: Any) -> tuple[TuneConfig, frozenset[str]]:
 
 
 def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
-    """What a file says in one place and we read in another."""
+    """Copy values that a file sets under one key to the key where they are read."""
     model = config.model
     if model.max_model_len is not None and "model.max_prompt_tokens" not in set_keys:
         model.max_prompt_tokens = max(1, model.max_model_len - model.max_response_tokens)

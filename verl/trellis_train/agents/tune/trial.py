@@ -57,7 +57,7 @@ class ScriptedModel:
         self.has_tools = False
 
     async def answer(self, messages: list[Message], tools: list[Message], options: Message) -> Message:
-        """A reply as plain data; ``ContextExceeded`` after so many of them, as a real model's room ends."""
+        """Return a scripted reply; ``ContextExceeded`` after a limit, like a real model's full context."""
         if self.replies >= MAX_REPLIES:
             raise ContextExceeded(f"the scripted model has given {MAX_REPLIES} replies")
         self.replies += 1
@@ -151,7 +151,7 @@ def find_session_faults(
     services: Services = NO_SERVICES,
     job: MappedJob | None = None,
 ) -> list[Fault]:
-    """What the sandbox says of a workflow: the first session that fails, or why nothing could be loaded.
+    """Return the first session that fails in the sandbox, or why the workflow could not be loaded.
 
     ``folder`` is the file's: a module that lies beside it is not in the sandbox. ``job`` is what would train
     it: a workflow that offers tools needs a model that is shown them.
@@ -187,7 +187,7 @@ def _find_tool_faults(job: MappedJob) -> list[Fault]:
 
 
 def explain_loading(error: Exception, folder: Path | None) -> str:
-    """The error, and where it is about a file beside the workflow, that such files stay outside."""
+    """Return the error; for a module beside the workflow, explain that the sandbox does not have it."""
     found = _NO_MODULE.search(str(error))
     name = found[1].partition(".")[0] if found else ""
     if folder is None or not name or not ((folder / f"{name}.py").is_file() or (folder / name).is_dir()):
@@ -199,12 +199,12 @@ def explain_loading(error: Exception, folder: Path | None) -> str:
 
 
 def made_up_task() -> dict[str, Any]:
-    """A task as rows of questions and answers give it."""
+    """Return a made-up task in the form given by question-and-answer rows."""
     return read_task(_MADE_UP)
 
 
 def read_prepared_tasks(path: Path) -> list[dict[str, Any]]:
-    """The first tasks of a file that was prepared for verl."""
+    """Read the first tasks of a file prepared for verl."""
     with pq.ParquetFile(path) as file:
         rows = [
             row for batch in file.iter_batches(TRIED_ROWS) for row in islice(batch.to_pylist(), TRIED_ROWS)
@@ -213,13 +213,13 @@ def read_prepared_tasks(path: Path) -> list[dict[str, Any]]:
 
 
 def find_place_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
-    """What cannot be read of a job that was brought here (``places``); and the first tasks of its rows."""
+    """Find what cannot be read of a job resolved by ``places``; also return the first tasks."""
     faults, tasks = find_row_faults(job)
     return [*faults, *_find_template_faults(job)], tasks
 
 
 def find_row_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
-    """What cannot be read of a job's rows, as far as they are files of this machine; and the first tasks."""
+    """Find what cannot be read of a job's rows in local files; also return the first tasks."""
     faults: list[Fault] = []
     tasks: list[dict[str, Any]] = []
     if Path(job.train.path).is_file():
@@ -230,7 +230,7 @@ def find_row_faults(job: MappedJob) -> tuple[list[Fault], list[dict[str, Any]]]:
 
 
 def _find_template_faults(job: MappedJob) -> list[Fault]:
-    """What a chat template has no use for would be without effect."""
+    """Report ``enable_thinking`` if the chat template does not use it, since it has no effect then."""
     if job.overrides.get(THINKING_SETTING) is not True:
         return []
     files = (Path(job.model) / name for name in _TEMPLATE_FILES)

@@ -36,7 +36,7 @@ _ASIDE = 512
 
 
 def settings_of_loading(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of the environment is read while the interpreter and its libraries are loaded."""
+    """Return the environment variables that are read while the interpreter and its libraries load."""
     return {
         name: value
         for name, value in environment.items()
@@ -66,7 +66,7 @@ def _is_loaded(libraries: str) -> bool:
 
 
 def split_options(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The interpreter's options, and what it runs with its arguments."""
+    """Split arguments into the interpreter's options, and the program to run with its arguments."""
     for index, argument in enumerate(arguments):
         if argument not in OPTIONS:
             return arguments[:index], arguments[index:]
@@ -138,7 +138,7 @@ def _spawn_by(interpreter: list[str]) -> None:
 
 
 def _keep_memory_as_asked() -> None:
-    """What glibc would have read at the start."""
+    """Apply the malloc settings that glibc would have read from the environment at startup."""
     libc = ctypes.CDLL(None)
     for name, option in _MALLOC.items():
         if name in os.environ:
@@ -149,7 +149,7 @@ def _keep_memory_as_asked() -> None:
 
 
 def _prepare(arguments: list[str]) -> Callable[[], object]:
-    """What runs the script or code as ``__main__``, with ``sys.argv`` and ``sys.path`` as it expects them."""
+    """Return a function that runs the script or code as ``__main__``; set ``sys.argv`` and ``sys.path``."""
     options, rest = split_options(arguments)
     if "-u" in options:
         for stream in (sys.stdout, sys.stderr):
@@ -177,7 +177,7 @@ def _run_code(code: str) -> None:
 
 
 def _run_to_the_end(work: Callable[[], object]) -> int:
-    """The exit code after ``work``, its other threads and what is to be done at the exit."""
+    """Run ``work``, wait for its other threads, run the exit handlers, and return the exit code."""
     code = 0
     try:
         work()

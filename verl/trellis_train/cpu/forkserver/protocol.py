@@ -58,7 +58,7 @@ def send_request(connection: socket.socket, request: Request) -> None:
 
 
 def receive_request(connection: socket.socket) -> Request:
-    """The request with its descriptors, which are open here; EOFError where the client went away."""
+    """Receive a request with its open file descriptors; EOFError if the client disconnected."""
     held = array.array("i")
     head, rights, _, _ = connection.recvmsg(
         _LENGTH.size, socket.CMSG_SPACE(_MOST_DESCRIPTORS * held.itemsize)

@@ -49,11 +49,11 @@ class ForkServer:
     address: str
 
     def interpreter(self) -> list[str]:
-        """The command that stands for ``python``; arguments of the interpreter follow."""
+        """Return the command that replaces ``python``; interpreter arguments may follow."""
         return [sys.executable, "-I", "-S", "-B", str(CLIENT), self.address]
 
     def shell_command(self) -> str:
-        """The same for a shell."""
+        """Return the same command quoted for a shell."""
         return shlex.join(self.interpreter())
 
 

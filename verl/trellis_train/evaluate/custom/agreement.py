@@ -9,7 +9,7 @@ _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 def read_label(row: Mapping[str, Any], column: str | None, place: str) -> float | None:
-    """A person's verdict, 0 to 1; None where nobody has judged. ``BenchmarkUnusable`` for anything else."""
+    """Read a human label from 0 to 1; None if missing. ``BenchmarkUnusable`` for anything else."""
     if column is None:
         return None
     if column not in row:

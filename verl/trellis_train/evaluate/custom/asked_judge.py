@@ -59,7 +59,7 @@ class AskedJudge:
         return self._ledger.spent
 
     def ask(self, question: str, read: Callable[[str], Read]) -> Read:
-        """What ``read`` makes of the reply; ``NotJudged`` where there is none, or ``read`` refuses it."""
+        """Return ``read`` applied to the judge's reply; ``NotJudged`` without a reply that it accepts."""
         digest = self._digest(question)
         known = self._replies.find([digest]).get(digest) if self._replies else None
         if known is not None:
@@ -111,7 +111,7 @@ class AskedJudge:
 
 
 def _locate_evaluation(attempt: Path) -> Path:
-    """The evaluation's folder, which its attempts share; that of the attempt for a run of another kind."""
+    """Return the evaluation's folder, shared by its attempts; for other runs the attempt's own."""
     path = attempt / SPEC_FILE
     if not path.exists():
         return attempt

@@ -60,7 +60,7 @@ class Custom:
         return _NO_GROUP if value is None else str(value)
 
     def _ask(self, row: Row) -> list[Message]:
-        """The row's prompt; choices stand where the template puts them, else behind the question."""
+        """Build the row's prompt; choices go where the template puts them, else after the question."""
         scorer, template = self._order.scorer, self._order.template
         choices = row.values.get(scorer.choices_column) if isinstance(scorer, ChoiceScorer) else None
         if not isinstance(scorer, ChoiceScorer) or not isinstance(choices, list):
@@ -112,7 +112,7 @@ class Custom:
         return drawn_rows(self._rows, self._order.shots or 0, seed=self._seed, name=self._order.dataset)
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:
-        """What the scorer says of the part after thinking."""
+        """Score the part of the output after the thinking."""
         del is_truncated
         return self._scorer.score(problem, answer_part(output))
 
@@ -121,11 +121,11 @@ class Custom:
         raise NotImplementedError("a dataset's answers are generated")
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """What the scorer adds."""
+        """Return the aggregate scores that the scorer adds."""
         return self._scorer.finish(samples)
 
     def remarks(self, samples: Sequence[Sample]) -> dict[str, float | str]:
-        """What the scorer adds that is no score."""
+        """Return the values that the scorer adds besides scores."""
         return self._scorer.remarks(samples) if isinstance(self._scorer, HasRemarks) else {}
 
     def manifest(self) -> dict[str, Any]:

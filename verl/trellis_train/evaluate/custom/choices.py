@@ -24,7 +24,7 @@ class ChosenAnswers(PlainScorer):
         self._column = cast("ChoiceScorer", self.settings).choices_column
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The letter of the right choice; there must be 2 to 26 choices, and one of them right."""
+        """Return the letter of the correct choice; requires 2 to 26 choices, one of them correct."""
         choices = problem.row.get(self._column)
         if not isinstance(choices, list) or not 2 <= len(choices) <= _MOST_CHOICES:
             raise BenchmarkUnusable(
@@ -42,12 +42,12 @@ class ChosenAnswers(PlainScorer):
 
 
 def letter_of(number: int) -> str:
-    """A for 0, B for 1 ..."""
+    """Return the letter of a choice: A for 0, B for 1 ..."""
     return chr(ord("A") + number)
 
 
 def right_choice(answer: str, choices: list[Any]) -> int | None:
-    """The position of the choice that the answer names; None where it names none, or several alike."""
+    """Return the position of the choice that the answer names; None if there is none or no unique one."""
     wanted = squeeze(answer)
     same = [number for number, choice in enumerate(choices) if squeeze(str(choice)) == wanted]
     if same:
@@ -60,5 +60,5 @@ def right_choice(answer: str, choices: list[Any]) -> int | None:
 
 
 def list_choices(choices: list[Any]) -> str:
-    """The choices as a prompt shows them, one a line behind its letter."""
+    """Format the choices for a prompt, one per line after its letter."""
     return "\n".join(f"{letter_of(number)}. {choice}" for number, choice in enumerate(choices))

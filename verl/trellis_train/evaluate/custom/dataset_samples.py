@@ -17,7 +17,7 @@ _NAME = re.compile(r"\w+")
 
 
 def read_prompt(row: Row, order: CustomOrder, data_format: DataFormat | None) -> list[Message]:
-    """The conversation before the answer; ``BenchmarkUnusable`` where the row has none."""
+    """Return the conversation before the answer; ``BenchmarkUnusable`` if the row has none."""
     if order.template is not None:
         return [{"role": "user", "content": fill(order.template, row)}]
     reader = _reader(order, data_format)
@@ -30,7 +30,7 @@ def read_prompt(row: Row, order: CustomOrder, data_format: DataFormat | None) ->
 
 
 def read_answer(row: Row, order: CustomOrder, data_format: DataFormat | None) -> str | None:
-    """The reference; None where the row has none, ``BenchmarkUnusable`` where it is no text or number."""
+    """Return the reference or None; ``BenchmarkUnusable`` if it is neither text nor number."""
     reader = _reader(order, data_format)
     cell = reader.find(row.values, "answer")
     if cell is not None and isinstance(cell.value, str) and not cell.value.strip():
@@ -47,7 +47,7 @@ def read_answer(row: Row, order: CustomOrder, data_format: DataFormat | None) ->
 
 
 def fill(template: str, row: Row, shown: Mapping[str, str] | None = None) -> str:
-    """The template with the row's values; texts as they are, else JSON-like.
+    """Fill the template with the row's values; text as it is, other values JSON-like.
 
     ``shown`` replaces the values of some columns. A name that is no column is an error, but braces around
     what is no name (``\\frac{1}{2}``) stay.
@@ -72,14 +72,14 @@ def fill(template: str, row: Row, shown: Mapping[str, str] | None = None) -> str
 
 
 def _reader(order: CustomOrder, data_format: DataFormat | None) -> RowReader:
-    """Formats without a prompt or an answer of their own are read by the usual names of columns."""
+    """Return the row reader; formats without prompt or answer use the usual column names."""
     kept = data_format in (DataFormat.MESSAGES, DataFormat.VERL_RL)
     known = data_format if data_format is not None and kept else DataFormat.PROMPT_ANSWER
     return RowReader(known, {str(role): name for role, name in order.columns.items()})
 
 
 def _before_answer(reader: RowReader, row: Row) -> tuple[list[Message], str | None]:
-    """What comes before the last turn of the assistant, and that turn; all where there is none."""
+    """Split before the last assistant turn and return both parts; (all messages, None) without one."""
     messages = messages_in(reader.require(row.values, "messages"))
     turns = [number for number, message in enumerate(messages) if message["role"] == "assistant"]
     if not turns:

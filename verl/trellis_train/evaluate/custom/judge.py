@@ -56,12 +56,12 @@ class JudgeAnswers(PlainScorer):
         self._judge = AskedJudge(settings.judge, task.judge, label=task.label, max_cost=settings.max_cost)
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The reference as the row has it; a person's verdict must be one."""
+        """Return the reference from the row; a human label, if any, must be valid."""
         read_label(problem.row, self.settings.human_column, place)
         return problem.gold
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """What the judge says; FAILED where it says nothing that can be read."""
+        """Score by the judge's reply; FAILED if it cannot be parsed."""
         label = read_label(problem.row, self.settings.human_column, problem.key)
         human = {} if label is None else {HUMAN: label}
         if not answer.strip():
@@ -103,7 +103,7 @@ class JudgeAnswers(PlainScorer):
         return _Judged(win, {**parts, "answer first": as_first, "answer second": as_second}, notes)
 
     def remarks(self, samples: Sequence[Sample]) -> dict[str, float | str]:
-        """What the judge cost, and how far it agrees with people where they have judged as well."""
+        """Return the judge's cost, and its agreement with human labels if there are any."""
         pairs = [
             (sample.verdict is Verdict.CORRECT, sample.parts[HUMAN] >= self.settings.threshold)
             for sample in samples
@@ -116,7 +116,7 @@ class JudgeAnswers(PlainScorer):
         }
 
     def manifest(self) -> dict[str, Any]:
-        """The settings, the model that judged, and what it was asked."""
+        """Describe the settings, the judge model, and its prompt."""
         asked = {"version": self._prompt.version, "sha256": self._prompt.sha256, **self._prompt.texts}
         points = {} if self._is_pairwise else {"rubric_points": self._points}
         return super().manifest() | {"judge_model": self._model, "judge_prompt": asked, **points}

@@ -42,14 +42,14 @@ class JudgePrompt:
 
 @cache
 def read_prompt(version: str) -> JudgePrompt:
-    """The prompt of this version."""
+    """Read the judge prompt of this version."""
     content = files(__package__).joinpath(f"judge_{version}.yaml").read_bytes()
     texts: dict[str, str] = yaml.safe_load(content)
     return JudgePrompt(version, texts, hashlib.sha256(content).hexdigest())
 
 
 def list_points(rubric: str) -> list[str]:
-    """The points of a rubric, a line each, without bullets and numbers; ``ValueError`` for too many.
+    """List the points of a rubric, one per line, without bullets or numbers; ``ValueError`` for too many.
 
     >>> list_points("- It is right.\\n- It is short.")
     ['It is right.', 'It is short.']
@@ -63,7 +63,7 @@ def list_points(rubric: str) -> list[str]:
 
 
 def ask_by_rubric(points: list[str], *, prompt: str, answer: str, response: str) -> str:
-    """The question for grades of a response; ``answer`` may be empty."""
+    """Build the judge's question for grading a response; ``answer`` may be empty."""
     asked = read_prompt(RUBRIC)
     return asked.fill(
         "template",
@@ -79,7 +79,7 @@ def ask_by_rubric(points: list[str], *, prompt: str, answer: str, response: str)
 
 
 def ask_for_better(rubric: str, *, prompt: str, first: str, second: str) -> str:
-    """The question which of two responses is better."""
+    """Build the judge's question which of two responses is better."""
     asked = read_prompt(PAIRWISE)
     criteria = asked.fill("criteria", rubric=rubric.strip()).rstrip() if rubric.strip() else ""
     return asked.fill(

@@ -33,7 +33,7 @@ class OverlappingAnswers(PlainScorer):
             self._rouge = RougeScorer([settings.kind], tokenizer=_Tokenizer())
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """The overlap with the reference."""
+        """Score the overlap with the reference."""
         if not answer.strip():
             return unanswered(self.metrics)
         value = self._measure(answer, problem.gold)
@@ -50,7 +50,7 @@ class OverlappingAnswers(PlainScorer):
         return float(self._rouge.score(reference, answer)[self._kind].fmeasure)
 
     def manifest(self) -> dict[str, Any]:
-        """The settings, and sacrebleu's signature."""
+        """Describe the settings, including sacrebleu's signature."""
         signature = str(self._bleu["13a"].get_signature()) if self._kind == "bleu" else "no stemming"
         return super().manifest() | {"overlap": signature}
 

@@ -37,14 +37,14 @@ class AnswerScorer(Protocol):
     needs_answer: bool
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The reference as it is compared and shown: ``gold`` of the problems that come to ``score``.
+        """Return the reference as compared and shown; it becomes ``gold`` of problems given to ``score``.
 
         Called once for each row as the dataset has it. ``BenchmarkUnusable``, naming ``place``, where no
         answer to it could be scored.
         """
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """The worth of what followed the thinking. Safe to call from many threads, and never for ever."""
+        """Score the text after the thinking. Must be thread-safe and always terminate."""
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
         """Scores that are no mean over samples."""
@@ -66,7 +66,7 @@ class PlainScorer:
         self.settings = custom_order(task).scorer
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The reference as the row has it."""
+        """Return the reference as it is in the row."""
         del place
         return problem.gold
 
@@ -76,7 +76,7 @@ class PlainScorer:
         return []
 
     def manifest(self) -> dict[str, Any]:
-        """The settings."""
+        """Describe the settings."""
         return {"scorer": self.settings.model_dump(mode="json")}
 
     def close(self) -> None:
@@ -84,14 +84,14 @@ class PlainScorer:
 
 
 def custom_order(task: BenchmarkTask) -> CustomOrder:
-    """The task's order."""
+    """Return the task's order. Raises ``TypeError`` if it is not for a custom dataset."""
     if not isinstance(task.order, CustomOrder):
         raise TypeError(f"{task.label} is no order of a dataset")
     return task.order
 
 
 def open_scorer(task: BenchmarkTask) -> AnswerScorer:
-    """The scorer that the task orders; ``BenchmarkUnusable`` where its settings are of no use."""
+    """Open the task's scorer; ``BenchmarkUnusable`` if its settings are not usable."""
     module, class_name = _SCORERS[custom_order(task).scorer.kind]
     scorer: AnswerScorer = getattr(import_module(module), class_name)(task)
     return scorer

@@ -48,7 +48,7 @@ class FileAnswers(PlainScorer):
             raise BenchmarkUnusable(f"{task.label}: {error}") from error
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """The file's number; FAILED where it raises, takes too long or returns none."""
+        """Score with the file's function; FAILED if it raises, times out or returns no number."""
         response = Response(
             response=answer,
             answer=problem.gold,
@@ -66,7 +66,7 @@ class FileAnswers(PlainScorer):
         return Scored(verdict, min(1.0, max(0.0, value)), None, parts)
 
     def manifest(self) -> dict[str, Any]:
-        """The settings, and which file it was."""
+        """Describe the settings and the hash of the scorer file."""
         return super().manifest() | {"scorer_sha256": self._sha256}
 
     def close(self) -> None:

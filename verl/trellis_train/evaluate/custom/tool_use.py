@@ -18,7 +18,7 @@ class ToolUseAnswers(PlainScorer):
     metrics: tuple[str, ...] = METRICS
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The calls that are wanted, as a response would write them."""
+        """Return the expected calls in the form of a response."""
         read = self._read(problem, place)
         return write_reference(read.truth) or "(no call)"
 
@@ -37,7 +37,7 @@ class ToolUseAnswers(PlainScorer):
         )
 
     def manifest(self) -> dict[str, Any]:
-        """The weights of the five metrics."""
+        """Describe the settings and the weights of the five metrics."""
         return {**super().manifest(), "weights": dict(WEIGHTS)}
 
     def _read(self, problem: Problem, place: str) -> Task:

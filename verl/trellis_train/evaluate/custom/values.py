@@ -24,7 +24,7 @@ class NumericAnswers(PlainScorer):
     """The answer's last number is the reference's, within a tolerance."""
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The number that the reference ends in."""
+        """Return the number at the end of the reference."""
         number = last_number(find_reference_answer(problem.gold)) or last_number(problem.gold)
         if number is None:
             raise BenchmarkUnusable(f"the answer in {place} contains no number")
@@ -46,7 +46,7 @@ class MathAnswers(PlainScorer):
     r"""The answer equals the reference as an expression; it stands in a box, after a phrase, or alone."""
 
     def reference(self, problem: Problem, place: str) -> str:
-        """The answer that the reference ends in."""
+        """Return the final answer of the reference."""
         del place
         return find_reference_answer(problem.gold)
 

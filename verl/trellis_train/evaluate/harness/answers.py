@@ -48,7 +48,7 @@ class AnswerLog:
         self._file.write(json.dumps(asdict(answer)).encode() + b"\n")
 
     def remove(self) -> None:
-        """The task is done: its samples say it all."""
+        """Delete the log after the task is done, since its samples contain everything."""
         self.close()
         self._path.unlink(missing_ok=True)
 

@@ -106,7 +106,7 @@ def _judge(value: float | None) -> Verdict:
 
 
 def _read_output(row: Mapping[str, Any]) -> tuple[str, str | None]:
-    """What was generated and what the filter made of it; or the choices with their log-likelihoods."""
+    """Return the generated text and its filtered form, or the choices with their log-likelihoods."""
     responses = [each[0] for each in row["resps"]]
     if isinstance(responses[0], str):
         filtered = row["filtered_resps"][0]

@@ -117,7 +117,7 @@ class HarnessMeasurement:
         self._reporter.settle(self.label, {score.metric: score.value for score in result.scores})
 
     def describe(self) -> dict[str, Any]:
-        """The task's part of the manifest."""
+        """Describe the task for the manifest."""
         import lm_eval
 
         return {
@@ -202,7 +202,7 @@ class HarnessMeasurement:
 
 
 def load_task(name: str) -> Any:
-    """The harness's ``TaskDict`` of a task, group or tag; ``BenchmarkUnusable`` where it cannot be run."""
+    """Load the harness's ``TaskDict`` of a task, group or tag; ``BenchmarkUnusable`` if it cannot be run."""
     manager = _index_tasks(os.environ.get(TASKS_VARIABLE) or None)
     if name not in manager.all_tasks:
         raise BenchmarkUnusable(f"lm-evaluation-harness has no task '{name}'")
@@ -228,7 +228,7 @@ def load_task(name: str) -> Any:
 
 @cache
 def _index_tasks(folder: str | None) -> Any:
-    """The harness reads thousands of files to know its tasks."""
+    """Index the harness's tasks once, because that reads thousands of files."""
     from lm_eval.tasks import TaskManager
 
     return TaskManager(include_path=folder)

@@ -141,7 +141,7 @@ class HarnessModel(TemplateLM):
         return context[excess:], continuation[-room:]
 
     def _generation(self, context: str, kwargs: dict[str, Any], *, number: int) -> tuple[str, Generation]:
-        """The request as the harness's own vLLM model would make it, with what the order says otherwise."""
+        """Build the generation request as the harness's own vLLM model does, with the order's changes."""
         more = dict(normalize_gen_kwargs(kwargs, default_max_gen_toks=DEFAULT_MAX_TOKENS))
         end = self.tokenizer.decode(self.eot_token_id) or self.tokenizer.eos_token
         stop = handle_stop_sequences(more.pop("until", None), eos=end)
@@ -200,5 +200,5 @@ def _count_repeats(requests: Iterable[Any]) -> Iterable[tuple[Any, int]]:
 
 
 def _name(kind: str, parts: Sequence[Any]) -> str:
-    """The same for the same request in every attempt."""
+    """Return a name that is the same for the same request in every attempt."""
     return AnswerLog.name(kind, parts)

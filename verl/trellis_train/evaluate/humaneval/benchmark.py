@@ -50,7 +50,7 @@ class HumanEval:
             raise BenchmarkUnusable(f"HumanEval runs code written by the model. {error}") from error
 
     def problems(self) -> Sequence[Problem]:
-        """The functions, in the order of the file."""
+        """Return the functions to complete, in file order."""
         problems = [_read(row) for row in load_part(self._files, "test")]
         keys = {problem.key for problem in problems}
         if len(keys) < len(problems):
@@ -58,7 +58,7 @@ class HumanEval:
         return problems
 
     def prompt(self, problem: Problem, chat: bool) -> list[Message] | str:
-        """The beginning of the function as it is, or the request to complete it."""
+        """Return the beginning of the function unchanged, or for chat a request to complete it."""
         begun: str = problem.row["prompt"]
         if not chat:
             return begun
@@ -123,7 +123,7 @@ def _check(order: HumanEvalOrder) -> None:
 
 
 def _read(row: Row) -> Problem:
-    """A problem; ``BenchmarkUnusable`` where its function is not begun in its prompt."""
+    """Read a problem; ``BenchmarkUnusable`` if the prompt does not define its function."""
     fields = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
     values = {name: row.text(name) for name in fields}
     try:

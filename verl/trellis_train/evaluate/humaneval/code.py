@@ -31,7 +31,7 @@ class Found:
 
 
 def find_program(output: str, prompt: str, function: str) -> Found | None:
-    """The program that defines ``function``; None where the output holds no code.
+    """Find the program that defines ``function``; None if the output contains no code.
 
     In this order: the output goes on with the prompt, where it begins with white space; the last fenced block
     that defines the function, with the other blocks that it needs; the same without a fence, between words;
@@ -53,7 +53,7 @@ def find_program(output: str, prompt: str, function: str) -> Found | None:
 
 
 def cut_at_stops(text: str) -> str:
-    """The text up to the first thing that ends a completion."""
+    """Cut the text before the first stop sequence."""
     ends = [place for stop in STOPS if (place := text.find(stop)) >= 0]
     return text[: min(ends)] if ends else text
 
@@ -116,14 +116,16 @@ def _as_body(code: str, prompt: str, function: str) -> Found | None:
 
 
 def _join(prompt: str, code: str) -> str:
-    """The prompt, which is a function without a body, and code that defines it again; imports from the
-    future come first, as Python asks."""
+    """Join the prompt (a function without body) and code that defines the function again.
+
+    ``from __future__`` imports come first, as Python requires.
+    """
     futures = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
     return f"{futures}{prompt}\n\n{_FUTURE.sub('', code)}\n"
 
 
 def _parsable(code: str) -> str | None:
-    """The code up to its first line that is none (words after it, a cut end); None where nothing is left."""
+    """Return the code before its first unparsable line (prose, a cut-off end); None if nothing is left."""
     lines = code.splitlines(keepends=True)
     while lines:
         try:
@@ -139,7 +141,7 @@ def _parsable(code: str) -> str | None:
 
 
 def _find_stray_return(node: ast.AST) -> int | None:
-    """The line of a ``return`` outside of functions, which the parser lets pass."""
+    """Return the line of a ``return`` outside of functions, which the parser accepts."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
             return child.lineno
@@ -178,7 +180,7 @@ def _is_needed(other: str, code: str, function: str) -> bool:
 
 
 def _names_of(statement: ast.stmt) -> set[str]:
-    """What a statement at the left margin defines."""
+    """Return the names that a top-level statement defines."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):

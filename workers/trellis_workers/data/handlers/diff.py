@@ -11,7 +11,7 @@ from trellis_workers.data.tools import Tools
 
 
 def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
-    """Compare; the pages of rows that differ lie beside the store afterwards."""
+    """Compare the versions; the pages of differing rows are kept next to the store."""
     if not isinstance(task.request, DiffTask):
         raise TypeError(f"{task.request.kind} compares nothing")
     store, after = read_version(task)

@@ -58,7 +58,7 @@ def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
 
 
 def open_source(task: ChildTask) -> Source:
-    """Where the rows come from."""
+    """Open the source of the rows."""
     source = _request_of(task).source
     if isinstance(source, contracts.HubSource) and source.hub == "modelscope":
         return ModelScopeSource(source.repo_id, revision=source.revision, under=source.under)
@@ -81,7 +81,7 @@ def _request_of(task: ChildTask) -> contracts.ImportTask:
 def _read(
     source: Source, request: contracts.ImportTask, work: Path, tools: Tools
 ) -> tuple[Splits, ImportReport]:
-    """The rows as Parquet by split, and one report of all."""
+    """Read the rows into Parquet files by split, with one report for all."""
     splits: dict[str, list[Path]] = {}
     reports: list[ImportReport] = []
     found = source.list_files()
@@ -143,7 +143,7 @@ def _merge(reports: list[ImportReport]) -> ImportReport:
 def _behind_tip(
     task: ChildTask, tip: str, splits: Splits, found: tuple[Layout, str]
 ) -> tuple[Splits, Layout, str]:
-    """The rows behind those that are there; what the columns mean stays, as long as they are there."""
+    """Append the rows to the existing ones; the columns keep their roles as long as they exist."""
     store = Store(Path(task.store))
     version = store.version(tip)
     before = files_of(store, version)
@@ -159,7 +159,7 @@ def _behind_tip(
 
 
 def _keep_quarantine(task: ChildTask, work: Path) -> None:
-    """Rows that were not taken stay beside the dataset for people to look at."""
+    """Keep rejected rows next to the dataset for users to look at."""
     found = [path for path in sorted(work.glob(f"*/{QUARANTINE_FILE}")) if path.stat().st_size]
     kept = Path(task.data_root) / "datasets" / (task.target_id or task.dataset_id) / "quarantine"
     target = kept / f"{task.task_id}.jsonl"

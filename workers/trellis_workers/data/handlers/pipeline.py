@@ -58,7 +58,7 @@ def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
 
 
 def _options(task: ChildTask, request: PipelineTask, rows: int) -> Options:
-    """Few rows are done in this process before another one has started; the outcome is the same."""
+    """Choose the options: few rows run in this process, as others take longer to start; same results."""
     processes = task.processes or 1
     is_small = request.executor == "processes" and (processes == 1 or rows <= _FEW_ROWS)
     executor: ExecutorName = "inline" if is_small else request.executor
@@ -66,7 +66,7 @@ def _options(task: ChildTask, request: PipelineTask, rows: int) -> Options:
 
 
 def version_rows(version: Version, splits: Iterable[str]) -> int:
-    """Rows of some splits."""
+    """Count the rows of some splits."""
     return sum(version.commit.rows.get(name, 0) for name in splits)
 
 
@@ -111,7 +111,7 @@ def _content(
 
 
 def _named(outputs: dict[str, list[Path]], splits: list[str]) -> dict[str, list[Path]]:
-    """A pipeline that does not part its rows leaves them in one split, called as the input's only one."""
+    """Name a single output split after the single input split; several stay as the pipeline named them."""
     if len(outputs) == 1 and len(splits) == 1:
         return {splits[0]: next(iter(outputs.values()))}
     return outputs

@@ -16,7 +16,7 @@ from trellis_workers.data.tools import Tools
 
 
 def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
-    """What every step does to each of the rows."""
+    """Return what every step does to each of the rows."""
     request = task.request
     if not isinstance(request, PreviewTask):
         raise TypeError(f"{request.kind} is no preview")

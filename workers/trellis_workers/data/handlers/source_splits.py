@@ -41,7 +41,7 @@ class Part(Source):
 
 
 def part_by_split(files: Sequence[SourceFile], default: str) -> dict[str, list[SourceFile]]:
-    """The files by split: as they are called where that tells several splits, else all in the default."""
+    """Group the files by split: by their names if these tell several splits, else all in the default."""
     named = [(file, _split_of(file.name)) for file in files]
     if len({split for _, split in named if split}) < 2:
         return {default: list(files)} if files else {}
@@ -52,7 +52,7 @@ def part_by_split(files: Sequence[SourceFile], default: str) -> dict[str, list[S
 
 
 def part_by_file(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
-    """Every file as a split that is called as the file is, without its suffixes."""
+    """Make every file a split named after the file, without its suffixes."""
     parted: dict[str, list[SourceFile]] = {}
     for file in files:
         parted.setdefault(PurePosixPath(file.name).name.split(".")[0], []).append(file)
@@ -60,7 +60,7 @@ def part_by_file(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
 
 
 def _split_of(name: str) -> str | None:
-    """By the file's own name first, then by the folders that it lies in, the innermost first."""
+    """Find a file's split by its own name first, then by its folders, the innermost first."""
     path = PurePosixPath(name.lower())
     for part in (path.name.split(".")[0], *reversed(path.parent.parts)):
         found = {_WORDS[word] for word in _BETWEEN.split(part) if word in _WORDS}

@@ -12,7 +12,7 @@ from trellis_workers.data.tools import Tools
 
 
 def carry_out(task: ChildTask, tools: Tools) -> dict[str, Any]:
-    """Count."""
+    """Count the statistics of the version's rows."""
     if not isinstance(task.request, StatisticsTask):
         raise TypeError(f"{task.request.kind} counts nothing")
     store, version = read_version(task)

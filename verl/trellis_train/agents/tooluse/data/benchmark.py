@@ -23,7 +23,7 @@ _SHARE_OF_PAIRS = 0.3
 
 
 def make_benchmark(tools: Tools, *, seed: int) -> Iterator[dict[str, Any]]:
-    """The rows of ``agent_benchmark``, split after split. Half of those on timing want no call."""
+    """Generate the rows of ``agent_benchmark`` by split. Half of the timing rows expect no call."""
     number, on_timing = 0, 0
     for split in SPLITS:
         for kind, counts in COUNTS.items():
@@ -81,7 +81,7 @@ def _ask(
     split: Split,
     is_negative: bool,
 ) -> tuple[str, list[str]]:
-    """The text of a request, and the names of its wordings."""
+    """Return the text of a request and the names of its wordings."""
     if kind == "planning":
         return frame_plan(draw, requests, language, split)
     first = requests[0]

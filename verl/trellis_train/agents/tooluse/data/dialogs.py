@@ -22,7 +22,7 @@ _SHARE_OF_FOLLOW_UPS = 0.6
 
 
 def make_dialogs(tools: Tools, *, seed: int) -> Iterator[dict[str, Any]]:
-    """The rows of ``agent_sft``, split after split, each with the task types in their default weights."""
+    """Generate the rows of ``agent_sft`` by split, with task types in their default weights."""
     number = 0
     for split in SPLITS:
         types = task_types_of(split, COUNTS[split], seed)
@@ -37,7 +37,7 @@ def make_dialogs(tools: Tools, *, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def task_types_of(split: Split, count: int, seed: int) -> list[TaskType]:
-    """A type for each dialog of a split, mixed."""
+    """Return a task type for each dialog of a split, in shuffled order."""
     wanted = quotas(DEFAULT_TASK_WEIGHTS, dict.fromkeys(DEFAULT_TASK_WEIGHTS, count), count)
     types = [task_type for task_type, number in wanted.items() for _ in range(number)]
     random.Random(f"{seed}:types:{split}").shuffle(types)  # noqa: S311 - no secret
@@ -129,7 +129,7 @@ class _Dialog:
         return made
 
     def say(self, role: str, path: str, **slots: str) -> None:
-        """A turn in a wording of ``path``."""
+        """Append a turn in a wording of ``path``."""
         self.turns.append({"role": role, "content": self.word(path, **slots)})
 
     def word(self, path: str, **slots: str) -> str:
@@ -138,7 +138,7 @@ class _Dialog:
         return text
 
     def run(self, requests: list[Request]) -> list[dict[str, Any]]:
-        """The calls in one turn of the assistant, and a turn for each result; the results."""
+        """Append an assistant turn with the calls and a turn for each result; return the results."""
         self.turns.append(
             {
                 "role": "assistant",
@@ -153,7 +153,7 @@ class _Dialog:
         return results
 
     def reply(self, told: list[tuple[Tool, dict[str, Any]]]) -> None:
-        """What came of calls, in words."""
+        """Append an assistant turn that reports the results of calls."""
         texts = []
         for tool, result in told:
             self.answer = answer_of(tool.row, result)

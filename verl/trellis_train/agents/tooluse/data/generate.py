@@ -85,7 +85,7 @@ def generate(
 
 
 def make_rows(kind: Kind, tools: Tools, seed: int, report: _Report | None) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a kind by the file that they belong in."""
+    """Generate the rows of a kind, grouped by their file."""
     if kind == "agent_tools":
         return {TOOLS_FILE: [tool.row for tool in tools.all]}
     make = {

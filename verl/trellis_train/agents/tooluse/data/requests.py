@@ -47,7 +47,7 @@ class Request:
 def make_request(
     draw: random.Random, tool: Tool, language: Language, split: Split, *, number: str | None = None
 ) -> Request:
-    """A wish for that tool. ``number``: of the thing, where the step before has told it."""
+    """Generate a request for a tool. ``number``: the object's ID, if the previous step returned it."""
     kinds = [*tool.required, *(kind for kind in tool.optional if draw.random() < _OPTIONAL_SHARE)]
     arguments: dict[str, Any] = {kind: make_value(draw, kind, tool.noun, language) for kind in kinds}
     said = {kind: say_value(kind, value, language) for kind, value in arguments.items()}
@@ -64,7 +64,7 @@ def make_request(
 
 
 def frame(draw: random.Random, path: str, language: Language, split: Split, **slots: str) -> tuple[str, str]:
-    """A sentence of the split with its slots filled, and the name of its wording."""
+    """Return a sentence of the split with its slots filled, and the name of its wording."""
     wording = pick(draw, path, language, split)
     return wording.text.format(**slots), wording.name
 
@@ -72,7 +72,7 @@ def frame(draw: random.Random, path: str, language: Language, split: Split, **sl
 def frame_plan(
     draw: random.Random, requests: Sequence[Request], language: Language, split: Split
 ) -> tuple[str, list[str]]:
-    """A request of several steps in order, and the names of its wordings."""
+    """Return a request of several steps in order, and the names of its wordings."""
     name, (first, between, last) = pick_links(draw, language, split)
     ends = [first, *[between] * (len(requests) - 2), last]
     comma = ", " if language == "en" else "；"
@@ -82,7 +82,7 @@ def frame_plan(
 
 
 def say_needs(tool: Tool, language: Language) -> str:
-    """What a tool has to be told, in words."""
+    """Describe in words the required arguments of a tool."""
     kinds = [vocabulary()["kinds"][kind] for kind in tool.required]
     if language == "zh":  # the name before the value
         return "、".join(known["zh"].partition("是{")[0] for known in kinds)

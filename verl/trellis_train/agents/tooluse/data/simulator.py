@@ -44,7 +44,7 @@ class Toolbox:
         return all("returns" in row for row in self.tools.values())
 
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
-        """The result of a call; never raises for what a model may send."""
+        """Return the result of a call; never raises for model input."""
         tool = self.tools.get(name)
         if tool is None:
             return _refuse(UNKNOWN_TOOL, f"there is no tool {name!r}"[:_MAX_MESSAGE])
@@ -52,7 +52,7 @@ class Toolbox:
 
 
 def load_tools(path: Path) -> dict[str, dict[str, Any]]:
-    """The tools of a file of JSON lines, by name. Raises ``BadTools``."""
+    """Load tools from a JSON Lines file, by name. Raises ``BadTools``."""
     tools: dict[str, dict[str, Any]] = {}
     try:
         for number, row in enumerate(read_objects(path), start=1):
@@ -65,7 +65,7 @@ def load_tools(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def simulate(tool: Mapping[str, Any], arguments: Any) -> dict[str, Any]:
-    """The result of calling a tool (a row of ``agent_tools``); arguments against its schema are refused."""
+    """Simulate a call of a tool (a row of ``agent_tools``); invalid arguments get an error result."""
     fault = find_argument_fault(tool["parameters"], arguments, most=_MAX_MESSAGE)
     if fault is not None:
         return _refuse(BAD_ARGUMENTS, fault)
@@ -95,7 +95,7 @@ def simulate(tool: Mapping[str, Any], arguments: Any) -> dict[str, Any]:
 
 
 def answer_of(tool: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """What an answer has to mention: the one thing that only the result tells; "" of a failure."""
+    """Return the value that only the result reveals and an answer must mention; "" for a failure."""
     if not result.get("success"):
         return ""
     shape = tool["returns"]["shape"]
@@ -145,7 +145,7 @@ class _Numbers:
         self._state = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
 
     def take(self, bound: int) -> int:
-        """A number from 0 to below ``bound``; 256 bits are enough for all that one result asks for."""
+        """Draw a number in [0, bound) from the hash; 256 bits are enough for one result."""
         self._state, taken = divmod(self._state, bound)
         return taken
 

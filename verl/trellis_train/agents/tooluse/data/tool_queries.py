@@ -15,7 +15,7 @@ HARD_NEGATIVES = 4
 
 
 def make_tool_queries(tools: Tools, *, seed: int) -> Iterator[dict[str, Any]]:
-    """The rows of ``agent_retrieval``, split after split; every tool occurs in each."""
+    """Generate the rows of ``agent_retrieval`` by split; every tool occurs in each split."""
     number = 0
     for split in SPLITS:
         for tool in tools.all:

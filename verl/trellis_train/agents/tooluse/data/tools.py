@@ -108,7 +108,7 @@ def _make_tool(draw: random.Random, category: str, action: str, noun: Noun) -> T
 
 
 def fill(text: str, noun: Noun) -> str:
-    """An English text with the noun in its slots."""
+    """Fill an English text's slots with the noun."""
     return text.format(object=noun.en, objects=noun.plural, a=noun.article)
 
 

@@ -81,14 +81,14 @@ def pick(draw: random.Random, path: str, language: Language, split: Split) -> Wo
 
 
 def pick_links(draw: random.Random, language: Language, split: Split) -> tuple[str, list[str]]:
-    """The name and the words of a way to join steps: first, between, last."""
+    """Pick a way to join steps; return its name and its words (first, between, last)."""
     choices = phrasing()["links"][language][split]
     number = draw.randrange(len(choices))
     return f"links.{language}.{split}.{number}", choices[number]
 
 
 def make_value(draw: random.Random, kind: str, noun: Noun, language: Language) -> str | int:
-    """A value of that kind."""
+    """Generate a value of that kind."""
     known = vocabulary()["kinds"][kind]
     if "values" in known:
         return str(draw.choice(known["values"])[0 if language == "en" else 1])
@@ -108,7 +108,7 @@ def make_value(draw: random.Random, kind: str, noun: Noun, language: Language) -
 
 
 def make_number(draw: random.Random, noun: Noun) -> str:
-    """The number of one of the things."""
+    """Generate an ID for an object of this noun."""
     return f"{noun.prefix}-{draw.randint(1000, 9999)}"
 
 
@@ -118,7 +118,7 @@ def say_value(kind: str, value: str | int, language: Language) -> str:
 
 
 def say_measure(name: str, language: Language) -> str:
-    """A field of results in words."""
+    """Return a result field's name in words."""
     return str(vocabulary()["measures"][name][0 if language == "en" else 1])
 
 

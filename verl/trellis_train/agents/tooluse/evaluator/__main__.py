@@ -43,7 +43,7 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
 def _write_samples(
     output: Path, tasks: Sequence[Task], responses: list[list[str]], measured: list[dict[str, float]]
 ) -> None:
-    """What was answered to each row and how it was measured, as JSON lines."""
+    """Write each row's responses and metrics as JSON lines."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("w", encoding="utf-8") as file:
         for task, texts, values in zip(tasks, responses, measured, strict=True):

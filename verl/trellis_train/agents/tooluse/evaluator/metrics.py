@@ -37,7 +37,7 @@ def measure(text: str, truth: GroundTruth, toolbox: Toolbox) -> dict[str, float]
 
 
 def is_plan_right(response: Response, truth: GroundTruth, toolbox: Toolbox) -> bool:
-    """The reference's tools are called in its order, all tools exist, and there are not too many calls.
+    """Return whether the reference's tools are called in order, all tools exist, and calls are not too many.
 
     Other calls may stand between. Where no tool is wanted, none may be called.
     """

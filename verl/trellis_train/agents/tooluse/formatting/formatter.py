@@ -16,7 +16,7 @@ _ROLES = ("user", "assistant", "tool")
 
 
 def task_type_of(dialog: Mapping[str, Any]) -> TaskType:
-    """The task that a dialog trains. Raises ``BadDialog``."""
+    """Determine the task type that a dialog trains. Raises ``BadDialog``."""
     return decide_task_type(
         metadata=dialog.get("metadata"),
         tools=tools_called(dialog),
@@ -34,7 +34,7 @@ def tools_called(dialog: Mapping[str, Any]) -> list[str]:
 def format_dialog(
     dialog: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]], *, distractors: int | None = None
 ) -> dict[str, Any]:
-    """The row of a dialog. ``tools``: rows of ``agent_tools`` by name. Raises ``BadDialog``.
+    """Format a dialog as a row. ``tools``: rows of ``agent_tools`` by name. Raises ``BadDialog``.
 
     ``distractors``: how many of the tools that are offered but not called the system's text shows; None for
     all of them. Fewer make shorter prompts, for small models.
@@ -64,12 +64,12 @@ def format_dialog(
 def write_prompt(
     row: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]], *, distractors: int | None = None
 ) -> str:
-    """The system's text for a dialog or a sample of the benchmark: what it is for, and the tools offered."""
+    """Write the system message of a dialog or benchmark sample: the assistant's purpose and the tools."""
     return write_system(system_text(row), offered_tools(row, tools, distractors=distractors))
 
 
 def system_text(row: Mapping[str, Any]) -> str:
-    """What an assistant is for, in the language of the row."""
+    """Return the text on the assistant's purpose, in the language of the row."""
     known, language = phrasing()["system"], row.get("language", "en")
     if language not in known:
         raise BadDialog(f"unknown language {str(language)[:80]!r}; choose from {', '.join(known)}")
@@ -79,7 +79,7 @@ def system_text(row: Mapping[str, Any]) -> str:
 def offered_tools(
     row: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]], *, distractors: int | None = None
 ) -> list[Mapping[str, Any]]:
-    """The rows of the tools that are offered; those that are called are always among them."""
+    """Return the rows of the offered tools, which always include the called ones."""
     called = set(tools_called(row) if "turns" in row else [call["name"] for call in row["expected_calls"]])
     names, room = [], len(row["tools"]) if distractors is None else distractors
     for name in row["tools"]:

@@ -16,13 +16,13 @@ _BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
 
 
 def write_system(text: str, tools: Iterable[Mapping[str, Any]]) -> str:
-    """The system's message with the tools that can be called (rows with name, description, parameters)."""
+    """Write the system message with the callable tools (rows with name, description, parameters)."""
     written = "".join("\n" + _to_json(as_function(tool)) for tool in tools)
     return f"{text}\n\n{BEFORE_TOOLS}{written}{AFTER_TOOLS}" if written else text
 
 
 def write_turn(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
-    """An assistant's message: its text, then its calls (each with name and arguments)."""
+    """Write an assistant message: its text, then its calls (each with name and arguments)."""
     written = [
         f'<tool_call>\n{{"name": "{call["name"]}", "arguments": {_to_json(call["arguments"])}}}\n</tool_call>'
         for call in calls
@@ -36,7 +36,7 @@ def join_results(results: Sequence[str]) -> str:
 
 
 def as_function(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as OpenAI's API names it; what only the simulator knows is left out."""
+    """Return a tool in OpenAI's function format, without the fields for the simulator."""
     return {
         "type": "function",
         "function": {name: tool[name] for name in ("name", "description", "parameters")},

@@ -72,7 +72,7 @@ def quotas(
 
 
 def largest_exact_count(weights: Mapping[TaskType, float], available: Mapping[TaskType, int]) -> int:
-    """The most rows that can be drawn with no task short of its quota."""
+    """Return the largest row count for which no task is short of its quota."""
     check_weights(weights)
     high = sum(available.get(name, 0) for name, weight in weights.items() if weight > 0)
     low = 0

@@ -25,7 +25,7 @@ class BadDialog(ValueError):
 def decide_task_type(
     *, metadata: Mapping[str, Any] | None, tools: Iterable[str], turns: int, goal: str
 ) -> TaskType:
-    """The task of a dialog; the first rule that applies decides.
+    """Determine the task type of a dialog; the first rule that applies decides.
 
     ``tools`` are the names that are called in it, ``turns`` the number of its messages without the system's.
 

@@ -25,7 +25,7 @@ DATA_SOURCE, RETRIEVAL_SOURCE = "toolbox", "tool_retrieval"
 
 
 def write_truth(sample: Row, tools: Mapping[str, Row]) -> GroundTruth:
-    """The reference of a sample of the benchmark."""
+    """Build the reference of a benchmark sample."""
     steps = [Step(name=call["name"], arguments=call["arguments"]) for call in sample["expected_calls"]]
     last, result = tools[steps[-1].name] if steps else {}, sample.get("answer") or None
     if "returns" in last:  # not of people's own tools, whose results nobody can make up
@@ -45,7 +45,7 @@ def write_truth(sample: Row, tools: Mapping[str, Row]) -> GroundTruth:
 def rl_row(
     sample: Row, tools: Mapping[str, Row], *, index: int, distractors: int | None = None
 ) -> dict[str, Any]:
-    """A sample of the benchmark as a prompt with its reference (``verl-rl``).
+    """Convert a benchmark sample to a prompt with its reference (``verl-rl``).
 
     ``distractors``: see ``format_dialog``. Raises ``BadDialog``.
     """
@@ -71,7 +71,7 @@ def rl_row(
 
 
 def retrieval_row(query: Row, tools: Mapping[str, Row], *, index: int) -> dict[str, Any]:
-    """A tool query (``verl-rl``); the reference is the tool's name."""
+    """Convert a tool query to a row (``verl-rl``); the reference is the tool's name."""
     return {
         "data_source": RETRIEVAL_SOURCE,
         "prompt": [{"role": "user", "content": query["query"]}],
@@ -91,7 +91,7 @@ def retrieval_row(query: Row, tools: Mapping[str, Row], *, index: int) -> dict[s
 
 
 def preference_rows(rows: Iterable[Row], *, seed: int) -> Iterator[dict[str, Any]]:
-    """A pair for each prompt of ``rl_row``: the reference against the worst of some mistakes made on purpose.
+    """Generate a pair per prompt of ``rl_row``: the reference, and the worst of some deliberate mistakes.
 
     For a first preference run without a model to sample from; pairs of a model's own responses teach more
     (``trellis_train.agents.tooluse.pairs``).

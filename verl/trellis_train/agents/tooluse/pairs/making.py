@@ -32,7 +32,7 @@ class Pair:
         return round(self.chosen_score - self.rejected_score, _DIGITS)
 
     def as_row(self) -> dict[str, Any]:
-        """A row of the format ``preference``, with what it was made of."""
+        """Return the pair as a row of the format ``preference``, with scores, margin and sample ID."""
         return {
             "prompt": self.prompt,
             "chosen": [{"role": "assistant", "content": self.chosen}],
@@ -56,7 +56,7 @@ class PairReport:
     close: int = 0
 
     def summary(self) -> dict[str, float | int]:
-        """Counts, and the mean margin and score of what was chosen."""
+        """Return the counts, the mean margin and the mean score of the chosen responses."""
         count = len(self.pairs)
         mean_margin = sum(pair.margin for pair in self.pairs) / count if count else 0.0
         mean_chosen = sum(pair.chosen_score for pair in self.pairs) / count if count else 0.0

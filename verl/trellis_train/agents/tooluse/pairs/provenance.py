@@ -16,7 +16,7 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 def locate_provenance(pairs: Path) -> Path:
-    """The record of ``pairs.jsonl``: ``pairs.provenance.json``."""
+    """Return the path of the provenance record for ``pairs.jsonl``: ``pairs.provenance.json``."""
     return pairs.with_suffix(".provenance.json")
 
 

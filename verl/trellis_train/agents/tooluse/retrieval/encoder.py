@@ -75,7 +75,7 @@ class Encoder(torch.nn.Module):
 
     @torch.no_grad()
     def encode(self, texts: Sequence[str], batch_size: int = 128) -> torch.Tensor:
-        """The same without gradients, in batches of texts of like length, on the CPU; in the given order."""
+        """Encode texts without gradients, in length-sorted batches; vectors on the CPU in the given order."""
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         was_training = self.training
         self.eval()
@@ -91,7 +91,7 @@ class Encoder(torch.nn.Module):
 
 
 def hide_tokens(mask: torch.Tensor, share: float) -> torch.Tensor:
-    """The mask with some of its ones taken out at random; a text that would lose all keeps all."""
+    """Drop a random share of the mask's ones; a text that would lose all tokens keeps them all."""
     kept = mask * (torch.rand(mask.shape, device=mask.device) >= share).to(mask.dtype)
     return torch.where(kept.any(dim=1, keepdim=True), kept, mask)
 

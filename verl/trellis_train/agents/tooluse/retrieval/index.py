@@ -21,7 +21,7 @@ class ToolIndex:
         self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
 
     def search(self, query: NDArray[np.float32], count: int = 10) -> list[tuple[str, float]]:
-        """The ``count`` nearest tools with their cosine, the nearest first; equal ones by their position."""
+        """Return the ``count`` nearest tools with their cosine, nearest first; ties by position."""
         scores = self.vectors @ np.asarray(query, dtype=np.float32)
         count = min(count, len(self.names))
         best = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, dtype=np.int64)

@@ -12,7 +12,7 @@ def symmetric_info_nce(
     *,
     temperature: float = TEMPERATURE,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss, and the share of queries whose own tool is the nearest.
+    """Return the loss, and the share of queries whose own tool is the nearest.
 
     ``queries`` (Q, d) and ``tools`` (T, d) are of length 1; ``targets`` (Q,) is each query's tool among the T
     different ones of the batch, which hold hard negatives besides. From query to tool all T stand against

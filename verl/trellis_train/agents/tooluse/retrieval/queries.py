@@ -44,7 +44,7 @@ class Corpus:
         return len(self.names)
 
     def add(self, name: str, card: str, category: str, place: str) -> int:
-        """The tool's position; ``BadQueries`` where another tool has its name."""
+        """Add a tool and return its position; ``BadQueries`` if another tool has its name."""
         known = self._places.get(name)
         if known is not None:
             if self.cards[known] != card:
@@ -57,7 +57,7 @@ class Corpus:
         return len(self.names) - 1
 
     def find(self, name: str) -> int | None:
-        """The position of the tool of that name."""
+        """Return the position of the tool with that name, or None."""
         return self._places.get(name)
 
     def siblings(self) -> list[list[int]]:
@@ -72,7 +72,7 @@ class Corpus:
 
 
 def load_queries(path: Path, corpus: Corpus) -> list[Query]:
-    """The queries of a Parquet file; their tools are added to the corpus. Raises ``BadQueries``."""
+    """Load queries from a Parquet file and add their tools to the corpus. Raises ``BadQueries``."""
     try:
         rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowException) as error:
@@ -81,7 +81,7 @@ def load_queries(path: Path, corpus: Corpus) -> list[Query]:
 
 
 def read_queries(rows: Iterable[Mapping[str, Any]], corpus: Corpus, where: str) -> list[Query]:
-    """The same of rows that are in memory."""
+    """Read queries from rows in memory and add their tools to the corpus. Raises ``BadQueries``."""
     return [_read(row, corpus, f"row {number} of {where}") for number, row in enumerate(rows, start=1)]
 
 
@@ -112,7 +112,7 @@ def _read_tool(text: str, place: str) -> tuple[str, str]:
 
 
 def _read_tools(text: str | None, place: str) -> list[tuple[str, str]]:
-    """The same of a list."""
+    """Read the names and descriptions in a JSON list of tools. Raises ``BadQueries``."""
     if text is None:
         return []
     try:
@@ -122,7 +122,7 @@ def _read_tools(text: str | None, place: str) -> list[tuple[str, str]]:
 
 
 def describe(tool: Mapping[str, Any]) -> str:
-    """What an encoder reads of a tool: its name in words, its description, its arguments."""
+    """Describe a tool for the encoder: its name in words, its description, its arguments."""
     arguments = (tool.get("parameters") or {}).get("properties") or {}
     listed = ", ".join(str(name).replace("_", " ") for name in arguments)
     words = str(tool["name"]).replace("_", " ")
@@ -153,7 +153,7 @@ def draw_negatives(
 
 
 def order_of_epoch(count: int, seed: int, epoch: int) -> list[int]:
-    """The order of the rows in an epoch: the same after a resume."""
+    """Return the row order of an epoch, which is the same after a resume."""
     order = list(range(count))
     random.Random(f"{seed}:epoch:{epoch}").shuffle(order)  # noqa: S311 - no secret
     return order

@@ -10,7 +10,7 @@ MRR_AT = 10
 
 
 def rank_of_targets(scores: NDArray[np.float32], targets: Sequence[int]) -> NDArray[np.int64]:
-    """The rank (1, 2, 3 ...) of each query's tool; ``scores`` is (queries, tools).
+    """Return the rank (1, 2, 3 ...) of each query's tool; ``scores`` is (queries, tools).
 
     A tool that scores the same as the right one stands before it: ties are no luck.
     """

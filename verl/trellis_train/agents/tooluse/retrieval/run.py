@@ -127,7 +127,7 @@ class RetrievalRun:
         return trainer
 
     def _measure_baselines(self) -> None:
-        """What the training has to beat; without validation rows nothing is measured."""
+        """Measure the baselines that training has to beat; without validation rows nothing is measured."""
         if not self._validation:
             return
         self._enter("validating")

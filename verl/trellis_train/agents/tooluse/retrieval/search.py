@@ -20,7 +20,7 @@ class NoRetriever(ValueError):
 
 
 def search(folder: Path, queries: Sequence[str], count: int) -> list[list[tuple[str, float]]]:
-    """The nearest tools to each query. Raises ``NoRetriever``."""
+    """Find the nearest tools to each query. Raises ``NoRetriever``."""
     if not (folder / NAMES_FILE).is_file():
         raise NoRetriever(f"{folder} has no index of tools; train one with trellis agent train retrieval")
     from trellis_train.agents.tooluse.retrieval.encoder import Encoder

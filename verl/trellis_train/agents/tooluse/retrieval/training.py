@@ -163,12 +163,12 @@ def measure_encoder(encoder: Encoder, corpus: Corpus, queries: Sequence[Query]) 
 
 
 def measure_bm25(corpus: Corpus, queries: Sequence[Query]) -> dict[str, float]:
-    """The same of BM25 over the same cards."""
+    """Measure BM25 on the same queries and tool descriptions."""
     bm25 = BM25(corpus.cards)
     scores = np.stack([bm25.scores(query.text) for query in queries])
     return measure_ranks(rank_of_targets(scores, [query.tool for query in queries]))
 
 
 def prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
-    """The values under ``<prefix>/<name>``."""
+    """Return the values with their names prefixed as ``<prefix>/<name>``."""
     return {f"{prefix}/{name}": value for name, value in values.items()}

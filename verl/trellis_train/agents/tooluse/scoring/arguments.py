@@ -35,7 +35,7 @@ def match_tools(calls: Sequence[Call], truth: GroundTruth, tools: Schemas) -> di
 def match_arguments(
     made: Mapping[str, Any], wanted: Mapping[str, Any] | None, schema: Mapping[str, Any] | None = None
 ) -> float:
-    """The mean over all arguments of either: 1 for an equal value, .25 for another one, 0 if one lacks it.
+    """Average over all arguments of either side: 1 if equal, .25 if different, 0 if one side lacks it.
 
     Half of it where the arguments do not fit the schema. A reference that says nothing of its arguments
     (``wanted`` is None) accepts any.
@@ -93,7 +93,7 @@ def _compare(made: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> float
 
 
 def _number(value: Any) -> int | float | None:
-    """A number as it is, and the text of one; None for all else."""
+    """Return a number, or a numeric text as a float; None for anything else."""
     if isinstance(value, str):
         try:
             return float(value)
@@ -103,7 +103,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _pair_up(table: list[list[float]]) -> float:
-    """The sum of pairs of rows and columns, the best pair first; each is in one pair at most."""
+    """Return the sum of a greedy matching of rows and columns, best pair first."""
     rows, columns, total = set(range(len(table))), set(range(len(table[0]) if table else 0)), 0.0
     while rows and columns:
         value, row, column = max((table[row][column], -row, -column) for row in rows for column in columns)

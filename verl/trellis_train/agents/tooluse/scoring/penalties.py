@@ -28,7 +28,7 @@ def find_invented_tools(response: Response, truth: GroundTruth) -> list[str]:
 def find_penalties(
     response: Response, truth: GroundTruth, trace: Trace | None, costs: Mapping[str, float] = PENALTIES
 ) -> dict[str, float]:
-    """The penalties that apply, by name, each below 0."""
+    """Return the penalties that apply, by name, each below 0."""
     redundant = min(MOST_REDUNDANT, find_repeats(response.calls, truth).duplicates)
     found = {
         "wrong_tool": costs["wrong_tool"] * bool(find_wrong_tools(response, truth)),

@@ -55,11 +55,11 @@ class ToolUseReward:
         return min(1.0, max(0.0, self.unclipped))
 
     def on(self, scale: Scale) -> float:
-        """The value on one of the two scales."""
+        """Return the value on one of the two scales."""
         return self.signed if scale == "signed" else self.total
 
     def feedback(self, language: Language = "en") -> str:
-        """What was right and what was not, a sentence each."""
+        """Describe what was right and what was wrong, one sentence each."""
         return write_feedback(
             self.response,
             self.truth,
@@ -92,7 +92,7 @@ def score_response(
     settings: RewardSettings = _DEFAULTS,
     tools: Schemas | None = None,
 ) -> ToolUseReward:
-    """The same for a response that has been read."""
+    """Compute the reward of a response that is already parsed."""
     known = tools or {}
     accuracy = (
         components.tool_accuracy(response, truth, known)
@@ -118,6 +118,6 @@ def score_response(
 
 
 def write_reference(truth: GroundTruth) -> str:
-    """The response that earns everything: the reference's calls, then its answer."""
+    """Return the response with the maximum reward: the reference's calls, then its answer."""
     calls = [render_tool_call(step.name, step.arguments or {}) for step in truth.steps]
     return "\n".join([*calls, *([truth.answer] if truth.answer is not None else [])])

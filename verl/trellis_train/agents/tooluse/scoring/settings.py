@@ -50,7 +50,7 @@ class RewardSettings:
         compare_arguments: bool = True,
         run_calls: bool = True,
     ) -> "RewardSettings":
-        """Settings where those that are given take the place of defaults. Raises ``BadRewardSettings``."""
+        """Build settings from the given values and the defaults. Raises ``BadRewardSettings``."""
         shares = {**WEIGHTS, **_read(weights or {}, WEIGHTS, "weight")}
         costs = {**PENALTIES, **_read(penalties or {}, PENALTIES, "penalty")}
         for name, value in shares.items():
@@ -67,18 +67,18 @@ class RewardSettings:
 
     @classmethod
     def parse_options(cls, options: Mapping[str, Any]) -> "RewardSettings":
-        """The same from the options of the reward: ``weight_*``, ``penalty_*`` and the switches."""
+        """Build settings from the reward's options: ``weight_*``, ``penalty_*`` and the switches."""
         switches = {name: bool(options[name]) for name in SWITCHES if name in options}
         return cls.parse(_named(options, "weight_"), _named(options, "penalty_"), **switches)
 
     @classmethod
     def parse_texts(cls, weights: str | None, penalties: str | None, **switches: bool) -> "RewardSettings":
-        """The same from JSON objects, as a command line has them."""
+        """Build settings from JSON objects as given on a command line."""
         return cls.parse(_object(weights, "weights"), _object(penalties, "penalties"), **switches)
 
     @classmethod
     def parse_option_text(cls, options: str) -> "RewardSettings":
-        """The options of the reward from a JSON object."""
+        """Build settings from the reward's options in a JSON object."""
         return cls.parse_options(_object(options, "options of the reward"))
 
     def as_record(self) -> dict[str, Any]:

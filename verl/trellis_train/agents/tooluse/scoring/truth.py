@@ -52,7 +52,7 @@ class GroundTruth(Strict):
             raise BadTruth(f"the reference is not a valid tool-use ground truth ({reason})") from error
 
     def to_text(self) -> str:
-        """The JSON text of a row; the same object gives the same bytes."""
+        """Return the row's JSON text; the same object gives the same bytes."""
         unsaid = {"optimal_steps"} if self.optimal_steps is None else set()
         return json.dumps(self.model_dump(exclude=unsaid), ensure_ascii=False, sort_keys=True)
 

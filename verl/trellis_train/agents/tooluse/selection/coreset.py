@@ -65,7 +65,7 @@ def select(items: Sequence[CoresetItem], k: int, strategy: Strategy, *, seed: in
 
 
 def terms(text: str) -> list[str]:
-    """What a text is compared by: words longer than two letters, and pairs of neighbouring CJK characters.
+    """Return a text's terms for comparison: words of 3 or more letters, and pairs of adjacent CJK characters.
 
     >>> terms("Go to the bank, 请订房")
     ['the', 'bank', '请订', '订房']

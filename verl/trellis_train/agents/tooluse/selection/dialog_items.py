@@ -8,17 +8,17 @@ from trellis_train.agents.tooluse.selection.metrics import DialogMetrics, measur
 
 
 def text_of(row: Mapping[str, Any]) -> str:
-    """What is said in a dialog; the system's text is left out, as its tools would outweigh the rest."""
+    """Return a dialog's text without the system message, whose tools would outweigh the rest."""
     return "\n".join(str(turn["content"]) for turn in row["messages"] if turn["role"] != "system")
 
 
 def measure_row(row: Mapping[str, Any]) -> DialogMetrics:
-    """The metrics of a formatted dialog."""
+    """Compute the metrics of a formatted dialog."""
     return measure(text_of(row), row.get("metadata"))
 
 
 def item_of(row: Mapping[str, Any]) -> CoresetItem:
-    """A formatted dialog to choose from."""
+    """Convert a formatted dialog to a coreset item."""
     text = text_of(row)
     return CoresetItem(id=str(row["id"]), text=text, loss=measure(text, row.get("metadata")).loss)
 
@@ -26,5 +26,5 @@ def item_of(row: Mapping[str, Any]) -> CoresetItem:
 def select_rows(
     rows: Sequence[Mapping[str, Any]], size: int, strategy: Strategy, *, seed: int
 ) -> list[Mapping[str, Any]]:
-    """The coreset of these rows, in the order chosen."""
+    """Select the coreset of these rows, in the order chosen."""
     return [rows[place] for place in select([item_of(row) for row in rows], size, strategy, seed=seed)]

@@ -26,7 +26,7 @@ class DialogMetrics:
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text, in lower case; each CJK character is one.
+    """Split a text into lower-case words; each CJK character is one word.
 
     >>> tokenize("Book 2 rooms, 请订房")
     ['book', '2', 'rooms', '请', '订', '房']
@@ -35,7 +35,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def measure(text: str, metadata: Mapping[str, Any] | None = None) -> DialogMetrics:
-    """The metrics of a text. A finite number in ``metadata["loss"]`` is its loss.
+    """Compute the metrics of a text. A finite number in ``metadata["loss"]`` is its loss.
 
     Otherwise the proxy is clip(L / 512 + H / 5, 0, 5), with L words whose entropy is H bits.
     """

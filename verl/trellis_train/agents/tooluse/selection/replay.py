@@ -54,7 +54,7 @@ class ReplayBuffer:
 
     @classmethod
     def open(cls, path: Path, *, size: int, ratio: float, strategy: Strategy, seed: int) -> "ReplayBuffer":
-        """The buffer of a file, or a new one where there is none. Raises ``BadBuffer``.
+        """Load the buffer from a file, or create a new one if there is none. Raises ``BadBuffer``.
 
         Size, ratio and strategy are those given now; the seed counts for a new buffer only.
         """
@@ -123,7 +123,7 @@ class ReplayBuffer:
 
 
 def _check(path: Path, text: str) -> dict[str, Any]:
-    """The state in a buffer's file, whole and unchanged."""
+    """Check a buffer file's format and hash, and return its state. Raises ``BadBuffer``."""
     head, _, body = text.partition("\n")
     try:
         told = json.loads(head)

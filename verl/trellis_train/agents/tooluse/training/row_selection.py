@@ -60,7 +60,7 @@ class Chosen:
 
 
 def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]], fallback_id: str) -> Row:
-    """A converted row with what it is chosen by: an id, its kind of task and its metadata.
+    """Build a row with the fields used for selection: ID, task type and metadata.
 
     What the dataset does not tell (``task_type``, ``metadata``) is read from the conversation. Raises
     ``BadSelection`` for a kind of task that does not exist.
@@ -90,7 +90,7 @@ def describe_row(source: Mapping[str, Any], messages: Sequence[Mapping[str, str]
 
 
 def choose_rows(rows: Sequence[Row], spec: JobSpec, *, is_kept: bool = True) -> Chosen:
-    """The rows to train on; not ``is_kept``, where nothing is trained, the replay buffer stays as it is.
+    """Choose the rows to train on; without ``is_kept`` (no training) the replay buffer is not changed.
 
     Raises ``BadSelection``.
     """
@@ -208,7 +208,7 @@ def _replay(new: list[Row], spec: JobSpec, seed: int, *, is_kept: bool) -> list[
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
-    """A row's metadata, which files also hold as JSON text."""
+    """Return a row's metadata as a mapping; files may also store it as JSON text."""
     if isinstance(value, str) and value.strip():
         try:
             value = json.loads(value)

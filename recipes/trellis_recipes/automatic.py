@@ -40,7 +40,7 @@ _CAUTIOUS_ROWS, _CAUTIOUS_TOKENS = 8, 16_384
 def fill_automatic(
     recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value], measure: Measure
 ) -> tuple[dict[str, Value], list[str]]:
-    """All values, and the names of those that were derived."""
+    """Return all parameter values, and the names of those that were derived."""
     empty = {
         parameter.name: parameter
         for parameter in recipe.parameters
@@ -69,12 +69,12 @@ def hold_out_fewer(request: ComposeRequest, parameters: dict[str, Value]) -> boo
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors, smallest first."""
+    """Return all divisors of ``number``, smallest first."""
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 
 
 def _updates(parameter: Parameter, request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Prompts of an update: all of a step, or half of them; over the GPUs they come out even.
+    """Return how many prompts an update takes: all of a step, or half, split evenly over the GPUs.
 
     A batch that has no such part, a prime number, say, is not cut into updates of a prompt or two.
     """
@@ -170,7 +170,7 @@ def _most_tokens(request: ComposeRequest) -> int:
 
 
 def _rows_of_an_update(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Rows of an update on one GPU."""
+    """Return the number of rows per update on one GPU."""
     batch = positive(parameters.get("batch_size"), 1)
     if recipe.engine is Engine.VERL_PPO:
         batch = positive(parameters.get("mini_batch_size"), batch) * positive(parameters.get("group_size"), 1)
@@ -178,7 +178,7 @@ def _rows_of_an_update(recipe: Recipe, request: ComposeRequest, parameters: dict
 
 
 def _longest(parameters: dict[str, Value]) -> int:
-    """Tokens of the longest row."""
+    """Return the token limit of the longest row."""
     if "max_length" in parameters:
         return positive(parameters["max_length"], 1024)
     return positive(parameters.get("max_prompt_length"), 512) + positive(
@@ -187,7 +187,7 @@ def _longest(parameters: dict[str, Value]) -> int:
 
 
 def _texts(recipe: Recipe) -> int:
-    """Texts of one row that go through the model together: a preference has two."""
+    """Return how many texts of one row go through the model together: a preference has two."""
     return 2 if recipe.engine is Engine.TRL and recipe.row_format == "preference" else 1
 
 

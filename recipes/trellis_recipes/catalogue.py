@@ -23,7 +23,7 @@ class UnknownRecipe(LookupError):
 
 
 def list_recipes() -> list[Recipe]:
-    """All recipes, ordered by id."""
+    """Return all recipes, ordered by id."""
     return [recipe for _, recipe in sorted(_recipes().items())]
 
 
@@ -68,7 +68,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _merge(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """``own`` over ``shared``: parameters and presets by name, fixed keys by key, the rest as a whole."""
+    """Merge ``own`` over ``shared``: parameters and presets by name, fixed keys by key, the rest replaced."""
     dropped = set(own.pop("drop_parameters", []))
     merged = {**shared, **own}
     parameters = _merge_named(shared.get("parameters", []), own.get("parameters", []), "name")

@@ -9,7 +9,7 @@ from trellis_contracts.recipe import Engine
 def replay_command(
     engine: Engine, overrides: Sequence[str], env: Mapping[str, str], *, gpus: int, recipe: str
 ) -> str:
-    """Environment, module and overrides, one to a line."""
+    """Return the command with environment, module and overrides, one to a line."""
     torchrun = f"torchrun --standalone --nnodes=1 --nproc-per-node={gpus}"
     if engine is Engine.VERL_PPO:
         program = "python -m verl.trainer.main_ppo"

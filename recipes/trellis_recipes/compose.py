@@ -1,11 +1,11 @@
 """From a job's choices to a complete, checked configuration of the engine.
 
-The preview and the launch both call ``compose``, so what a person sees is what runs.
+The preview and the submission call ``compose``. What the submission gets is stored (``stored.py``), and each
+launch adds what is known only then (``launch_part.py``): what a person has seen is what runs.
 Later settings win: what the recipe fixes, its parameters, the preset's settings, the
 platform's defaults, the person's own settings, and last what the platform alone decides.
 """
 
-import copy
 from typing import Any
 
 from trellis_contracts.recipe import Engine, Preset, Recipe
@@ -16,16 +16,14 @@ from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.checks import check_config
 from trellis_recipes.checks.learning_rate import check_learning_rate
 from trellis_recipes.checks.nodes import check_nodes
-from trellis_recipes.command import replay_command
-from trellis_recipes.hydra_text import NotExpressible, override, text
+from trellis_recipes.engine_config import build_config, find_inexpressible, write_config
 from trellis_recipes.issues import Issue, nearest
+from trellis_recipes.launch_part import launch_settings, validation_file
 from trellis_recipes.memory.estimate import Machine, estimate_memory
 from trellis_recipes.memory.settings import IncompleteConfiguration
 from trellis_recipes.overrides import check_overrides, check_parameter_texts
 from trellis_recipes.recipe_parameters import Value, resolve_parameters
 from trellis_recipes.request import ComposeRequest, Composition
-from trellis_recipes.resolution import resolve
-from trellis_recipes.schema import EngineSchema, Key
 from trellis_recipes.schemas import schema_of
 
 __all__ = ["ComposeRequest", "Composition", "Issue", "compose"]
@@ -59,24 +57,28 @@ def compose(request: ComposeRequest) -> Composition:
     env = platform_defaults.environment(recipe.engine, request.platform)
 
     def measure(trial: dict[str, Value]) -> int | None:
-        config = _build_config(schema, _settings(recipe, preset, request, trial, own))
+        launch = launch_settings(recipe.engine, request, gpus=request.gpus, parameters=trial)
+        config = build_config(schema, {**_settings(recipe, preset, request, trial, own), **launch})
         return _needed_memory(recipe, request, config, env)
 
     parameters, derived = fill_automatic(recipe, request, parameters, measure)
     derived = sorted([*derived, HELD_OUT]) if has_fewer else derived
-    inexpressible = _inexpressible(request, parameters) + check_parameter_texts(recipe, parameters)
+    inexpressible = find_inexpressible(request, parameters) + check_parameter_texts(recipe, parameters)
     errors += parameter_errors + override_errors + inexpressible
     composition = Composition(
         engine=recipe.engine,
         preset=preset.id if preset else None,
         params=parameters,
         derived=derived,
+        settings=_settings(recipe, preset, request, parameters, own),
         env=env,
         errors=errors,
     )
-    settings = _settings(recipe, preset, request, parameters, own)
     if not inexpressible:
-        _write(composition, schema, settings, request)
+        launch = launch_settings(recipe.engine, request, gpus=request.gpus, parameters=parameters)
+        write_config(
+            composition, schema, launch, recipe=recipe.id, platform=request.platform, gpus=request.gpus
+        )
     composition.warnings += _warnings(recipe, preset, request, own)
     _check(composition, recipe, preset, request)
     return composition
@@ -133,23 +135,21 @@ def _settings(
     parameters: dict[str, Value],
     own: dict[str, Any],
 ) -> dict[str, Any]:
-    """All settings by dotted key, in the order in which they apply."""
-    validation_path = mapping.validation_file(request, parameters)
+    """Return all settings but those of the launch part, by dotted key, in the order in which they apply."""
+    has_validation = validation_file(request, parameters) is not None
     if recipe.engine is Engine.TRL:
         return trl_mapping.settings_of(
-            recipe, preset, request, parameters, own, validation_path=validation_path
+            recipe, preset, request, parameters, own, has_validation=has_validation
         )
     if recipe.engine is Engine.RETRIEVAL:
-        return retrieval_mapping.settings_of(
-            recipe, preset, request, parameters, own, validation_path=validation_path
-        )
+        return retrieval_mapping.settings_of(recipe, preset, request, parameters, own)
     settings = {
         **recipe.fixed,
         **mapping.engine_settings(recipe.engine, parameters),
         **mapping.adapter_settings(recipe.engine, parameters, request.platform),
         **mapping.plain_settings(recipe, parameters),
         **mapping.algorithm_settings(parameters),
-        **mapping.run_settings(recipe.engine, parameters, validation_path is not None),
+        **mapping.run_settings(recipe.engine, parameters, has_validation),
         **(preset.overrides if preset else {}),
         **platform_defaults.engine_defaults(
             recipe.engine,
@@ -160,51 +160,14 @@ def _settings(
         **own,
     }
     derived = mapping.derived_settings(recipe.engine, settings)
-    platform = mapping.platform_settings(recipe.engine, request, validation_path)
+    platform = mapping.platform_settings(recipe.engine, request, has_validation=has_validation)
     return {**derived, **settings, **platform}
-
-
-def _write(
-    composition: Composition, schema: EngineSchema, settings: dict[str, Any], request: ComposeRequest
-) -> None:
-    """Fill in overrides, resolved configuration and command."""
-    lines = [
-        override(dotted, value, is_new=_require_key(schema, dotted).is_new)
-        for dotted, value in settings.items()
-    ]
-    cluster = platform_defaults.own_cluster_settings(schema.engine, request.platform, request.gpus)
-    alone = [
-        override(dotted, value, is_new=key.is_new)
-        for dotted, value in cluster.items()
-        if (key := schema.find(dotted)) is not None
-    ]
-    composition.engine_overrides = lines
-    composition.config = _build_config(schema, settings)
-    composition.command = replay_command(
-        schema.engine, lines + alone, composition.env, gpus=request.gpus, recipe=request.recipe
-    )
-
-
-def _build_config(schema: EngineSchema, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the engine's default configuration with these settings applied and interpolations resolved."""
-    tree = copy.deepcopy(schema.tree)
-    for dotted, value in settings.items():
-        _require_key(schema, dotted)
-        _place(tree, dotted, value)
-    return resolve(tree)
-
-
-def _require_key(schema: EngineSchema, dotted: str) -> Key:
-    key = schema.find(dotted)
-    if key is None:  # the recipe or the platform is at fault, not the person
-        raise LookupError(f"The installed engine ({schema.engine}) has no setting '{dotted}'.")
-    return key
 
 
 def _needed_memory(
     recipe: Recipe, request: ComposeRequest, config: dict[str, Any], env: dict[str, str]
 ) -> int | None:
-    """Bytes on one GPU, or of all processes on a CPU platform; None where settings do not tell."""
+    """Estimate the bytes on one GPU, or of all processes on a CPU; None where settings do not tell."""
     if request.architecture is None:
         return None
     try:
@@ -226,16 +189,6 @@ def _needed_memory(
 
 def _largest_weight(request: ComposeRequest) -> int | None:
     return request.architecture.largest_weight if request.architecture else None
-
-
-def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:
-    *groups, name = dotted.split(".")
-    for group in groups:
-        below = tree.get(group)
-        if not isinstance(below, dict):
-            below = tree[group] = {}
-        tree = below
-    tree[name] = copy.deepcopy(value)
 
 
 def _warnings(
@@ -262,27 +215,8 @@ def _warnings(
     return warnings
 
 
-def _inexpressible(request: ComposeRequest, parameters: dict[str, Value]) -> list[Issue]:
-    """Strings that the engine would not receive as they are."""
-    paths = {
-        "model_path": request.model_path,
-        "train_path": request.train_path,
-        "validation_path": request.validation_path,
-        "checkpoint_dir": request.checkpoint_dir,
-        "resume_from": request.resume_from,
-    }
-    issues = []
-    for field, value in {**paths, **{f"params.{name}": value for name, value in parameters.items()}}.items():
-        try:
-            text(value)
-        except NotExpressible as error:
-            message = f"{field.removeprefix('params.')}: {error}."
-            issues.append(Issue(code="invalid_value", field=field, message=message))
-    return issues
-
-
 def _check(composition: Composition, recipe: Recipe, preset: Preset | None, request: ComposeRequest) -> None:
-    """Cross-checks; left out where the values themselves are already wrong."""
+    """Run the cross-checks, unless the values themselves are already wrong."""
     if problem := check_nodes(composition.engine, request.gpus, request.node_gpus):
         composition.errors.append(problem)
     if composition.errors or not composition.config:

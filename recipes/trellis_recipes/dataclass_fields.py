@@ -50,7 +50,7 @@ class ConfigClasses:
 
     @cache  # noqa: B019 - one instance lives as long as the process
     def fields(self, class_name: str) -> dict[str, FieldType]:
-        """Fields of the class and of its bases that a config may set."""
+        """Return the fields of the class and of its bases that a config may set."""
         node = self._classes.get(class_name)
         if node is None:
             return {}
@@ -65,7 +65,7 @@ class ConfigClasses:
         return fields
 
     def defaults(self, class_name: str) -> dict[str, Any]:
-        """Default of each field, as far as it is written as a literal; None elsewhere."""
+        """Return the default of each field where it is written as a literal; None elsewhere."""
         node = self._classes.get(class_name)
         if node is None:
             return {}

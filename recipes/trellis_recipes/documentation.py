@@ -49,7 +49,7 @@ def render(recipes: Iterable[Recipe]) -> str:
 
 
 def title_of(recipe: Recipe) -> str:
-    """In English, with a mark where the trainer is experimental."""
+    """Return the English title, with a mark where the trainer is experimental."""
     return recipe.title.en + (" (experimental)" if recipe.is_experimental else "")
 
 
@@ -66,7 +66,7 @@ def parts_of(data_format: DataFormat) -> list[tuple[str, str, str]]:
 
 
 def paper_of(paper: Paper) -> str:
-    """Title, year and where to read it."""
+    """Return the paper's title, year and where to read it."""
     link = f", [arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv})" if paper.arxiv else ""
     return f"{paper.title} ({paper.year}{link})"
 

@@ -38,7 +38,7 @@ def environment_kinds() -> dict[str, EnvironmentKind]:
 def check_parameters(
     name: str, given: Mapping[str, Any], *, field: str = "parameters"
 ) -> tuple[dict[str, Any], list[Issue]]:
-    """All parameters of the kind with their defaults filled in, and what is wrong."""
+    """Return all parameters of the kind with their defaults filled in, and what is wrong."""
     kind = environment_kinds().get(name)
     if kind is None:
         suggestion = nearest(name, environment_kinds())
@@ -71,7 +71,7 @@ def check_parameters(
 
 
 def _check_groups(kind: EnvironmentKind, values: Mapping[str, Any], field: str) -> list[Issue]:
-    """Of sources that stand for each other, exactly one is given."""
+    """Check that exactly one is given of sources that are alternatives to each other."""
     issues = []
     for group in kind.one_of:
         given, names = [name for name in group if values.get(name)], " or ".join(group)

@@ -11,11 +11,11 @@ class Findings:
         self.warnings: list[Issue] = []
 
     def error(self, code: str, field: str, message: str, suggestion: str | None = None) -> None:
-        """Something that cannot run."""
+        """Add an error: something that cannot run."""
         self.errors.append(Issue(code=code, field=field, message=message, suggestion=suggestion))
 
     def warn(self, code: str, field: str, message: str, suggestion: str | None = None) -> None:
-        """Something that runs, but hardly as meant."""
+        """Add a warning: something that runs, but hardly as intended."""
         self.warnings.append(Issue(code=code, field=field, message=message, suggestion=suggestion))
 
 

@@ -31,7 +31,7 @@ class NoHubModel(ValueError):
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether a name is one of the hub's.
+    """Tell whether a name is one of the hub's.
 
     >>> is_hub_id("Qwen/Qwen3-0.6B"), is_hub_id("/models/qwen"), is_hub_id("qwen")
     (True, False, False)
@@ -40,7 +40,7 @@ def is_hub_id(name: str) -> bool:
 
 
 def is_hub_model(name: str) -> bool:
-    """Whether a name is one of a hub's models.
+    """Tell whether a name is one of a hub's models.
 
     >>> is_hub_model("Qwen/Qwen3-0.6B"), is_hub_model("modelscope:Qwen/Qwen3-0.6B@v1"), is_hub_model("qwen")
     (True, True, False)
@@ -52,7 +52,7 @@ def is_hub_model(name: str) -> bool:
 
 
 def is_needed(file: str) -> bool:
-    """Whether a file of a model's repository is fetched."""
+    """Tell whether a file of a model's repository is fetched."""
     return any(PurePosixPath(file).match(pattern) for pattern in PATTERNS)
 
 

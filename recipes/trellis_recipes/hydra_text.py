@@ -16,7 +16,7 @@ class NotExpressible(ValueError):
 
 
 def override(key: str, value: Any, *, is_new: bool) -> str:
-    """``key=value``, or ``+key=value`` for a key that the engine's files do not list."""
+    """Return ``key=value``, or ``+key=value`` for a key that the engine's files do not list."""
     return f"{'+' if is_new else ''}{key}={text(value)}"
 
 
@@ -47,7 +47,7 @@ def text(value: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    """Hydra's grammar has no quoted keys."""
+    """Check and return a key, because Hydra's grammar has no quoted keys."""
     if not isinstance(key, str) or not _NAME.fullmatch(key) or key.lower() in _NOT_STRINGS:
         raise NotExpressible(f"{key!r} cannot be the name of a setting")
     return key

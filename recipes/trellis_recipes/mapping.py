@@ -1,13 +1,10 @@
 """From parameters to engine settings, where a parameter's value cannot be handed over as it is."""
 
-from pathlib import Path
 from typing import Any
 
-from trellis_contracts.attempt import VALIDATION_FILE
 from trellis_contracts.recipe import Engine, Recipe
 
 from trellis_recipes import platform_defaults
-from trellis_recipes.placement import Spread, find_spread
 from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
 from trellis_recipes.rewards import check_mixture
@@ -48,7 +45,7 @@ def plain_settings(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
 
 
 def algorithm_settings(parameters: dict[str, Value]) -> Settings:
-    """Parameters of RL recipes that stand for something else in the engine's terms."""
+    """Translate parameters of RL recipes that are expressed differently in the engine's settings."""
     settings: Settings = {}
     if (level := parameters.get("importance_correction")) in ("token", "sequence"):
         settings["algorithm.rollout_correction.rollout_is"] = level
@@ -65,50 +62,22 @@ def algorithm_settings(parameters: dict[str, Value]) -> Settings:
     return settings
 
 
-def spread_of(request: ComposeRequest) -> Spread:
-    """Spread the job's GPUs over the nodes; if they do not fit, use one, which ``check_nodes`` refuses."""
-    found = None if request.node_gpus is None else find_spread(request.gpus, request.node_gpus)
-    return found or Spread(1, request.gpus)
-
-
-def platform_settings(engine: Engine, request: ComposeRequest, validation_path: str | None) -> Settings:
-    """Where things lie and where the run takes place; no person can change these."""
-    model_key = "actor_rollout_ref.model.path" if engine is Engine.VERL_PPO else "model.path"
-    spread = spread_of(request)
+def platform_settings(engine: Engine, request: ComposeRequest, *, has_validation: bool) -> Settings:
+    """Return the settings of how the run takes place, which no person can change."""
     settings: Settings = {
-        model_key: request.model_path,
-        "data.train_files": request.train_path,
-        # The RL trainer always opens a validation file; a single row costs nothing.
-        "data.val_files": validation_path or (request.train_path if engine is Engine.VERL_PPO else None),
-        "trainer.default_local_dir": request.checkpoint_dir,
         "trainer.device": platform_defaults.device(request.platform),
         "trainer.experiment_name": request.recipe,
         "trainer.logger": ["console"],
-        "trainer.n_gpus_per_node": spread.gpus_per_node,
-        "trainer.nnodes": spread.nodes,
         "trainer.project_name": "trellis",
-        "trainer.resume_from_path": request.resume_from,
-        "trainer.resume_mode": "resume_path" if request.resume_from else "disable",
     }
-    if engine is Engine.VERL_PPO:
-        # A critic, where there is one, starts from the policy's own weights.
-        settings["critic.model.path"] = request.model_path
-        if validation_path is None:
-            settings["data.val_max_samples"] = 1
+    if engine is Engine.VERL_PPO and not has_validation:
+        # It always opens a validation file; a single row costs nothing.
+        settings["data.val_max_samples"] = 1
     return settings
 
 
-def validation_file(request: ComposeRequest, parameters: dict[str, Value]) -> str | None:
-    """Return the validation file: the given one, else the rows held out of the training file."""
-    if request.validation_path is not None:
-        return request.validation_path
-    if not parameters.get("validation_rows"):
-        return None
-    return str(Path(request.train_path).with_name(VALIDATION_FILE))
-
-
 def run_settings(engine: Engine, parameters: dict[str, Value], has_validation: bool) -> Settings:
-    """Length, intervals and seeds, in the engine's own terms."""
+    """Return length, intervals and seeds in the engine's own terms."""
     settings: Settings = {
         "trainer.total_epochs": ENDLESS_EPOCHS if parameters["total_steps"] else parameters["epochs"],
         "trainer.save_freq": parameters["save_every"] or AT_THE_END,
@@ -144,7 +113,7 @@ def engine_settings(engine: Engine, parameters: dict[str, Value]) -> Settings:
 
 
 def adapter_settings(engine: Engine, parameters: dict[str, Value], platform: str) -> Settings:
-    """How an adapter's base is held, and how the adapter travels to the rollout engine.
+    """Return how an adapter's base is stored, and how the adapter is sent to the rollout engine.
 
     On a GPU the base is held in bfloat16, in which it is computed with anyway; PEFT keeps the adapter in full
     precision. A rollout engine on a CPU gets base and adapter as one: with the adapter apart each token took

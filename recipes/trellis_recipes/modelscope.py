@@ -174,7 +174,7 @@ def _check_name(name: str) -> PurePosixPath:
 
 
 def _name_part(target: Path, file: RemoteFile, revision: str) -> Path:
-    """Where an unfinished file lies: what another revision has under the same name is not continued."""
+    """Return the path of an unfinished file: another revision's file of the same name is not continued."""
     mark = file.sha256[:_PART_DIGITS] if file.sha256 else hashlib.sha256(revision.encode()).hexdigest()
     return target.with_name(f"{target.name}.{mark[:_PART_DIGITS]}.part")
 

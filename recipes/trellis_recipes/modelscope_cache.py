@@ -75,7 +75,7 @@ def _bring(source: ModelScopeFiles, name: str, revision: str, folder: Path, *, h
 
 
 def _is_here(file: RemoteFile, folder: Path, known: dict[str, str | None]) -> bool:
-    """Whether a whole download left this very file: hashing large weights again would take minutes."""
+    """Tell whether a complete download left this very file; hashing large weights would take minutes."""
     path = folder / file.name
     return (
         file.name in known
@@ -109,7 +109,7 @@ def _write_list(folder: Path, files: dict[str, str | None]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time writes into a model's folder."""
+    """Lock a model's folder, so that one process at a time writes into it."""
     with (folder.parent / f".{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

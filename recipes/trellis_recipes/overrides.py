@@ -121,7 +121,7 @@ def check_overrides(schema: EngineSchema, overrides: Mapping[str, Any]) -> tuple
 
 
 def check_parameter_texts(recipe: Recipe, parameters: Mapping[str, Any]) -> list[Issue]:
-    """Errors of the free texts among a recipe's parameters that reach the engine."""
+    """Find errors in the free texts among a recipe's parameters that reach the engine."""
     issues = []
     for parameter in recipe.parameters:
         value = parameters.get(parameter.name)
@@ -135,7 +135,7 @@ def check_parameter_texts(recipe: Recipe, parameters: Mapping[str, Any]) -> list
 
 
 def _flatten(schema: EngineSchema, overrides: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as dotted keys, down to where the engine takes a whole value."""
+    """Flatten nested settings into dotted keys, down to where the engine takes a whole value."""
     flat: dict[str, Any] = {}
     for name, value in overrides.items():
         key = f"{prefix}{name}"
@@ -202,7 +202,7 @@ def _unknown(schema: EngineSchema, key: str, value: Any, *, suggests: bool) -> I
 
 @cache
 def _offered_keys(schema: EngineSchema) -> frozenset[str]:
-    """Keys that a person may set; a hint never names another."""
+    """Return the keys that a person may set; a hint never names another."""
     return frozenset(key for key in schema.typed_keys() if _is_offered(schema.engine, key))
 
 

@@ -53,12 +53,12 @@ def process_demand(engine: Engine, gpus: int, config: Mapping[str, Any] | None =
 
 
 def total_demand(engine: Engine, gpus: int, config: Mapping[str, Any] | None = None) -> ResourceDemand:
-    """All that must be free for a job to take its first step."""
+    """Return everything that must be free for a job to take its first step."""
     return entrypoint_demand(engine, gpus) + process_demand(engine, gpus, config)
 
 
 def count_storage_units(config: Mapping[str, Any] | None) -> int:
-    """TransferQueue's storage units in a configuration of verl's, each of which holds a CPU."""
+    """Count TransferQueue's storage units in a configuration of verl's, each of which holds a CPU."""
     value: Any = config
     for name in _STORAGE_KEY:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -66,7 +66,7 @@ def count_storage_units(config: Mapping[str, Any] | None) -> int:
 
 
 def head_cpus(slots: int, *, exports: int, evaluations: int, endpoints: int) -> int:
-    """Logical CPUs of a head that must hold whatever jobs may run together.
+    """Count the logical CPUs of a head that must hold whatever jobs may run together.
 
     The most is asked for by one RL job on each slot: a job on several has one set of storage units.
     """

@@ -105,7 +105,7 @@ def engine_defaults(
     *,
     has_flash_attention: bool = True,
 ) -> dict[str, Any]:
-    """Engine settings by dotted key; a person's own settings come after them.
+    """Return engine settings by dotted key; a person's own settings come after them.
 
     ``largest_weight`` is the number of elements of the model's largest tensor.
     """
@@ -119,7 +119,7 @@ def engine_defaults(
 
 
 def environment(engine: Engine, platform: str) -> dict[str, str]:
-    """Environment variables of the engine's processes; none of them is a secret."""
+    """Return environment variables of the engine's processes; none of them is a secret."""
     common = {"TOKENIZERS_PARALLELISM": "false"}
     if engine in (Engine.TRL, Engine.RETRIEVAL):
         return {**common, **_TRL_ENVIRONMENT, **(_SHARED_CORES if platform == "cpu" else {})}
@@ -136,7 +136,7 @@ def environment(engine: Engine, platform: str) -> dict[str, str]:
 
 
 def device(platform: str) -> str:
-    """verl's name of the device to train on."""
+    """Return verl's name of the device to train on."""
     return "cpu" if platform == "cpu" else "cuda"
 
 

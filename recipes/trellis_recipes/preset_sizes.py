@@ -58,7 +58,7 @@ def compose_preset(
 
 
 def fits(recipe: Recipe, preset: Preset, params: dict[str, Any], model: Architecture, gpu_bytes: int) -> bool:
-    """Whether a run needs no more than its GPUs have, and its rollout engine has room for one sequence."""
+    """Tell whether the run fits in its GPUs and its rollout engine has room for one sequence."""
     composed = compose_preset(recipe, preset, params, model, gpu_bytes)
     found = estimate_memory(
         model,
@@ -76,7 +76,7 @@ def fits(recipe: Recipe, preset: Preset, params: dict[str, Any], model: Architec
 def _has_cache(
     recipe: Recipe, preset: Preset, composed: Composition, model: Architecture, gpu_bytes: int
 ) -> bool:
-    """Whether vLLM's share of the GPU holds its weights and the longest sequence: else it does not start."""
+    """Tell whether vLLM's GPU share holds its weights and the longest sequence: else it cannot start."""
     plan = read_plan(
         composed.engine,
         composed.config,
@@ -103,7 +103,7 @@ def find_largest(recipe: Recipe, preset: Preset, params: dict[str, Any]) -> str 
 
 
 def find_smallest_gpu(recipe: Recipe, preset: Preset, model: str) -> int | None:
-    """GB of the smallest GPU that a preset for one size of model takes; None where none is large enough."""
+    """Return the GB of the smallest GPU that fits a preset for a model size; None if none is large enough."""
     shape = reference_models()[model]
     return next((gb for gb, size in GPU_BYTES.items() if fits(recipe, preset, {}, shape, size)), None)
 

@@ -59,7 +59,7 @@ def _title(preset: dict[str, Any], values: dict[str, Any], sizes: dict[str, Any]
 def _title_of_model(
     preset: dict[str, Any], values: dict[str, Any], model: str, gpu_gb: int | None
 ) -> tuple[str, str]:
-    """Of a preset that is made for one size of model."""
+    """Return the titles of a preset that is made for one size of model."""
     en, zh = _PURPOSES[preset["id"]]
     bits = {"4bit": 4, "8bit": 8}.get(str(values.get("quantization")))
     base = (f"{model} in {bits} bits", f"{model}，{bits} 比特") if bits else (model, model)

@@ -29,7 +29,7 @@ def check_weights_name(name: str) -> None:
 
 
 def read_bits(given: dict[Any, Any]) -> dict[Any, Any]:
-    """``load_in_4bit`` and ``load_in_8bit`` as ``quantization``; both of them, or two names, are an error."""
+    """Read ``load_in_4bit`` and ``load_in_8bit`` as ``quantization``; more than one of them is an error."""
     found = {key: value for key, value in given.items() if key not in BITS}
     asked = [bits for key, bits in BITS.items() if given.get(key) is True]
     wrong = [key for key in BITS if given.get(key, False) not in (True, False)]
@@ -41,7 +41,7 @@ def read_bits(given: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def refuse_bits(given: dict[Any, Any]) -> dict[Any, Any]:
-    """Without ``load_in_4bit`` and ``load_in_8bit``; ``ValueError`` with the reason where one is true.
+    """Drop ``load_in_4bit`` and ``load_in_8bit``; ``ValueError`` with the reason where one is not false.
 
     >>> refuse_bits({"load_in_4bit": False, "group_size": 2})
     {'group_size': 2}

@@ -83,7 +83,7 @@ def _as_float(given: object) -> float | None:
 
 
 def _as_int(given: object) -> int | None:
-    """Integers, and floats without a fraction: JSON from a browser does not tell them apart."""
+    """Accept integers, and floats without a fraction: JSON from a browser does not tell them apart."""
     if isinstance(given, int):
         return given
     return int(given) if isinstance(given, float) and given.is_integer() else None

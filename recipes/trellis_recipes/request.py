@@ -9,13 +9,25 @@ from trellis_recipes.issues import Issue
 from trellis_recipes.memory.architecture import Architecture
 
 
-class ComposeRequest(Strict):
-    """A job's choices, before any of them is checked.
+class LaunchPart(Strict):
+    """What is known only when an attempt is launched: where its files lie, its start, and the nodes.
 
     ``validation_path`` is given only where the job has a validation dataset. Without
     one, the rows held out (parameter ``validation_rows``) are expected in
     ``validation.parquet`` beside ``train_path``.
     """
+
+    #: GPUs of each node of the cluster; None where it cannot be asked: the job's are then taken to be on one.
+    node_gpus: list[int] | None = None
+    model_path: str
+    train_path: str
+    validation_path: str | None = None
+    checkpoint_dir: str
+    resume_from: str | None = None
+
+
+class ComposeRequest(LaunchPart):
+    """A job's choices, before any of them is checked; preview and submission guess the launch part."""
 
     recipe: str
     preset: str | None = None
@@ -23,9 +35,6 @@ class ComposeRequest(Strict):
     overrides: dict[str, Any] = Field(default_factory=dict)
     platform: str = Field(pattern="^(cpu|cuda)$")
     gpus: int = Field(ge=1)
-    #: GPUs of each node of the cluster; None where it cannot be asked: the job's are then taken to be on one.
-    node_gpus: list[int] | None = None
-    model_path: str
     #: The model's shape, for the weight-sync bucket and the size of passes; None where it is unknown.
     architecture: Architecture | None = None
     #: What the model's files hold; None takes what follows from its shape.
@@ -35,13 +44,9 @@ class ComposeRequest(Strict):
     device_memory_bytes: int | None = Field(default=None, ge=1)
     #: Whether flash-attn is installed where the job runs; verl cannot pack sequences without it.
     has_flash_attention: bool = True
-    train_path: str
-    validation_path: str | None = None
-    checkpoint_dir: str
     seed: int = Field(ge=0)
     #: Rows of the training dataset, for checks against batch sizes.
     row_count: int | None = None
-    resume_from: str | None = None
 
     @property
     def parameters(self) -> int | None:
@@ -69,6 +74,8 @@ class Composition(Strict):
     params: dict[str, Any] = Field(default_factory=dict)
     #: Names of the parameters that were left empty and derived.
     derived: list[str] = Field(default_factory=list)
+    #: Engine settings by dotted key, in the order in which they apply, without those of the launch part.
+    settings: dict[str, Any] = Field(default_factory=dict)
     engine_overrides: list[str] = Field(default_factory=list)
     config: dict[str, Any] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)

@@ -90,7 +90,7 @@ class _Resolver:
 
 
 def _as_text(value: Any) -> str:
-    """As a YAML scalar, for a value that lands inside another string or a default."""
+    """Write as a YAML scalar, for a value that lands inside another string or a default."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -16,20 +16,13 @@ def settings_of(
     request: ComposeRequest,
     parameters: dict[str, Value],
     own: dict[str, Any],
-    *,
-    validation_path: str | None,
 ) -> Settings:
-    """All settings, in the order in which they apply."""
+    """Return all settings but those of the launch part, in the order in which they apply."""
     return {
         **recipe.fixed,
         **plain_settings(recipe, parameters),
         **(preset.overrides if preset else {}),
         **own,
-        "model_path": request.model_path,
-        "train_file": request.train_path,
-        "validation_file": validation_path,
-        "output_dir": request.checkpoint_dir,
-        "resume_from": request.resume_from,
         "device": platform_defaults.device(request.platform),
         "seed": parameters["seed"],
     }

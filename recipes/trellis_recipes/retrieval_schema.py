@@ -51,11 +51,11 @@ class _Flat:
     """One group of settings without further ones."""
 
     def fields(self, class_name: str) -> dict[str, FieldType]:
-        """All settings at the root."""
+        """Return all settings, which are at the root."""
         return {} if class_name else {name: field for name, (field, _) in _KEYS.items()}
 
 
 @cache
 def load_retrieval_schema() -> EngineSchema:
-    """Keys, types and defaults."""
+    """Load keys, types and defaults."""
     return EngineSchema(Engine.RETRIEVAL, {name: default for name, (_, default) in _KEYS.items()}, _Flat())

@@ -28,7 +28,7 @@ FIELD = "params.rewards"
 
 @lru_cache(maxsize=1)
 def reward_kinds() -> dict[str, RewardKind]:
-    """All kinds of rewards by name, in the order of the form."""
+    """Return all kinds of rewards by name, in the order of the form."""
     entries = yaml.safe_load(CATALOGUE_FILE.read_text(encoding="utf-8"))
     kinds = TypeAdapter(list[RewardKind]).validate_python(entries)
     return {kind.name: kind for kind in kinds}

@@ -57,7 +57,7 @@ class FieldSource(Protocol):
     """Where the fields of a config class are read from."""
 
     def fields(self, class_name: str) -> dict[str, FieldType]:
-        """Fields by name; empty for a class that is not known."""
+        """Return fields by name; empty for a class that is not known."""
         ...
 
 
@@ -95,23 +95,23 @@ class EngineSchema:
         return None
 
     def has_type(self, dotted: str) -> bool:
-        """Whether the engine names the key itself; below a plain dict any key may stand, of any type."""
+        """Tell whether the engine names the key itself; below a plain dict any key of any type is allowed."""
         return dotted in self._leaves or dotted in self._added or dotted in self._unlisted
 
     def typed_keys(self) -> dict[str, FieldType]:
-        """Every key that the engine names, and what it accepts."""
+        """Return every key that the engine names, and what it accepts."""
         return {**self._leaves, **self._added, **self._unlisted}
 
     def is_group(self, dotted: str) -> bool:
-        """Whether the key holds further keys."""
+        """Tell whether the key holds further keys."""
         return isinstance(_select(self.tree, dotted), dict) and dotted not in self._leaves
 
     def is_empty_mapping(self, dotted: str) -> bool:
-        """Whether the engine's files hold an empty mapping there, to which keys are added one by one."""
+        """Tell whether the engine's files hold an empty mapping there, to which keys are added one by one."""
         return bool(_select(self.tree, dotted) == {})
 
     def defaults_to_none(self, dotted: str) -> bool:
-        """Whether the engine's files leave the key empty."""
+        """Tell whether the engine's files leave the key empty."""
         return dotted in self._leaves and _select(self.tree, dotted) is None
 
     def _collect(self, prefix: str, tree: Mapping[str, Any]) -> None:

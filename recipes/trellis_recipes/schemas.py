@@ -9,12 +9,17 @@ from trellis_recipes.trl_schema import load_trl_schema
 
 
 def schema_of(recipe: Recipe) -> EngineSchema:
-    """Keys, types and defaults of the trainer that runs the recipe; raises ``EngineNotInstalled``."""
-    if recipe.engine is Engine.TRL:
-        return load_trl_schema(recipe.id)
-    if recipe.engine is Engine.RETRIEVAL:
+    """Return keys, types and defaults of the trainer of the recipe; raises ``EngineNotInstalled``."""
+    return find_schema(recipe.engine, recipe.id)
+
+
+def find_schema(engine: Engine, recipe_id: str) -> EngineSchema:
+    """Return the schema of a recipe that may have left the catalogue since."""
+    if engine is Engine.TRL:
+        return load_trl_schema(recipe_id)
+    if engine is Engine.RETRIEVAL:
         return load_retrieval_schema()
-    return load_schema(recipe.engine)
+    return load_schema(engine)
 
 
 def load_schemas() -> None:

@@ -87,7 +87,7 @@ class SFTSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``num_epochs``, ``lora_r`` and short names of tasks; both names of a setting are an error."""
+        """Read ``num_epochs``, ``lora_r`` and short names of tasks; both names of a setting are an error."""
         if not isinstance(given, dict):
             return given
         lora = {key: given[key] for key in given if isinstance(key, str) and key.startswith(_LORA_PREFIX)}
@@ -108,7 +108,7 @@ class SFTSettings(Strict):
         return self
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_sft``; only those that were set where ``given_only``."""
+        """Return values of the parameters of ``agent_sft``; only those that were set where ``given_only``."""
         names = _named(self, given_only)
         same = names - {"train_data", "dev_data", "task_weights", "base_model", "lora"}
         parameters = _without_none({name: getattr(self, name) for name in sorted(same)})
@@ -133,11 +133,11 @@ class DPOSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``load_in_4bit`` and ``load_in_8bit``."""
+        """Read ``load_in_4bit`` and ``load_in_8bit`` as ``quantization``."""
         return read_bits(given) if isinstance(given, dict) else given
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_dpo``."""
+        """Return values of the parameters of ``agent_dpo``."""
         return _without_none({name: getattr(self, name) for name in sorted(_named(self, given_only))})
 
 
@@ -147,7 +147,7 @@ class _OfVerl(Strict):
     @model_validator(mode="before")
     @classmethod
     def _refuse_bits(cls, given: Any) -> Any:
-        """``load_in_4bit: false`` is how it is."""
+        """Refuse ``load_in_4bit`` and ``load_in_8bit`` unless they are false."""
         return refuse_bits(given) if isinstance(given, dict) else given
 
 
@@ -161,7 +161,7 @@ class PPOSettings(_OfVerl):
     chunk_size: int = Field(default=64, ge=1)
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_ppo``."""
+        """Return values of the parameters of ``agent_ppo``."""
         return _renamed(self, PPO_PARAMETERS, given_only)
 
 
@@ -173,7 +173,7 @@ class GRPOSettings(_OfVerl):
     use_advantage: bool = True
 
     def parameters(self, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of ``agent_grpo``."""
+        """Return values of the parameters of ``agent_grpo``."""
         return _renamed(self, GRPO_PARAMETERS, given_only)
 
 
@@ -196,7 +196,7 @@ class RLSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``dpo_config``, ``ppo_config`` and ``grpo_config``."""
+        """Read ``dpo_config``, ``ppo_config`` and ``grpo_config`` as names of the parts."""
         names = {f"{name}_config": name for name in ("dpo", "ppo", "grpo")}
         return _rename(given, names) if isinstance(given, dict) else given
 
@@ -205,7 +205,7 @@ class RLSettings(Strict):
     grpo: GRPOSettings = Field(default_factory=GRPOSettings)
 
     def parameters(self, algorithm: Algorithm | None = None, *, given_only: bool = False) -> dict[str, Any]:
-        """Values of the parameters of the algorithm's recipe; of the chosen one where none is named."""
+        """Return values of the parameters of the algorithm's recipe; of the chosen one if none is named."""
         part: DPOSettings | PPOSettings | GRPOSettings = getattr(self, algorithm or self.algorithm)
         return part.parameters(given_only=given_only)
 
@@ -221,7 +221,7 @@ class WarmUpSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``data_source``, ``focus`` and the names of what to focus on."""
+        """Read ``data_source``, ``focus`` and the other names of what to focus on."""
         if not isinstance(given, dict):
             return given
         found = _rename(given, _WARM_UP_NAMES)
@@ -283,7 +283,7 @@ class ToolUseSettings(Strict):
     @model_validator(mode="before")
     @classmethod
     def _read_other_names(cls, given: Any) -> Any:
-        """``warmup``; what belongs into a part is an error that names the part."""
+        """Read ``warmup``; raise an error that names the right part for a key that belongs in a part."""
         if not isinstance(given, dict):
             return given
         found = _rename(given, {"warmup": "warm_up"})
@@ -296,7 +296,7 @@ class ToolUseSettings(Strict):
     def rl_parameters(
         self, algorithm: Algorithm | None = None, *, given_only: bool = False
     ) -> dict[str, Any]:
-        """Values of the parameters of the algorithm's recipe, the reward among them."""
+        """Return values of the parameters of the algorithm's recipe, including the reward."""
         parameters = self.rl.parameters(algorithm, given_only=given_only)
         return parameters if self.reward is None else {**parameters, "rewards": self.reward.terms()}
 
@@ -327,7 +327,7 @@ def load_settings(path: Path) -> ToolUseSettings:
 
 
 def read_weights(text: str) -> dict[TaskName, float]:
-    """``tool_selection=.5,timing=.5``, or the same as JSON, as weights; kinds that are not named get none."""
+    """Read ``tool_selection=.5,timing=.5``, or the same as JSON, as weights; unnamed kinds get none."""
     weights: dict[str, Any] = {}
     if text.lstrip().startswith("{"):
         try:
@@ -351,7 +351,7 @@ def read_weights(text: str) -> dict[TaskName, float]:
 
 
 def _explain_place(key: object) -> str | None:
-    """Where a key belongs that stands beside the parts; None for one that is in none of them."""
+    """Explain where a key beside the parts belongs; None for one that is in none of them."""
     if not isinstance(key, str):
         return None
     if key in get_args(PresetName):

@@ -7,7 +7,6 @@ from trellis_contracts.recipe import Preset, Recipe
 from trellis_recipes.mapping import AT_THE_END, Settings, plain_settings
 from trellis_recipes.recipe_parameters import Value
 from trellis_recipes.request import ComposeRequest
-from trellis_recipes.trl_schema import TRAIN_FILE_KEY, VALIDATION_FILE_KEY
 
 #: Recipes of TRL's DPO trainer, which takes a list of losses.
 DPO_RECIPES = frozenset({"agent_dpo", "dpo"})
@@ -27,18 +26,18 @@ def settings_of(
     parameters: dict[str, Value],
     own: dict[str, Any],
     *,
-    validation_path: str | None,
+    has_validation: bool,
 ) -> Settings:
-    """All settings, in the order in which they apply."""
+    """Return all settings but those of the launch part, in the order in which they apply."""
     return {
         **recipe.fixed,
         **_loss(recipe, parameters),
         **_model(recipe, request, parameters),
         **plain_settings(recipe, parameters),
-        **_run(request, parameters, has_validation=validation_path is not None),
+        **_run(parameters, has_validation=has_validation),
         **(preset.overrides if preset else {}),
         **own,
-        **_platform(request, parameters, validation_path),
+        **_platform(request, parameters),
     }
 
 
@@ -59,33 +58,33 @@ def count_accumulations(request: ComposeRequest, parameters: dict[str, Value]) -
 
 
 def rows_per_pass(parameters: dict[str, Value]) -> int:
-    """Rows in one pass on one GPU: recipes that name the passes of a step count their batch by pass."""
+    """Return the rows in one pass on one GPU: recipes with passes per step count their batch by pass."""
     is_by_pass = "gradient_accumulation" in parameters
     return whole(parameters["batch_size" if is_by_pass else "micro_batch_size"], 1)
 
 
 def rows_per_step(request: ComposeRequest, parameters: dict[str, Value]) -> int:
-    """Rows of one update, over all GPUs."""
+    """Return the rows of one update, over all GPUs."""
     if "gradient_accumulation" in parameters:
         return rows_per_pass(parameters) * count_accumulations(request, parameters) * request.gpus
     return whole(parameters["batch_size"], 1)
 
 
 def bits_of_base(parameters: dict[str, Value]) -> int:
-    """Bits in which a frozen base is held; 0 where it is not quantised."""
+    """Return the number of bits of a frozen base model; 0 where it is not quantised."""
     if "quantization" in parameters:
         return _BITS[str(parameters["quantization"])]
     return 4 if parameters.get("quantize_base") else 0
 
 
 def adapted_modules(parameters: dict[str, Value]) -> list[str]:
-    """Names of the layers that get an adapter."""
+    """Return the names of the layers that get an adapter."""
     given = parameters.get("lora_targets", ALL_LINEAR)
     return [name.strip() for name in str(given).split(",") if name.strip()]
 
 
 def _loss(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
-    """DPO takes a list of losses."""
+    """Return the loss as a list, because DPO takes a list of losses."""
     if recipe.id not in DPO_RECIPES:
         return {}
     is_robust = parameters["loss_type"] == "sigmoid" and parameters["label_smoothing"]
@@ -93,7 +92,7 @@ def _loss(recipe: Recipe, parameters: dict[str, Value]) -> Settings:
 
 
 def _model(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
-    """Precision, adapter and quantisation.
+    """Return precision, adapter and quantisation.
 
     Weights that are trained are held in full precision and computed with in bfloat16 on a GPU; a
     frozen base is held in bfloat16 there. On a CPU everything is in full precision.
@@ -118,32 +117,24 @@ def _model(recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value]
     return settings
 
 
-def _run(request: ComposeRequest, parameters: dict[str, Value], *, has_validation: bool) -> Settings:
-    """Length, intervals and seeds."""
-    # Measured once: a resumed run has its first point already.
-    is_measured_first = has_validation and bool(parameters["validate_before"]) and request.resume_from is None
+def _run(parameters: dict[str, Value], *, has_validation: bool) -> Settings:
+    """Return length, intervals and seeds."""
     return {
         "num_train_epochs": float(whole(parameters["epochs"], 1)),
         "save_strategy": "steps",
         "save_steps": parameters["save_every"] or AT_THE_END,
         "eval_strategy": "steps" if has_validation else "no",
         "eval_steps": parameters["validate_every"] or AT_THE_END,
-        "eval_on_start": is_measured_first,
         "seed": parameters["seed"],
         "data_seed": parameters["seed"],
     }
 
 
-def _platform(request: ComposeRequest, parameters: dict[str, Value], validation_path: str | None) -> Settings:
-    """Where things lie and where the run takes place; no person can change these."""
+def _platform(request: ComposeRequest, parameters: dict[str, Value]) -> Settings:
+    """Return the settings of how the run takes place, which no person can change."""
     micro = rows_per_pass(parameters)
     is_cpu = request.platform == "cpu"
     return {
-        "model_name_or_path": request.model_path,
-        TRAIN_FILE_KEY: request.train_path,
-        VALIDATION_FILE_KEY: validation_path,
-        "output_dir": request.checkpoint_dir,
-        "resume_from_checkpoint": request.resume_from,
         "per_device_train_batch_size": micro,
         "per_device_eval_batch_size": micro,
         "gradient_accumulation_steps": count_accumulations(request, parameters),

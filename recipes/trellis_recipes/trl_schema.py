@@ -75,7 +75,7 @@ _OWN_OF = {"agent_dpo": {REFERENCE_FREE_KEY: FieldType(frozenset({"bool"}))}}
 
 @cache
 def load_trl_schema(recipe_id: str) -> EngineSchema:
-    """Keys, types and defaults of the trainer behind a recipe (about 0.1 s at the first call)."""
+    """Load keys, types and defaults of the trainer behind a recipe (about 0.1 s at the first call)."""
     module, name = TRAINERS[recipe_id].config
     classes = _classes(module)
     fields = {**classes.fields(MODEL_CLASS[1]), **classes.fields(name)}
@@ -92,7 +92,7 @@ class _Flat:
         self._fields = fields
 
     def fields(self, class_name: str) -> dict[str, FieldType]:
-        """All fields at the root; no setting of TRL's is a group of further ones."""
+        """Return all settings, which are at the root: no setting of TRL's is a group of further ones."""
         return self._fields if class_name == "" else {}
 
 

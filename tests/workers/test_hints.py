@@ -8,6 +8,7 @@ from trellis_train.supervise.failure_causes import KNOWN_CAUSES
 OTHER_CAUSES = [
     *("bad_data", "bad_spec", "killed", "native_crash", "terminated"),
     *("heartbeat_lost", "frozen", "node_lost", "launch_failed", "storage_full", "storage_unwritable"),
+    "other_platform",
     *("unknown_dataset", "unknown_model", "reward_unusable", "agent_unusable"),
     *("unknown_environment", "environment_not_ready", "unsuitable_environment", "unknown_workflow"),
     *("tools_not_shown", "chat_template_runaway"),

@@ -99,7 +99,7 @@ def _write(writer: Any, planned: list[tuple[Source, Any]], progress: Path | None
 
 
 def _tell(path: Path, done: int, total: int, file: str | None) -> None:
-    """Weights that are written, in bytes of half precision; replaced whole."""
+    """Report the weights written so far, in bytes of half precision; the file is replaced whole."""
     staging = path.with_suffix(".new")
     said = {"done_bytes": 2 * done, "total_bytes": 2 * total, "file": file}
     staging.write_text(json.dumps(said), "utf-8")
@@ -141,7 +141,7 @@ def _layers(config: dict[str, Any]) -> int:
 
 
 def _heads(config: dict[str, Any]) -> tuple[int, int]:
-    """Of queries, and of keys and values."""
+    """Return the number of heads for queries, and for keys and values."""
     queries = int(config["num_attention_heads"])
     return queries, int(config.get("num_key_value_heads") or queries)
 
@@ -176,7 +176,7 @@ def _describe(writer: Any, config: dict[str, Any], *, name: str, kind: str) -> N
 
 
 def _list_sources(folder: Path, config: dict[str, Any], names: Any) -> Iterator[Source]:
-    """Every tensor with its name in the file; a head that is tied to the embeddings is left out."""
+    """Yield every tensor with its name in the file; a head tied to the embeddings is left out."""
     from safetensors import safe_open
 
     files = sorted(folder.glob("*.safetensors"))
@@ -198,7 +198,7 @@ def _list_sources(folder: Path, config: dict[str, Any], names: Any) -> Iterator[
 
 
 def _choose_type(source: Source, kind: str) -> Any:
-    """As llama.cpp stores them: vectors in full, and rows that have no whole blocks with 16 bits."""
+    """Choose llama.cpp's type: full precision for vectors, 16 bits for rows without whole blocks."""
     import gguf
 
     types = gguf.GGMLQuantizationType
@@ -209,7 +209,7 @@ def _choose_type(source: Source, kind: str) -> Any:
 
 
 def _lay_out(source: Source, stored: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and type as they lie in the file; blocks are counted in bytes."""
+    """Return shape and type as they are in the file; blocks are counted in bytes."""
     import gguf
 
     plain = {gguf.GGMLQuantizationType.F32: np.float32, gguf.GGMLQuantizationType.F16: np.float16}
@@ -234,7 +234,7 @@ def _read(source: Source) -> Array:
 
 
 def _add_tokenizer(writer: Any, folder: Path, config: dict[str, Any]) -> None:
-    """Vocabulary, merges, special tokens and chat template."""
+    """Add vocabulary, merges, special tokens and chat template."""
     import gguf
 
     try:
@@ -251,7 +251,7 @@ def _add_tokenizer(writer: Any, folder: Path, config: dict[str, Any]) -> None:
 
 
 def _list_tokens(document: dict[str, Any], size: int) -> tuple[list[str], list[int]]:
-    """Every id's token and kind; ids that the tokenizer does not use are marked so."""
+    """List every id's token and kind; ids that the tokenizer does not use are marked as unused."""
     import gguf
 
     kinds = gguf.TokenType
@@ -272,7 +272,7 @@ def _list_tokens(document: dict[str, Any], size: int) -> tuple[list[str], list[i
 
 
 def _name_split(document: dict[str, Any]) -> str:
-    """How llama.cpp calls the way in which text is cut before the merges."""
+    """Return llama.cpp's name for the way in which text is split before the merges."""
     rule = document.get("pre_tokenizer") or {}
     parts = rule.get("pretokenizers", [rule])
     kinds = [part.get("type") for part in parts]

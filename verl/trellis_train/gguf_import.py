@@ -77,7 +77,7 @@ class _Metadata:
 
 
 def _read_metadata(file: Path) -> _Metadata:
-    """Parameter count and special tokens; refuses quantisations that cannot be undone."""
+    """Read parameter count and special tokens; refuses quantisations that cannot be undone."""
     from gguf import GGUFReader
 
     try:

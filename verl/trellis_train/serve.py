@@ -79,7 +79,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def build_command(options: argparse.Namespace) -> list[str]:
-    """Options of vLLM's server. Values follow ``=``: none of them is taken for an option."""
+    """Build options of vLLM's server. Values follow ``=``: none of them is taken for an option."""
     command = [
         f"--model={options.folder}",
         f"--served-model-name={options.name}",
@@ -113,20 +113,20 @@ def build_command(options: argparse.Namespace) -> list[str]:
 
 
 def find_tool_parser(folder: Path) -> str | None:
-    """vLLM's parser for the form in which the model's chat template writes tool calls; None for others."""
+    """Find vLLM's parser for the way the model's chat template writes tool calls; None for others."""
     template = read_template(folder)
     return next((name for marks, name in _TOOL_PARSERS if all(mark in template for mark in marks)), None)
 
 
 def find_tool_problem(folder: Path) -> ToolProblem | None:
-    """Why requests with tools can't be answered by a model, by its chat template; None where they can."""
+    """Explain why a model's chat template does not support requests with tools; None if it does."""
     if not shows_tools(read_template(folder)):
         return "not_in_template"
     return None if find_tool_parser(folder) else "unknown_call_format"
 
 
 def shows_tools(template: str) -> bool:
-    """Whether a chat template writes the tools of a request into the prompt."""
+    """Tell whether a chat template writes the tools of a request into the prompt."""
     try:
         return "tools" in find_undeclared_variables(Environment(autoescape=True).parse(template))
     except TemplateSyntaxError:  # tags of Transformers' own, or several templates under names

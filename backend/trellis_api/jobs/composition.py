@@ -1,10 +1,13 @@
-"""Says to the recipe composer what a job needs; preview, submission and launch all ask through here."""
+"""Says to the recipe composer what a job needs; preview, submission and launch all ask through here.
+
+A submission composes and stores what it got (``configuration.py``); a launch only adds its own part to it.
+"""
 
 from dataclasses import dataclass
 
 from trellis_contracts.attempt import PREPARED_FOLDER, TRAIN_FILE, VALIDATION_FILE
-from trellis_recipes.compose import ComposeRequest
 from trellis_recipes.memory.architecture import Architecture
+from trellis_recipes.request import ComposeRequest, LaunchPart
 
 from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
@@ -29,29 +32,34 @@ def build_compose_request(settings: Settings, *, job: Job, job_inputs: JobInputs
     Its data files are named where the attempt will prepare them, so that the preview
     shows what will run.
     """
-    nodes = find_nodes(settings)
-    prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
-    has_validation = job_inputs.validation_dataset is not None
-    model_folder = settings.data_root / (job_inputs.model.path or "")
-    platform = settings.resolved_platform
     return ComposeRequest(
+        **dict(build_launch_part(settings, job=job, job_inputs=job_inputs)),
         recipe=job.recipe,
         preset=job.preset,
         params=job.params,
         overrides=job.overrides,
-        platform=platform,
+        platform=settings.resolved_platform,
         gpus=job.gpus,
         device_memory_bytes=job.device_memory_bytes,
-        node_gpus=None if nodes is None else [node.gpus for node in nodes],
-        model_path=str(model_folder),
         has_flash_attention=settings.has_flash_attention,
         architecture=_find_architecture(settings, job_inputs.model),
         parameter_count=job_inputs.model.parameter_count,
+        seed=job.seed,
+        row_count=job_inputs.dataset.row_count,
+    )
+
+
+def build_launch_part(settings: Settings, *, job: Job, job_inputs: JobInputs) -> LaunchPart:
+    """Return what only the launch of the job's attempt knows, as it is here and now."""
+    nodes = find_nodes(settings)
+    prepared = settings.attempt_dir(job.id, job.attempt) / PREPARED_FOLDER
+    has_validation = job_inputs.validation_dataset is not None
+    return LaunchPart(
+        node_gpus=None if nodes is None else [node.gpus for node in nodes],
+        model_path=str(settings.data_root / (job_inputs.model.path or "")),
         train_path=str(prepared / TRAIN_FILE),
         validation_path=str(prepared / VALIDATION_FILE) if has_validation else None,
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
-        seed=job.seed,
-        row_count=job_inputs.dataset.row_count,
         resume_from=job.resume_from,
     )
 

@@ -60,7 +60,7 @@ class Job(SQLModel, table=True):
     validation_columns: dict[str, str] = Field(
         default_factory=dict, sa_type=JsonColumn, sa_column_kwargs={"server_default": "{}"}
     )
-    #: Parameters and engine keys as they were asked for; launch composes them anew.
+    #: Parameters and engine keys as they were asked for; what they came to is in ``JobConfiguration``.
     params: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     overrides: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
     seed: int = Field(default=1, sa_type=BigInteger)
@@ -120,6 +120,19 @@ class Job(SQLModel, table=True):
     #: that is filled later: a reader who has seen n will find everything new behind n.
     event_count: int = Field(default=0, sa_type=BigInteger)
     line_count: int = Field(default=0, sa_type=BigInteger)
+
+
+class JobConfiguration(SQLModel, table=True):
+    """What a training job runs with, as it was composed when the job was submitted.
+
+    Beside the job's row, since lists of jobs have no use for it. Jobs from before have none.
+    """
+
+    __tablename__ = "job_configurations"
+
+    job_id: str = Field(primary_key=True, foreign_key="jobs.id", ondelete="CASCADE")
+    #: A ``Configuration``. The order of its keys counts, which PostgreSQL would not keep in parsed JSON.
+    document: dict[str, Any] = Field(sa_type=JSON)
 
 
 class Purge(SQLModel, table=True):

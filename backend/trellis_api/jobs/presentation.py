@@ -23,12 +23,12 @@ from trellis_api.jobs.failures.remedies import helps_to_resume, suggest_changes
 from trellis_api.jobs.fields.schemas import FieldValue
 from trellis_api.jobs.fields.service import JobField, map_modes, read_values
 from trellis_api.jobs.fields.sorting import JobOrder, JobSort, decode_position, list_sorted
-from trellis_api.jobs.fit.data import format_of
 from trellis_api.jobs.logs import store as log_store
 from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.repository import JobFilter
+from trellis_api.jobs.request_fields import read_plain
 from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import (
     BestBy,
@@ -118,21 +118,15 @@ def present_all(
     skipped = evaluating.count_skipped(session, job_ids=[job.id for job in jobs if job.evaluate])
     return [
         JobRead(
+            **read_plain(job),
             id=job.id,
-            name=job.name,
             kind=cast(JobKind, job.kind),
             state=job.state,
-            recipe=job.recipe,
-            preset=job.preset,
             model=names.model(job.model_id),
             dataset=names.dataset(job.dataset_id) if job.dataset_id else None,
-            dataset_version=job.dataset_version,
-            dataset_split=job.dataset_split,
             validation_dataset=(
                 names.dataset(job.validation_dataset_id) if job.validation_dataset_id else None
             ),
-            validation_version=job.validation_version,
-            validation_split=job.validation_split,
             keep_best_by=BestBy.model_validate(job.keep_best_by) if job.keep_best_by else None,
             export=_export(job),
             exported_model=names.exported_model(job),
@@ -140,18 +134,10 @@ def present_all(
             evaluate=present_order(job, skipped=skipped.get(job.id, 0)),
             evaluation_id=job.evaluation_id,
             report_to=reports.get(job.id),
-            columns=job.data_columns,
-            data_format=format_of(job.data_format),
-            validation_columns=job.validation_columns,
-            validation_data_format=format_of(job.validation_data_format),
-            params=job.params,
-            overrides=job.overrides,
-            seed=job.seed,
             resources=ResourcesRead(gpus=job.gpus),
             tags=tags.get(job.id, []),
             is_starred=job.is_starred,
             notes=job.notes if has_notes else None,
-            priority=job.priority,
             attempt=job.attempt,
             cloned_from=job.cloned_from,
             sweep=names.sweep(job),

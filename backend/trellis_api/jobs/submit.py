@@ -17,7 +17,7 @@ from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
 from trellis_api.endpoints.auxiliary import find_auxiliary_problems
 from trellis_api.environments.resources import find_environment_problems, keep_environment
-from trellis_api.jobs import repository, service
+from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.composition import JobInputs, build_compose_request
 from trellis_api.jobs.errors import (
     AdapterNeedsBase,
@@ -42,6 +42,7 @@ from trellis_api.jobs.forecast.disk import check_disk
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.reporting.requests import find_report_problems, refuse_unsendable
+from trellis_api.jobs.request_fields import as_columns, read_inputs, read_plain
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobPreview, Resources
 from trellis_api.jobs.storage import check_storage
 from trellis_api.models.models import Model
@@ -67,13 +68,16 @@ def submit(
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
     _keep_ingredients(session, job=job)
-    composition = _compose(session, job=job, settings=settings).composition
-    _refuse_errors(composition)
-    # The launch composes again, perhaps where the GPUs' memory is not known.
-    job.preset = composition.preset
+    found = _compose(session, job=job, settings=settings)
+    _refuse_errors(found.composition)
+    job.preset = found.composition.preset
     if request.evaluate is not None:
         evaluating.settle_order(session, settings, job=job, order=request.evaluate)
     repository.add_job(session, job=job, tags=request.tags)
+    configured = configuration.configure(
+        job, found.job_inputs, request=found.asked, composition=found.composition
+    )
+    configuration.store(session, job=job, configuration=configured)
     if request.report_to is not None:
         reporting.begin(session, job=job, wanted=request.report_to)
     service.announce(session, job=job)
@@ -155,35 +159,26 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         raise JobNotCloneable("Only training jobs can be cloned. Start a new export or evaluation instead.")
     tags = repository.map_tags(session, job_ids=[job_id]).get(job_id, [])
     order = read_order(original)
-    request = JobCreate(
-        name=changes.name or original.name,
-        recipe=original.recipe,
-        preset=original.preset,
-        model=original.model_id,
-        dataset=original.dataset_id,
-        validation_dataset=original.validation_dataset_id,
-        dataset_version=original.dataset_version,
-        dataset_split=original.dataset_split,
-        validation_version=original.validation_version,
-        validation_split=original.validation_split,
-        columns=original.data_columns,
-        data_format=data_fit.format_of(original.data_format),
-        validation_columns=original.validation_columns,
-        validation_data_format=data_fit.format_of(original.validation_data_format),
-        params={**original.params, **changes.params},
-        overrides={**original.overrides, **changes.overrides},
-        seed=original.seed if changes.seed is None else changes.seed,
-        resources=Resources(gpus=original.gpus),
-        tags=tags if changes.tags is None else changes.tags,
-        priority=original.priority,
-        keep_best_by=original.keep_best_by if order is None or order.best_by is None else None,
-        evaluate=order,
-        report_to=(
+    asked = {
+        **read_inputs(original),
+        **read_plain(original),
+        "params": {**original.params, **changes.params},
+        "overrides": {**original.overrides, **changes.overrides},
+        "resources": Resources(gpus=original.gpus),
+        "tags": tags if changes.tags is None else changes.tags,
+        "keep_best_by": original.keep_best_by if order is None or order.best_by is None else None,
+        "evaluate": order,
+        "report_to": (
             changes.report_to
             if "report_to" in changes.model_fields_set
             else reporting.read_wanted(session, job_id=original.id)
         ),
-    )
+    }
+    if changes.name:
+        asked["name"] = changes.name
+    if changes.seed is not None:
+        asked["seed"] = changes.seed
+    request = JobCreate.model_validate(asked)
     return submit(session, request=request, settings=settings, cloned_from=original.id)
 
 
@@ -191,30 +186,18 @@ def _build_job(request: JobCreate) -> Job:
     validation, validation_version = request.validation_dataset, request.validation_version
     if validation is None and request.validation_split:
         validation, validation_version = request.dataset, validation_version or request.dataset_version
+    columns = {
+        **as_columns(request),
+        "validation_dataset_id": validation,
+        "validation_version": validation_version,
+    }
     return Job(
         id=new_id("job"),
-        name=request.name,
-        recipe=request.recipe,
-        preset=request.preset,
-        model_id=request.model,
-        dataset_id=request.dataset,
-        validation_dataset_id=validation,
-        dataset_version=request.dataset_version,
-        dataset_split=request.dataset_split,
-        validation_version=validation_version,
-        validation_split=request.validation_split,
-        data_format=request.data_format,
-        data_columns=request.columns,
-        validation_data_format=request.validation_data_format,
-        validation_columns=request.validation_columns,
-        params=request.params,
-        overrides=request.overrides,
-        seed=request.seed,
         gpus=request.resources.gpus,
-        priority=request.priority,
         keep_best_by=request.keep_best_by.model_dump() if request.keep_best_by else None,
         export_as=request.export_as.model_dump() if request.export_as else None,
         evaluate=request.evaluate.model_dump(mode="json") if request.evaluate else None,
+        **columns,
     )
 
 
@@ -265,7 +248,6 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
         if not is_preview:
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
-    # Kept with the job: its launch, perhaps on another machine, then composes the same.
     job.device_memory_bytes = find_device_memory(settings.resolved_platform, find_nodes(settings) or ())
     asked = build_compose_request(settings, job=job, job_inputs=job_inputs)
     composition = compose(asked)

@@ -49,7 +49,7 @@ def check_installed() -> None:
 
 
 def is_readable(texts: pl.Series) -> np.ndarray:
-    """Tell of each text whether the encoder knows its script; a text without letters is not readable."""
+    """Tell for each text whether the encoder knows its script; a text without letters is not readable."""
     letters = texts.str.count_matches(r"\p{L}").fill_null(0).to_numpy()
     latin = texts.str.count_matches(r"\p{Latin}").fill_null(0).to_numpy()
     return np.asarray((letters > 0) & (latin >= _LATIN * letters))

@@ -50,7 +50,7 @@ def repetition_part(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def relevance_part(prompts: pl.Series, answers: pl.Series) -> np.ndarray:
-    """Share of terms that prompt and answer have in common, of the one with fewer of them.
+    """Return the share of terms that prompt and answer have in common, of the one with fewer of them.
 
     Terms are words and Chinese characters that are not among the most frequent ones, and pairs of Chinese
     characters: an answer often names one character of the question's word (水循环: 水从海洋 ...). It tells an
@@ -63,7 +63,7 @@ def relevance_part(prompts: pl.Series, answers: pl.Series) -> np.ndarray:
 
 
 def format_part(texts: pl.Series, words: np.ndarray) -> np.ndarray:
-    """Share of four checks that hold: closed fences, brackets in pairs, an end, no marks of a template."""
+    """Return the share of four checks that hold: closed fences, paired brackets, an end, no markup."""
     prose = texts.str.replace_all(CODE, "`")
     frame = pl.DataFrame({"text": texts, "prose": prose})
     checks = frame.select(

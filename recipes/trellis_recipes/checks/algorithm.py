@@ -37,7 +37,7 @@ _WITHOUT_PULL = {
 
 
 def check_algorithm(findings: Findings, config: dict[str, Any], request: ComposeRequest) -> None:
-    """All that belongs to the algorithm."""
+    """Check all settings that belong to the algorithm."""
     _check_group(findings, config)
     _check_estimator(findings, config)
     _check_learning_rate(findings, config)

@@ -10,20 +10,20 @@ CRITIC_MICRO_BATCH = "params.critic_micro_batch_size"
 
 
 def has_critic(config: dict[str, Any]) -> bool:
-    """Whether verl trains a critic with this configuration."""
+    """Tell whether verl trains a critic with this configuration."""
     is_enabled = config["critic"]["enable"]
     return bool(config["algorithm"]["adv_estimator"] == "gae" if is_enabled is None else is_enabled)
 
 
 def has_reference(config: dict[str, Any]) -> bool:
-    """Whether the model at the start is kept to compare with."""
+    """Tell whether a copy of the initial model is kept for comparison."""
     return bool(
         config["algorithm"]["use_kl_in_reward"] or config["actor_rollout_ref"]["actor"]["use_kl_loss"]
     )
 
 
 def check_batches(findings: Findings, config: dict[str, Any], gpus: int) -> None:
-    """Prompts of a step, of an update and of a pass, over the GPUs."""
+    """Check that the prompts of a step, an update and a pass can be split over the GPUs."""
     actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     batch, group, mini = config["data"]["train_batch_size"], rollout["n"], actor["ppo_mini_batch_size"]
     if (batch * group) % gpus:
@@ -126,12 +126,12 @@ def _check_critic(findings: Findings, config: dict[str, Any], gpus: int) -> None
 
 
 def _is_packed(engine: dict[str, Any]) -> bool:
-    """Whether the critic's passes are packed by tokens, as they are where nothing says otherwise."""
+    """Tell whether the critic's passes are packed by tokens, which is the default."""
     return bool(engine.get("use_dynamic_bsz", True))
 
 
 def _tokens_per_pass(config: dict[str, Any]) -> dict[int, str]:
-    """Limits on the tokens of a pass, each with the parameter that sets it.
+    """Return the limits on the tokens of a pass, each with the parameter that sets it.
 
     GPUs that share a sequence share a pass: its limit is theirs together.
     """

@@ -10,7 +10,7 @@ MAX_LORA_RANK = 512
 
 
 def check_rl_model(findings: Findings, config: dict[str, Any], gpus: int) -> None:
-    """Adapter rank and tensor parallelism."""
+    """Check the adapter rank and tensor parallelism."""
     model, rollout = config["actor_rollout_ref"]["model"], config["actor_rollout_ref"]["rollout"]
     if model["lora_rank"] > MAX_LORA_RANK:
         findings.error(

@@ -28,7 +28,7 @@ def check_nodes(engine: Engine, gpus: int, node_gpus: Sequence[int] | None) -> I
 
 
 def _check_spread(gpus: int, node_gpus: Sequence[int]) -> Issue | None:
-    """RL takes as many GPUs of each of its nodes."""
+    """Check that the GPUs can be split equally across nodes, as RL requires."""
     if find_spread(gpus, node_gpus) is not None:
         return None
     possible = max((count for count in range(1, gpus) if find_spread(count, node_gpus)), default=0)

@@ -13,7 +13,7 @@ from trellis_recipes.request import ComposeRequest
 def check_parallel(
     findings: Findings, engine: Engine, config: dict[str, Any], request: ComposeRequest
 ) -> None:
-    """Sequence parallelism, FSDP groups and tensor parallelism against the GPUs and the model's heads."""
+    """Check sequence parallelism, FSDP groups and tensor parallelism against the GPUs and the heads."""
     if engine is Engine.VERL_SFT:
         _check_trainer(findings, "engine", {}, config["engine"], config["model"], request)
     if engine is not Engine.VERL_PPO:
@@ -52,7 +52,7 @@ def _check_trainer(
 def _check_sequences(
     findings: Findings, field: str, parallel: int, model: dict[str, Any], request: ComposeRequest
 ) -> None:
-    """Ulysses (arXiv:2309.14509): each GPU of a group has a part of the sequence, and a part of the heads."""
+    """Check Ulysses (arXiv:2309.14509): a GPU of a group has a part of the sequence and of the heads."""
     if request.gpus % parallel:
         findings.error(
             "sequence_parallel_not_divisor",

@@ -5,6 +5,6 @@ from trellis_recipes.request import ComposeRequest
 
 
 def check_retrieval(findings: Findings, request: ComposeRequest) -> None:
-    """One process trains it: negatives of a batch are not gathered over several."""
+    """Check that one GPU is requested: negatives of a batch are not gathered over several processes."""
     if request.gpus > 1:
         findings.error("one_slot_only", "resources.gpus", "This recipe runs on a single GPU; request 1.")

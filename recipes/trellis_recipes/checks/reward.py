@@ -35,7 +35,7 @@ def _check_simple(findings: Findings, parameters: dict[str, Value]) -> None:
 
 
 def _overlong_buffer(config: dict[str, Any]) -> dict[str, Any] | None:
-    """verl's settings of the overlong penalty, where it applies."""
+    """Return verl's settings of the overlong penalty, or None where it does not apply."""
     if config["reward"]["reward_manager"]["name"] != "dapo":
         return None
     buffer = (config["reward"].get("reward_kwargs") or {}).get("overlong_buffer_cfg") or {}

@@ -8,7 +8,7 @@ from trellis_recipes.request import ComposeRequest
 
 
 def check_rows(findings: Findings, request: ComposeRequest, *, batch: int, held_out: int) -> None:
-    """Rows left for training against the rows of a step."""
+    """Check that enough rows are left for training to fill a step."""
     if request.row_count is None or get_recipe(request.recipe).row_format is DataFormat.TEXT:
         return  # one document may fill many blocks: only the tokenizer can tell
     rows = request.row_count - held_out

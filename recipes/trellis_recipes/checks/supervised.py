@@ -10,7 +10,7 @@ from trellis_recipes.request import ComposeRequest
 
 
 def check_supervised(findings: Findings, config: dict[str, Any], request: ComposeRequest) -> None:
-    """Batches, lengths and adapter."""
+    """Check batches, lengths and adapter."""
     data, rank = config["data"], config["model"]["lora_rank"]
     parameter = get_recipe(request.recipe).parameter("batch_size")
     examples = parameter.unit if parameter and parameter.unit else "examples"

@@ -75,7 +75,7 @@ def _messages_as_rl(reader: RowReader, row: Row, place: Place) -> list[dict[str,
 
 
 def _rl_as_it_is(reader: RowReader, row: Row, _: Place) -> list[dict[str, Any]]:
-    """verl's own rows keep all that they hold; columns under other names get verl's."""
+    """Keep all that verl's own rows hold; columns under other names get verl's names."""
     messages_in(reader.require(row, "prompt"))
     source = reader.require(row, "data_source")
     if not isinstance(source.value, str):

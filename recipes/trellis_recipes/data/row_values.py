@@ -45,14 +45,14 @@ class RowReader:
         columns: Mapping[str, str],
         read_messages: Callable[[Cell], list[Any]] | None = None,
     ) -> None:
-        """``read_messages`` reads a conversation; by default what trainers take: roles and texts."""
+        """Take ``read_messages`` to read a conversation; by default what trainers take: roles and texts."""
         self._format = data_format
         self.columns = columns
         self._reads_otherwise = read_messages is not None
         self._messages_in: Callable[[Cell], list[Any]] = read_messages or messages_in
 
     def is_named(self, role: str) -> bool:
-        """Whether somebody said which column plays the role."""
+        """Tell whether the caller said which column plays the role."""
         return role in self.columns
 
     def find(self, row: Row, role: str) -> Cell | None:
@@ -131,7 +131,7 @@ class RowReader:
         return text_in(self.require(row, "text"))
 
     def label(self, row: Row) -> bool:
-        """Whether a completion is wanted."""
+        """Tell whether a completion is wanted."""
         cell = self.require(row, "label")
         value = cell.value
         if isinstance(value, bool):
@@ -158,7 +158,7 @@ class RowReader:
         return messages
 
     def pair(self, row: Row) -> tuple[list[Message], list[Message], list[Message]]:
-        """Prompt, chosen and rejected; without a prompt, what both conversations begin with is the prompt."""
+        """Return prompt, chosen and rejected; without a prompt, both sides' common start is the prompt."""
         if self.is_named("prompt") or self.find(row, "prompt") is not None:
             prompt = self.prompt(row)
             return prompt, self.completion(row, "chosen", prompt), self.completion(row, "rejected", prompt)

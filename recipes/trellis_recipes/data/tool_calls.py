@@ -53,7 +53,7 @@ def offer_tools(messages: list[dict[str, Any]], tools: Any) -> list[dict[str, An
 
 
 def read_call(call: Any, number: int) -> tuple[str, dict[str, Any]]:
-    """Name and arguments of a call of OpenAI's form, or of its function alone. Raises ``BadCalls``."""
+    """Read name and arguments of a call in OpenAI's form, or of its function alone. Raises ``BadCalls``."""
     function = (call.get("function") or call) if isinstance(call, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
@@ -97,7 +97,7 @@ def _read_tools(tools: Any) -> list[dict[str, Any]]:
 
 
 def without_gaps(value: Any) -> Any:
-    """Without the fields that Parquet gives every struct because another row has them."""
+    """Remove the fields that Parquet gives every struct because another row has them."""
     if isinstance(value, Mapping):
         return {key: without_gaps(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

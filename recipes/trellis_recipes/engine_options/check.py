@@ -60,7 +60,7 @@ def rule_of(engine: Engine, key: str) -> Rule | None:
 
 
 def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Every value in the value, by dotted key; an empty mapping or list is none."""
+    """Yield every value inside ``value`` by dotted key; an empty mapping or list yields none."""
     if isinstance(value, dict):
         for name, below in value.items():
             yield from _leaves(f"{key}.{name}", below)

@@ -53,7 +53,7 @@ class Rule(Strict):
         return self
 
     def matches(self, key: str) -> bool:
-        """Whether the dotted key is one of the rule's."""
+        """Tell whether the dotted key is one of the rule's."""
         return _compile(tuple(self.keys)).fullmatch(key) is not None
 
 
@@ -86,7 +86,7 @@ def find_rule(engine: str, key: str) -> Rule | None:
 
 @cache
 def _compile(keys: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for all: ``*.x`` is an ``x`` at any depth, ``x.*`` the mapping and all below it."""
+    """Compile all keys into one pattern: ``*.x`` is ``x`` at any depth, ``x.*`` a mapping and all below."""
     alternatives = []
     for key in keys:
         name = key.removeprefix("*.").removesuffix(".*")

@@ -46,7 +46,7 @@ class Experts:
     layers: int = 0
 
     def parameters(self, hidden: int) -> int:
-        """One layer of experts with its router, and the shared expert with its gate."""
+        """Count the parameters of one layer's experts and router, and its shared expert and gate."""
         shared = 3 * hidden * self.shared + (hidden if self.shared else 0)
         return self.count * (3 * hidden * self.intermediate + hidden) + shared
 
@@ -148,7 +148,7 @@ class Architecture:
         return self.experts.per_token * self.experts.intermediate + self.experts.shared
 
     def count_lora(self, rank: int, targets: frozenset[str] | None = None) -> int:
-        """Parameters of adapters of a rank on some linear layers, by default all but the head.
+        """Count the parameters of adapters of a rank on some linear layers, by default all but the head.
 
         Two matrices for each: rank·(input + output) (LoRA, arXiv:2106.09685).
         """
@@ -160,7 +160,7 @@ class Architecture:
         return self.layers * rank * sum(widths)
 
     def adapted_width(self, targets: frozenset[str] | None = None) -> int:
-        """Output widths of a block's linear layers that have adapters, in sum."""
+        """Sum the output widths of a block's linear layers that have adapters."""
         return sum(
             width_out
             for name, (_, width_out) in self.linear_shapes.items()

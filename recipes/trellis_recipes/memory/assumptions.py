@@ -15,7 +15,7 @@ _TOLERANCE = 0.01
 def list_assumptions(
     architecture: Architecture, plan: Plan, *, counted: int, known: int | None
 ) -> list[Text]:
-    """In the order of their weight."""
+    """List the estimate's assumptions in the order of their weight."""
     training = plan.training
     found = [
         Text(
@@ -67,7 +67,7 @@ def list_assumptions(
 
 
 def _count_assumptions(architecture: Architecture, *, counted: int, known: int | None) -> list[Text]:
-    """Of the number of parameters."""
+    """List the assumptions about the number of parameters."""
     found = []
     if not architecture.is_known:
         found.append(
@@ -87,7 +87,7 @@ def _count_assumptions(architecture: Architecture, *, counted: int, known: int |
 
 
 def list_warnings(plan: Plan, *, needed: int, available: int | None, shared_memory: int | None) -> list[Text]:
-    """Warnings only: an estimate refuses nothing."""
+    """List warnings only: an estimate refuses nothing."""
     found = []
     if available is not None and needed > TIGHT * available:
         have, want = available / _GIB, needed / _GIB

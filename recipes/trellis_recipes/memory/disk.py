@@ -47,7 +47,7 @@ def estimate_disk(
     saves: int | None,
     keep: int | None,
 ) -> DiskUse:
-    """Size and number of a run's checkpoints; ``IncompleteConfiguration`` as of the memory's estimate."""
+    """Estimate size and number of a run's checkpoints; raises ``IncompleteConfiguration`` as for memory."""
     plan = read_plan(engine, config, recipe=recipe, platform=platform, gpus=gpus, env=env)
     contents = _read_contents(engine, config)
     size = _checkpoint_bytes(architecture, plan.training, parameters, contents)
@@ -57,7 +57,7 @@ def estimate_disk(
 
 
 def count_saves(*, total_steps: int | None, save_every: int) -> int | None:
-    """Checkpoints that a run writes: at its interval and at the end; None where its length is not known."""
+    """Count the checkpoints written: one per interval and one at the end; None if the length is unknown."""
     if not save_every:
         return 1
     return None if total_steps is None else -(-total_steps // save_every)
@@ -74,7 +74,7 @@ def count_steps(parameters: dict[str, Value], *, rows: int | None, batch: int) -
 
 
 def _read_contents(engine: Engine, config: dict[str, Any]) -> frozenset[str]:
-    """TRL and the retrieval engine write what is trained, and its optimizer."""
+    """Return what a checkpoint holds: for TRL and retrieval what is trained, and its optimizer."""
     if engine not in _CONTENTS:
         return frozenset({"trained", "optimizer"})
     found = config

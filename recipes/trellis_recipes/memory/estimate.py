@@ -87,7 +87,7 @@ class _Run:
         self._machine = machine
 
     def phases(self) -> list[MemoryPhase]:
-        """In the order in which they run."""
+        """Return the phases in the order in which they run."""
         if self._plan.rollout_engine is None:
             return self._supervised()
         found = [
@@ -135,7 +135,7 @@ class _Run:
         return [*self._rest(is_training=True), *self._awake(), *self._step(self._plan.training)]
 
     def _step(self, training: Training) -> list[MemoryPart]:
-        """Forward, backward and the update of the weights."""
+        """List the memory of the forward pass, the backward pass and the update of the weights."""
         return _present(
             parts.gathered(self._model, training),
             parts.gradients(self._model, training, self._count),
@@ -152,7 +152,7 @@ class _Run:
         )
 
     def _log_probs(self) -> list[MemoryPart]:
-        """Of the policy: its weights come back for this pass where they were moved away."""
+        """List the memory of the policy's pass; its weights come back for it if they were moved away."""
         training = self._plan.training
         own = parts.weights(self._model, training, self._count)
         found = _with([*self._rest(is_training=False), *self._awake()], own)
@@ -191,7 +191,7 @@ class _Run:
 
 
 def _scored(training: Training, tokens: int) -> int:
-    """Tokens of a pass whose scores of the vocabulary are computed."""
+    """Count the tokens of a pass whose scores over the vocabulary are computed."""
     if training.logits_tokens is None:
         return tokens
     return -(-tokens * training.logits_tokens // max(1, training.tokens))
@@ -203,7 +203,7 @@ def _as_critic(part: MemoryPart) -> MemoryPart:
 
 
 def _with(found: list[MemoryPart], part: MemoryPart) -> list[MemoryPart]:
-    """Together with a part that comes back for this phase, unless it never left."""
+    """Add a part that comes back for this phase to the list, unless it never left."""
     return found if part.name in {each.name for each in found} else [*found, part]
 
 

@@ -27,14 +27,14 @@ def weights(architecture: Architecture, training: Training, parameters: int) -> 
 
 
 def gradients(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
-    """One for each weight that is trained, in the precision in which it is stored."""
+    """Return the memory of one gradient per trained weight, in the precision in which it is stored."""
     count, size = _trained(architecture, training, parameters)
     how = f"{count:,} × {size} B{_split(training.shards)}"
     return _part("gradients", ("Gradients", "梯度"), count * size // training.shards, (how, how))
 
 
 def optimizer(architecture: Architecture, training: Training, parameters: int) -> MemoryPart:
-    """Both moments of AdamW, in the precision of the weights that are trained."""
+    """Return the memory of both moments of AdamW, in the precision of the weights that are trained."""
     count, size = _trained(architecture, training, parameters)
     how = f"{count:,} × 2 × {size} B{_split(training.shards)}"
     return _part(
@@ -46,7 +46,7 @@ def optimizer(architecture: Architecture, training: Training, parameters: int) -
 
 
 def gathered(architecture: Architecture, training: Training) -> MemoryPart | None:
-    """Two blocks and the embeddings, whole, while they compute (FSDP2 prefetches one block)."""
+    """Return the memory of two blocks and the embeddings, whole (FSDP2 prefetches one block)."""
     if not training.is_gathered:
         return None
     count = (
@@ -101,7 +101,7 @@ def adapter_outputs(architecture: Architecture, training: Training, platform: st
 
 
 def forward_activations(architecture: Architecture, training: Training, tokens: int) -> MemoryPart:
-    """One block at a time, where nothing is kept."""
+    """Return the memory of one block at a time, where no activations are kept."""
     a_token = formulas.activation_bytes_per_token(architecture, training.element_bytes)
     how = f"{tokens:,} × {a_token:,} B"
     return _part(
@@ -141,7 +141,7 @@ def reference_weights(reference: Reference, parameters: int) -> MemoryPart:
 
 
 def rollout_weights(rollout_engine: RolloutEngine, parameters: int) -> MemoryPart:
-    """vLLM's own copy; on a CPU it holds the large ones a second time, as its kernels read them."""
+    """Return the memory of vLLM's weights; on a CPU, large ones are held again as its kernels read them."""
     copies = 2 if rollout_engine.is_packed else 1
     kinds = (
         (" × 2 (as sent, and packed)", " × 2（原样与打包各一份）") if rollout_engine.is_packed else ("", "")
@@ -160,7 +160,7 @@ def rollout_weights(rollout_engine: RolloutEngine, parameters: int) -> MemoryPar
 def kv_cache(
     architecture: Architecture, rollout_engine: RolloutEngine, *, weight_bytes: int, available: int | None
 ) -> MemoryPart:
-    """On a CPU the configured space; on a GPU what its share leaves, else what the sequences need."""
+    """Return the configured space on a CPU; on a GPU what its share leaves, else what the sequences need."""
     title = ("KV cache", "KV 缓存")
     a_token = (
         formulas.kv_bytes_per_token(architecture, rollout_engine.element_bytes)
@@ -210,7 +210,7 @@ def _kv_cache_of_a_cpu(rollout_engine: RolloutEngine, title: tuple[str, str], a_
 
 
 def bucket(rollout_engine: RolloutEngine, parameters: int) -> MemoryPart:
-    """Weights on their way to the rollout engine: a bucket on both sides."""
+    """Return the memory of the buckets that carry weights to the rollout engine, one on each side."""
     size = min(rollout_engine.bucket_bytes, parameters * rollout_engine.element_bytes)
     how = f"2 × {size:,} B"
     return _part("weight_sync", ("Weight synchronisation", "权重同步"), 2 * size, (how, how))
@@ -244,7 +244,7 @@ def _adapter(architecture: Architecture, training: Training) -> int:
 
 
 def _trained(architecture: Architecture, training: Training, parameters: int) -> tuple[int, int]:
-    """How many weights are trained, and the bytes of each."""
+    """Return how many weights are trained, and the bytes of each."""
     adapter = _adapter(architecture, training)
     return (adapter, 4) if training.lora_rank else (parameters, training.weight_bytes)
 

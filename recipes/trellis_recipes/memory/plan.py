@@ -170,7 +170,7 @@ def _targets(value: Any) -> frozenset[str] | None:
 
 
 def _verl_training(model: Tree, engine: Tree, *, gpus: int, tokens: int, has_logits: bool = True) -> Training:
-    """verl's FSDP engine: weights in ``model_dtype``, computed with in ``mixed_precision``, else bfloat16."""
+    """Read verl's FSDP engine: weights in ``model_dtype``, compute in ``mixed_precision``, else bfloat16."""
     precision = group(engine, "mixed_precision")
     size = positive(engine.get("fsdp_size"), gpus)
     return Training(
@@ -261,7 +261,7 @@ def _share_prompts(config: Tree, *, tokens: int, length: int) -> _SharedPass | N
 
 
 def _has_reward_model(reward: Tree) -> bool:
-    """verl's own, or ours as a term of the mixture."""
+    """Tell whether there is a reward model: verl's own, or ours as a term of the mixture."""
     terms = group(group(reward, "custom_reward_function"), "reward_kwargs").get("rewards")
     names = [term.get("name") for term in terms if isinstance(term, dict)] if isinstance(terms, list) else []
     return "reward_model" in names or bool(group(reward, "reward_model").get("enable"))
@@ -270,7 +270,7 @@ def _has_reward_model(reward: Tree) -> bool:
 def _tokens(
     part: Tree, size_key: str, tokens_key: str, length: int, sequences: int, *, shared: int = 1
 ) -> int:
-    """Tokens of one pass on one GPU: the bound of a dynamic batch, else sequences of full length.
+    """Return the tokens of one pass on one GPU: a dynamic batch's limit, or else sequences of full length.
 
     ``shared`` GPUs divide each sequence between them. The bound holds for each of them; sequences are counted
     for all of them together.
@@ -332,7 +332,7 @@ def _read_sft(config: Tree, platform: str, gpus: int) -> Plan:
 
 
 def _read_trl(config: Tree, recipe: str, platform: str, gpus: int) -> Plan:
-    """TRL's trainers hold everything on each GPU (no sharding), all texts of a row in one pass."""
+    """Read a plan for TRL: each GPU holds everything (no sharding) and all texts of a row share one pass."""
     if recipe not in TRAINERS:
         raise IncompleteConfiguration(f"nothing is known of the trainer of '{recipe}'")
     trainer, is_adapter = TRAINERS[recipe], bool(config.get("use_peft"))

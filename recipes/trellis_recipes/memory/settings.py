@@ -54,6 +54,6 @@ def positive(value: Any, fallback: int) -> int:
 
 
 def sequence_parallel(part: Tree, engine: Tree) -> int:
-    """GPUs that share a sequence: verl takes the part's own (deprecated) key where that is above 1."""
+    """Return how many GPUs share a sequence: the part's own (deprecated) key counts if it is above 1."""
     own = positive(part.get(SEQUENCE_PARALLEL), 1)
     return own if own > 1 else positive(engine.get(SEQUENCE_PARALLEL), 1)

@@ -188,7 +188,7 @@ def _plain(value: Any) -> Any:
 
 
 def _moved_keys(issues: list[Issue], settings: dict[str, Any]) -> dict[str, str]:
-    """Keys of an older verl, by the keys that took their place."""
+    """Return the keys of an older verl, by the keys that replaced them."""
     moved = {}
     for issue in issues:
         key, place = issue.field.removeprefix("overrides."), issue.suggestion
@@ -234,7 +234,7 @@ def _effective(key: str, settings: dict[str, Any], schema: EngineSchema, recipe:
 
 
 def _split(recipe: Recipe, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters where the recipe has one for a setting, overrides for the rest, without what it fixes."""
+    """Split into parameters where the recipe has one for a setting, and overrides, without what it fixes."""
     params: dict[str, Any] = {}
     rest = {key: value for key, value in settings.items() if recipe.fixed.get(key, _NOTHING) != value}
     for parameter in recipe.parameters:
@@ -272,7 +272,7 @@ def _take(
 def _find_problems(
     recipe: Recipe, params: dict[str, Any], overrides: dict[str, Any], *, platform: str, gpus: int
 ) -> list[Issue]:
-    """Errors of the whole, with a model and data that are still to be chosen."""
+    """Find errors of the whole, with a model and data that are still to be chosen."""
     request = ComposeRequest(
         recipe=recipe.id,
         params=params,

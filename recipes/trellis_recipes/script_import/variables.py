@@ -77,7 +77,7 @@ class Variables:
         return "".join(self._part(part) if part.is_expansion else part.text for part in word.parts)
 
     def _expand_known(self, word: Word) -> list[str]:
-        """Items of a list; one that is not known is left out, since nothing could be done with it."""
+        """Expand items of a list; one that is not known is left out, since nothing could be done with it."""
         try:
             return self.expand(word)
         except Unknown:
@@ -115,7 +115,7 @@ class Variables:
         return " ".join(self.text(word) for word in words)
 
     def _calculate(self, expression: str) -> int:
-        """Whole numbers, the four operations and variables; anything else is unknown."""
+        """Evaluate whole numbers, the four operations and variables; anything else raises ``Unknown``."""
         plain = re.sub(r"\$\{(\w+)\}|\$(\w+)", lambda match: match[1] or match[2], expression).replace(
             "/", "//"
         )

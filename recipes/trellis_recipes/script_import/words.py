@@ -199,5 +199,5 @@ def _is_number(word: Word) -> bool:
 
 
 def _is_assignment(word: Word) -> bool:
-    """Whether the word so far reads ``NAME=`` or ``NAME+=``."""
+    """Tell whether the word so far reads ``NAME=`` or ``NAME+=``."""
     return len(word.parts) == 1 and not word.parts[0].is_quoted and word.parts[0].text.endswith("=")

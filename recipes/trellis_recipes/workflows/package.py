@@ -99,7 +99,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def check_size(files: int, total_bytes: int) -> None:
-    """``BadPackage`` for more than a package may hold."""
+    """Raise ``BadPackage`` if there is more than a package may hold."""
     if files > MAX_FILES:
         raise BadPackage(f"The package has more than {MAX_FILES} files.")
     if total_bytes > MAX_BYTES:
@@ -107,7 +107,7 @@ def check_size(files: int, total_bytes: int) -> None:
 
 
 def is_ignored(path: PurePosixPath) -> bool:
-    """Whether a file is no part of a package: caches, version control, virtual environments."""
+    """Tell whether a file is not part of a package: caches, version control, virtual environments."""
     return bool(IGNORED_FOLDERS & set(path.parts)) or path.suffix == ".pyc"
 
 
@@ -133,7 +133,7 @@ def read_requirements(text: str) -> list[str]:
 
 
 def hash_folder(folder: Path) -> str:
-    """One hash of the paths and contents of a package's files."""
+    """Compute one hash of the paths and contents of a package's files."""
     total = hashlib.sha256()
     for path in list_files(folder):
         total.update(f"{path.relative_to(folder).as_posix()}\0{hash_file(path)}\n".encode())

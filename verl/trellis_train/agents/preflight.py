@@ -34,7 +34,7 @@ def _tool_template(task: AgentTask) -> str:
 
 
 def check_linksearch(task: AgentTask) -> None:
-    """Options, and a database of profiles that answers."""
+    """Check the options, and that the database of profiles answers."""
     try:
         Options.parse(task.options)
     except BadOptions as error:
@@ -85,7 +85,7 @@ def read_source(task: AgentTask) -> WorkflowSource:
 
 
 def check_tune(task: AgentTask) -> None:
-    """Options, and a workflow that loads in the sandbox."""
+    """Check the options, and that the workflow loads in the sandbox."""
     if task.workflow_path is None:
         raise AgentUnusable("The agent has no workflow.")
     try:

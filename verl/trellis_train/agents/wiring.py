@@ -23,7 +23,7 @@ _AGENT = "actor_rollout_ref.rollout.agent"
 
 
 def loop_overrides(spec: JobSpec) -> list[str]:
-    """Hydra overrides that make the job's rollouts episodes; none for a job without an agent.
+    """Return Hydra overrides that make the job's rollouts episodes; none for a job without an agent.
 
     Writes the file that they name into the attempt's folder.
     """
@@ -48,7 +48,7 @@ def _template_overrides(spec: JobSpec) -> list[str]:
 
 
 def log_folder(spec: JobSpec) -> Path:
-    """Where a job's agent writes what it is asked to log."""
+    """Return the folder where a job's agent writes what it is asked to log."""
     return Path(spec.checkpoint_dir).parent / LOG_FOLDER
 
 

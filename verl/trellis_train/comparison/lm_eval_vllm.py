@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 
 def measure(settings: Settings) -> Measured:
-    """All tasks through ``simple_evaluate``."""
+    """Run all tasks through ``simple_evaluate``."""
     from lm_eval.evaluator import simple_evaluate
     from lm_eval.models.vllm_causallms import VLLM
     from lm_eval.tasks import TaskManager

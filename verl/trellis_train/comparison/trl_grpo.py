@@ -105,7 +105,7 @@ def train(settings: TrlSettings) -> TrlTimes:
 
 
 def make_adapter(rank: int) -> Any:
-    """LoRA on all linear layers, as ours trains it; None for rank 0."""
+    """Create LoRA on all linear layers, as ours trains it; None for rank 0."""
     if not rank:
         return None
     from peft import LoraConfig
@@ -114,7 +114,7 @@ def make_adapter(rank: int) -> Any:
 
 
 def reward_exact(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
-    """1 for the answer and nothing else: the platform's reward ``exact``."""
+    """Return 1 for the answer and nothing else: the platform's reward ``exact``."""
     return [
         float(completion[0]["content"].strip() == truth)
         for completion, truth in zip(completions, answer, strict=True)
@@ -132,7 +132,7 @@ def _sample_in(dtype: str) -> None:
 
 
 def _count_ranks() -> int:
-    """How many processes torchrun has started."""
+    """Count the processes that torchrun has started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 

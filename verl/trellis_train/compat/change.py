@@ -106,5 +106,5 @@ def _register(entry: Change) -> None:
 
 
 def list_registered() -> list[Change]:
-    """All entries whose modules were imported, in the order of registration."""
+    """List all entries whose modules were imported, in the order of registration."""
     return list(_registered.values())

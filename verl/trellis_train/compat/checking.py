@@ -103,7 +103,7 @@ def require_unmoved(entries: Iterable[Change]) -> None:
 
 
 def describe(failures: list[Finding]) -> str:
-    """One line: what moved, and what to do."""
+    """Describe in one line what moved, and what to do."""
     named = "; ".join(f"{each.change.target} ({each.problem})" for each in failures)
     targets = ",".join(each.change.target for each in failures)
     return f"{EngineMoved.code}: changed for another version: {named}. {_ADVICE.format(target=targets)}"

@@ -30,7 +30,7 @@ _DRAWN: dict[str, Any] = {
 @change(target=f"{ENGINE}.FSDPEngine._build_module", **_DRAWN)
 @change(target=f"{ENGINE}.FSDPEngine._build_lora_module", **_DRAWN)
 def seeded(build: Callable[..., Any]) -> Callable[..., Any]:
-    """``build`` with the generator set to the engine's seed; afterwards it is as it was."""
+    """Wrap ``build`` to run with the generator set to the engine's seed; the state is restored afterwards."""
 
     @wraps(build)
     def build_seeded(self: Any, *args: Any, **kwargs: Any) -> Any:

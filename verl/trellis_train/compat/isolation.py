@@ -72,7 +72,7 @@ class _InNamespace:
 
 @change(target="transfer_queue.interface.ray", **_QUEUE)
 def look_in_own_namespace(original: Any) -> Any:
-    """Ray, where the queue looks for its controller."""
+    """Wrap Ray so that the queue looks for its controller in the job's own namespace."""
     return _InNamespace(original, "get_actor", _own_namespace())
 
 

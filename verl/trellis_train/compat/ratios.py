@@ -32,7 +32,7 @@ MOST_LOG_RATIO = 20.0
     ),
 )
 def choosing_measured(choose: Callable[[str], Callable[..., Any]]) -> Callable[..., Any]:
-    """verl's choice of a loss, whose losses are measured."""
+    """Wrap verl's choice of a loss so that its losses are measured."""
 
     @wraps(choose)
     def choose_measured(name: str) -> Callable[..., Any]:
@@ -42,7 +42,7 @@ def choosing_measured(choose: Callable[[str], Callable[..., Any]]) -> Callable[.
 
 
 def measured(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """One of verl's policy losses, telling :data:`RATIO_MEAN` among its metrics."""
+    """Wrap one of verl's policy losses to report :data:`RATIO_MEAN` among its metrics."""
 
     @wraps(loss)
     def loss_and_ratio(*, old_log_prob: Any, log_prob: Any, response_mask: Any, **more: Any) -> Any:
@@ -56,7 +56,7 @@ def measured(loss: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mean_ratio(log_probs: Any, old_log_probs: Any, mask: Any) -> float | None:
-    """Mean of exp(new - old) where ``mask`` is set, all (responses, tokens); None where it is nowhere."""
+    """Compute the mean of exp(new - old) over ``mask``, all (responses, tokens); None if it is empty."""
     is_token = mask.bool()
     if not bool(is_token.any()):
         return None

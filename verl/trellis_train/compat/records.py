@@ -27,7 +27,7 @@ class Record:
 
 @cache
 def read_records() -> Mapping[str, Record]:
-    """All records by target."""
+    """Read all records by target."""
     return {target: Record(**values) for target, values in json.loads(RECORDS_FILE.read_text()).items()}
 
 

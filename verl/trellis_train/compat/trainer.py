@@ -32,7 +32,7 @@ def listen_to_metrics(listener: Listener) -> None:
     ),
 )
 def log_and_tell(original: Any) -> Any:
-    """``log``, which tells the listener first."""
+    """Wrap ``log`` to tell the listeners first."""
 
     @wraps(original)
     def log(self: Any, data: dict[str, Any], step: int, backend: Any = None) -> None:
@@ -53,7 +53,7 @@ def log_and_tell(original: Any) -> Any:
     tests=("tests/train/rollout/test_scoring.py::*",),
 )
 def score_in_worker(original: Any) -> Any:
-    """verl's manager of reward workers."""
+    """Wrap verl's manager of reward workers to start none where the agent loop can score by itself."""
     from trellis_train.rollout.scoring import without_reward_processes
 
     return without_reward_processes(original)
@@ -74,7 +74,7 @@ def score_in_worker(original: Any) -> Any:
     tests=("tests/train/rollout/test_routing.py::*",),
 )
 def start_own_servers(original: Any) -> Any:
-    """verl's manager of rollout servers."""
+    """Wrap verl's manager of rollout servers to start this platform's servers."""
     from trellis_train.platform.layer import load_layer
     from trellis_train.rollout.servers import with_own_servers
 
@@ -90,7 +90,7 @@ def start_own_servers(original: Any) -> Any:
     tests=("tests/train/algorithms/test_agent_masks.py::*", "tests/train/algorithms/test_advantages.py::*"),
 )
 def compare_by_session(original: Any) -> Any:
-    """Advantages of a step."""
+    """Wrap the computation of a step's advantages to compare by session."""
     from verl.trainer.ppo import ray_trainer
 
     from trellis_train.hooks.branches import compare_sessions

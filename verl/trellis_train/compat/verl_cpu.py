@@ -29,7 +29,7 @@ DUPLICATE = "cpu:gloo,cpu:gloo"
     ),
 )
 def accept_one_device(original: Any) -> Any:
-    """``init_process_group``, which takes verl's duplicate for one."""
+    """Wrap ``init_process_group`` to treat verl's duplicate device as one."""
 
     @wraps(original)
     def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ def load_with_sdpa(_original: Any) -> Any:
     ),
 )
 def clone_received(original: Any) -> Any:
-    """``receive_weights``, whose callback owns what it is given (``.to("cpu")`` copies nothing here)."""
+    """Wrap ``receive_weights`` so that its callback owns its tensors (``.to("cpu")`` copies nothing here)."""
 
     @wraps(original)
     def receive_weights(self: Any, on_bucket_received: Callable[[Any, bool], None]) -> None:

@@ -34,7 +34,7 @@ _GENERATORS: dict[str, Any] = {
     ),
 )
 def use_live_weights(original: Any) -> Any:
-    """``dispatch_cpu_unquantized_gemm``, which leaves ``layer.weight`` where it is."""
+    """Replace ``dispatch_cpu_unquantized_gemm`` by one that leaves ``layer.weight`` where it is."""
     if has_fixed_weights():
         return original
 
@@ -45,7 +45,7 @@ def use_live_weights(original: Any) -> Any:
 
 
 def has_fixed_weights() -> bool:
-    """Whether no trainer sends weights to this process."""
+    """Tell whether no trainer sends weights to this process."""
     return bool(os.environ.get(FIXED_WEIGHTS_VARIABLE))
 
 
@@ -56,7 +56,7 @@ class LiveLinear:
         self._layer = layer
 
     def __call__(self, x: Any, _weight: Any, bias: Any) -> Any:
-        """Shapes: (..., in), (out, in), (out,) -> (..., out).
+        """Multiply by the layer's own weight; shapes: (..., in), (out, in), (out,) -> (..., out).
 
         The weight that is handed over is not read: it is the one that vLLM held when it made the layer.
         """
@@ -72,7 +72,7 @@ class LiveLinear:
     **_GENERATORS,
 )
 def restoring_generators(sample: Callable[..., Any]) -> Callable[..., Any]:
-    """``_sample``, after which the generators of unfinished prompts stand where they stood.
+    """Wrap ``_sample`` to restore the generators of unfinished prompts to their previous states.
 
     vLLM samples a token behind every piece of a prompt and throws it away unless the piece is the last.
     """
@@ -97,7 +97,7 @@ def restoring_generators(sample: Callable[..., Any]) -> Callable[..., Any]:
     **_GENERATORS,
 )
 def hiding_generators(book: Callable[..., Any]) -> Callable[..., Any]:
-    """``_bookkeeping_sync``, which does not see the generators that it would wind back."""
+    """Wrap ``_bookkeeping_sync`` to hide the generators that it would rewind."""
 
     @wraps(book)
     def book_without(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -128,7 +128,7 @@ def _take_unfinished(runner: Any, *, keeps: bool) -> dict[int, Any]:
     tests=("tests/train/compat/test_adapter_slots.py::*",),
 )
 def passing_over_the_base(shrink: Callable[..., None]) -> Callable[..., None]:
-    """``bgmv_shrink``, whose rows are zero where no adapter is meant. Triton's kernels pass over them too."""
+    """Wrap ``bgmv_shrink`` to zero rows that use no adapter. Triton's kernels skip such rows too."""
 
     @wraps(shrink)
     def shrink_adapters(

@@ -31,7 +31,7 @@ def install() -> None:
     ),
 )
 def answer_for_vllm(original: Any) -> Any:
-    """``version``, which knows vLLM by both of its names."""
+    """Wrap ``version`` so that it knows vLLM by both of its names."""
 
     @wraps(original)
     def version(distribution_name: str) -> str:

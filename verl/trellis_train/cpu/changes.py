@@ -53,7 +53,7 @@ def share_devices_by_name(original: Any) -> Any:
     tests=(f"{_TESTS}/test_shared_prompts.py::test_losses_and_gradients_are_those_of_verl",),
 )
 def shard_small_layers_together(original: Any) -> Any:
-    """verl's choice of the layers that have messages of their own."""
+    """Wrap verl's choice of layers with messages of their own, leaving small ones out."""
     from trellis_train.cpu.sharding_units import selecting_large
 
     return selecting_large(original)
@@ -71,7 +71,7 @@ def shard_small_layers_together(original: Any) -> Any:
     ),
 )
 def take_log_probs_together(_original: Any) -> Any:
-    """Log-probabilities of labels."""
+    """Replace verl's function for the labels' log-probabilities by ours."""
     from trellis_train.cpu.token_log_probs import token_log_probs
 
     return token_log_probs
@@ -168,7 +168,7 @@ def pack_live_weights(original: Any) -> Any:
     tests=(f"{_TESTS}/test_packed_weights.py::*",),
 )
 def count_deliveries(original: Any) -> Any:
-    """How the runner loads its model."""
+    """Wrap the runner's loading of its model to count each delivery of weights."""
     from trellis_train.cpu.packed_weights import counting_deliveries
 
     return counting_deliveries(original)
@@ -187,7 +187,7 @@ def count_deliveries(original: Any) -> Any:
     ),
 )
 def fit_threads(original: Any) -> Any:
-    """How the runner loads its model."""
+    """Wrap the runner's loading of its model to set a number of threads that suits it."""
     from trellis_train.cpu.vllm_threads import fitting
 
     return fitting(original)
@@ -210,7 +210,7 @@ def count_ranks_eagerly(_original: Any) -> Any:
 
 
 def count_at_least(x: Any, values: Any) -> Any:
-    """How many elements of each row of ``x`` (rows, elements) are at least that of ``values`` (rows, 1)."""
+    """Count the elements of each row of ``x`` (rows, elements) that are at least ``values`` (rows, 1)."""
     return (x >= values).sum(-1)
 
 
@@ -227,7 +227,7 @@ def count_at_least(x: Any, values: Any) -> Any:
     tests=(f"{_TESTS}/test_vllm_sampling.py::*",),
 )
 def sample_by_inversion(original: Any) -> Any:
-    """How tokens are drawn."""
+    """Wrap vLLM's drawing of tokens to sample by inversion."""
     from vllm.v1.sample.ops import topk_topp_sampler
 
     from trellis_train.cpu.vllm_sampling import inverting
@@ -260,7 +260,7 @@ def hold_tokens(original: Any) -> Any:
     tests=(f"{_TESTS}/test_trainer_process.py::*",),
 )
 def keep_memory(original: Any) -> Any:
-    """verl's group of workers."""
+    """Wrap verl's group of workers to keep the memory of a pass."""
     import os
 
     from trellis_train.cpu.trainer_process import with_settings

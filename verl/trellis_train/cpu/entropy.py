@@ -13,7 +13,7 @@ from trellis_train.cpu.token_log_probs import rows_at_a_time
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Shannon's entropy in nats of each distribution: (..., vocabulary) -> (...)."""
+    """Compute Shannon's entropy in nats of each distribution: (..., vocabulary) -> (...)."""
     rows = logits.reshape(-1, logits.shape[-1])
     found: Tensor = _Entropy.apply(rows)
     return found.view(logits.shape[:-1])

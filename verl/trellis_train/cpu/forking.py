@@ -32,6 +32,6 @@ def start_fork_server() -> server.ForkServer | None:
 
 
 def _is_cluster_here() -> bool:
-    """Whether the cluster is this machine's alone: our own, or one that can only be reached from here."""
+    """Tell whether the cluster is this machine's alone: our own, or one only reachable from here."""
     address = os.environ.get(_ADDRESS_VARIABLE)
     return not address or urlsplit(f"//{address}").hostname in ("127.0.0.1", "::1", "localhost")

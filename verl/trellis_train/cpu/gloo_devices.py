@@ -17,7 +17,7 @@ THREADS_PER_DEVICE = 2
 
 @cache
 def on_shared_devices(plain: Any) -> Any:
-    """torch's group of processes, whose devices are those of the process."""
+    """Replace torch's process group by one whose devices are those of the process."""
 
     class ProcessGroupGloo(plain):
         def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:

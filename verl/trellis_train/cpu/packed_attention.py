@@ -65,14 +65,14 @@ class PackedAttention:
         return torch.cat(parts, dim=1), None
 
     def _remember(self, mask: Tensor) -> list[int] | None:
-        """Bounds of ``mask``; all layers of a pass get the same one."""
+        """Return the bounds of ``mask``; all layers of a pass get the same one."""
         if self._mask is None or self._mask() is not mask:
             self._mask, self.bounds = ref(mask), find_bounds(mask)
         return self.bounds
 
 
 def find_bounds(mask: Tensor) -> list[int] | None:
-    """Where sequences of the only row begin, and its end; None where the mask means anything else.
+    """Find where the sequences of the only row begin, and its end; None for any other kind of mask.
 
     ``mask`` is (rows, 1, tokens, tokens), true where a token sees another. It has to be that of causal
     sequences that fill the row: a window, a prefix that is seen whole, padding or a cache are left alone.

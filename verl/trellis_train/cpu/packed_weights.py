@@ -50,7 +50,7 @@ class PackedLinear(LiveLinear):
         self._packed_at = -1
 
     def __call__(self, x: "Tensor", weight: "Tensor | None", bias: "Tensor | None") -> "Tensor":
-        """Shapes: (..., in), (out, in), (out,) -> (..., out)."""
+        """Multiply by the packed weight; shapes: (..., in), (out, in), (out,) -> (..., out)."""
         import torch
 
         if torch.compiler.is_compiling():  # what is compiled must not hold on to one packed form
@@ -77,7 +77,7 @@ def _pack(weight: "Tensor") -> Packed:
 
 
 def counting_deliveries(load_model: Callable[..., Any]) -> Callable[..., Any]:
-    """``load_model``, after which each ``self.model.load_weights`` counts."""
+    """Wrap ``load_model`` to count each later call of ``self.model.load_weights``."""
 
     @wraps(load_model)
     def load(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -25,11 +25,11 @@ SERVER_NAME = "vllm_server_0_0"
 
 
 def startable_class(cls: type[Any]) -> type[Any]:
-    """``cls`` as an actor class whose constructor waits: ``construct`` takes its arguments."""
+    """Make ``cls`` an actor class whose constructor waits: ``construct`` takes its arguments."""
 
     class Startable(cls):
         def __init__(self, *modules: str) -> None:
-            """Unpickling this class imported what it needs itself; ``modules`` are needed later."""
+            """Import ``modules``, needed later; unpickling the class imported what it needs itself."""
             for module in modules:
                 import_module(module)
 
@@ -102,7 +102,7 @@ class PrestartedServerClass:
 
 
 def _has_known_places(config: Any) -> bool:
-    """Whether the run has one node and one vLLM server, started by this trainer."""
+    """Tell whether the run has one node and one vLLM server, started by this trainer."""
     rollout = config.actor_rollout_ref.rollout
     nodes = [node for node in ray.nodes() if node["Alive"]]
     return bool(
@@ -118,7 +118,7 @@ def _has_known_places(config: Any) -> bool:
 
 
 def _server_options(config: Any) -> dict[str, Any]:
-    """As ``vLLMReplica.launch_servers`` composes them."""
+    """Compose the options as ``vLLMReplica.launch_servers`` does."""
     from verl.plugin.platform import get_platform
     from verl.workers.rollout.replica import CONTROL_METHOD_CONCURRENCY
 

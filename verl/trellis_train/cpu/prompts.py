@@ -31,7 +31,7 @@ class SharedPrompts:
 
     @classmethod
     def find(cls, prompts: Sequence[Tensor], responses: Sequence[Tensor]) -> Self:
-        """Of the token ids of each response and of its prompt; all have at least one."""
+        """Find distinct prompts by the token ids of each response and its prompt; all have at least one."""
         keys = [prompt.numpy().tobytes() for prompt in prompts]
         by_key = dict(zip(keys, prompts, strict=True))
         rows = {key: row for row, key in enumerate(by_key)}
@@ -66,7 +66,7 @@ class SharedPrompts:
         return self.responses[self.is_token]
 
     def place(self, values: Tensor) -> Tensor:
-        """``values`` of the responses' tokens (tokens,) among those of all rows, packed one after the other.
+        """Place ``values`` of the responses' tokens (tokens,) among those of all rows, packed in order.
 
         Each stands at the place before its token's, where the model has computed it; the others are zero.
         """

@@ -13,7 +13,7 @@ FEWEST_PARAMETERS = 1_000_000
 
 
 def selecting_large(select: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """verl's choice of layers, which leaves out small ones."""
+    """Wrap verl's choice of layers to leave out small ones."""
 
     def select_large(model: Any, class_names: Any) -> list[Any]:
         return [layer for layer in select(model, class_names) if _count(layer) >= FEWEST_PARAMETERS]

@@ -13,7 +13,7 @@ ARGUMENTS = ("past_key_values", "logits_to_keep", "position_ids")
 
 
 def can_share_prompts(model: Any, config: Any) -> bool:
-    """Whether the model of transformers takes a pass in two parts: all of its layers keep keys and values.
+    """Tell whether a pass can be split in two: all layers of the transformers model keep keys and values.
 
     Layers with a window or a state do not, and with gradient checkpointing nothing is kept.
     """
@@ -26,7 +26,7 @@ def can_share_prompts(model: Any, config: Any) -> bool:
 
 
 def response_logits(model: Any, config: Any, shared: SharedPrompts) -> Tensor:
-    """Logits of the tokens of all responses, one response after the other: (tokens, vocabulary)."""
+    """Compute logits for the tokens of all responses, one response after the other: (tokens, vocabulary)."""
     cache = _new_cache(config)
     before_first = _read_prompts(model, cache, shared)
     for layer in cache.layers:

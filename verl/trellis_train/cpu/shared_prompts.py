@@ -33,7 +33,7 @@ OTHER_PASSES = (
 
 
 def sharing_prompts(forward_step: Callable[..., Any]) -> Callable[..., Any]:
-    """``forward_step``, which passes prompts once where it can and where that pays."""
+    """Wrap ``forward_step`` to pass prompts once where that is possible and saves time."""
 
     @wraps(forward_step)
     def share_prompts(self: Any, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:
@@ -46,7 +46,7 @@ def sharing_prompts(forward_step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def leaving_out_masks(prepare_model_inputs: Callable[..., Any]) -> Callable[..., Any]:
-    """``prepare_model_inputs`` without a mask that hides only the ends of rows."""
+    """Wrap ``prepare_model_inputs`` to drop a mask that hides only the ends of rows."""
 
     @wraps(prepare_model_inputs)
     def prepare_without_mask(self: Any, micro_batch: Any) -> Any:
@@ -69,7 +69,7 @@ def find_shared(engine: Any, micro_batch: Any) -> SharedPrompts | None:
 
 
 def _is_plain(engine: Any, micro_batch: Any) -> bool:
-    """Whether it has rows of one prompt and one response each, without images, in single precision."""
+    """Tell whether rows have one prompt and one response each, without images, in single precision."""
     from verl.utils import tensordict_utils as tu
 
     columns = [micro_batch.get(name, None) for name in ("prompts", "responses", "position_ids")]
@@ -83,12 +83,12 @@ def _is_plain(engine: Any, micro_batch: Any) -> bool:
 
 
 def count_tokens(positions: Tensor) -> bool:
-    """Whether nested positions are 0, 1, ... in each row."""
+    """Tell whether nested positions are 0, 1, ... in each row."""
     return all(torch.equal(row, torch.arange(len(row))) for row in positions.unbind())
 
 
 def _can_share(engine: Any) -> bool:
-    """Asked of the model once."""
+    """Tell whether the model can share prompts; the model is checked once."""
     if not hasattr(engine, "trellis_shares_prompts"):
         engine.trellis_shares_prompts = can_share_prompts(engine.module, engine.model_config.hf_config)
     return bool(engine.trellis_shares_prompts)
@@ -122,7 +122,7 @@ def step_with_shared_prompts(
 
 
 def _scale(logits: Tensor, temperature: Any, shared: SharedPrompts) -> Tensor:
-    """``logits`` (tokens, vocabulary) by the temperature of all responses or of each."""
+    """Divide ``logits`` (tokens, vocabulary) by the temperature of all responses or of each."""
     each = torch.as_tensor(temperature, dtype=torch.float32).expand(len(shared.owners))
     if bool((each == 1).all()):
         return logits

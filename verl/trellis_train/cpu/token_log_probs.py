@@ -12,12 +12,12 @@ MAX_ELEMENTS = 4 * 1024 * 1024
 
 
 def rows_at_a_time(vocabulary: int) -> int:
-    """How many rows of logits are worked on at a time."""
+    """Return how many rows of logits are processed at a time."""
     return max(1, MAX_ELEMENTS // vocabulary)
 
 
 def token_log_probs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of ``labels`` (...) under ``logits`` (..., vocabulary), as verl's function gives."""
+    """Compute log-probabilities of ``labels`` (...) under ``logits`` (..., vocabulary), as verl does."""
     vocabulary = logits.shape[-1]
     rows = logits.reshape(-1, vocabulary)
     chosen = labels.reshape(-1, 1)

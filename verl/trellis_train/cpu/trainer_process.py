@@ -23,7 +23,7 @@ MEMORY: Mapping[str, str] = {
 
 
 def with_settings(group: type[Any], environment: Mapping[str, str]) -> type[Any]:
-    """verl's group of workers, whose processes start with the settings of memory."""
+    """Wrap verl's group of workers to start its processes with the settings of memory."""
     settings = {name: value for name, value in MEMORY.items() if name not in environment}
 
     class TrainersOnACpu(group):

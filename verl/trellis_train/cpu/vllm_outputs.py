@@ -16,7 +16,7 @@ MOST_HELD = 16
 
 
 def holding(update: Callable[..., Any]) -> Callable[..., Any]:
-    """``update_from_output``, which keeps back what is not needed yet."""
+    """Wrap ``update_from_output`` to hold back what is not needed yet."""
 
     @wraps(update)
     def update_and_hold(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +56,7 @@ def take_ready(outputs: list[Any], held: dict[str, list[Any]], requests: Mapping
 
 
 def can_wait(request: Any) -> bool:
-    """Whether nobody looks at the response, or ends it by its text, before its last token."""
+    """Tell whether nothing reads the response, or ends it by its text, before its last token."""
     from vllm.sampling_params import RequestOutputKind
 
     params = None if request is None else request.sampling_params
@@ -64,7 +64,7 @@ def can_wait(request: Any) -> bool:
 
 
 def merge(outputs: list[Any]) -> Any:
-    """One output of all tokens of ``outputs`` (of a request, in order), as vLLM makes of drafted ones."""
+    """Merge ``outputs`` (of a request, in order) into one, as vLLM does with drafted tokens."""
     last = outputs[-1]
     last.new_token_ids = [token for output in outputs for token in output.new_token_ids]
     logprobs = [output.new_logprobs for output in outputs if output.new_logprobs is not None]

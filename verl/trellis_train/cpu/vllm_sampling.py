@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def inverting(sample: Callable[..., Any], restrict: Callable[..., Any]) -> Callable[..., Any]:
-    """``forward_cpu``: (logits, generators by row, k, p) -> (tokens, what ``logprobs_mode`` asks for).
+    """Wrap ``forward_cpu``: (logits, generators by row, k, p) -> (tokens, values of ``logprobs_mode``).
 
     ``restrict`` is vLLM's ``apply_top_k_top_p``. So is sampled wherever every request has a seed.
     """
@@ -38,7 +38,7 @@ def inverting(sample: Callable[..., Any], restrict: Callable[..., Any]) -> Calla
 
 
 def draw(generators: "Mapping[int, Generator]") -> "Tensor":
-    """One number of [0, 1) for each row, from the row's own generator: (rows,), double precision."""
+    """Draw one number of [0, 1) for each row, from the row's own generator: (rows,), double precision."""
     import torch
 
     numbers = torch.empty(len(generators), dtype=torch.float64)

@@ -14,12 +14,12 @@ PARAMETERS_PER_THREAD = 8_000_000
 
 
 def count_threads(parameters: int, most: int) -> int:
-    """At least 1 and at most ``most`` (the threads that the rollout engine was given)."""
+    """Choose a number of threads from 1 to ``most`` (the threads that the rollout engine was given)."""
     return max(1, min(most, -(-parameters // PARAMETERS_PER_THREAD)))
 
 
 def fitting(load: Callable[..., Any]) -> Callable[..., Any]:
-    """``load_model``, after which torch computes with the threads that suit ``self.model``."""
+    """Wrap ``load_model`` so that torch then uses the number of threads that suits ``self.model``."""
 
     @wraps(load)
     def load_and_fit(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -44,7 +44,7 @@ def handing_out_whole(hand_out: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def merged_weights(module: Any) -> Iterator[tuple[str, Tensor]]:
-    """Weights of a model of PEFT by its base's names, with what the adapter adds; the model stays as it is.
+    """Yield a PEFT model's weights by base names, with the adapter added; the model stays unchanged.
 
     Raises ValueError where the adapter is on anything but linear layers.
     """
@@ -82,7 +82,7 @@ def _whole(weight: Tensor) -> Tensor:
 
 
 def gather_together(state: Mapping[str, Any]) -> dict[str, Any]:
-    """``state`` with all weights whole that are sharded by rows over one group; the others are as they were.
+    """Gather all weights that are sharded by rows over one group; the others stay as they are.
 
     Every rank of the group calls it with the same names.
     """
@@ -93,7 +93,7 @@ def gather_together(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _batches(state: Mapping[str, Any]) -> Iterator[dict[str, DTensor]]:
-    """Weights that travel together: of one group and type, up to ``MOST_ELEMENTS``."""
+    """Yield weights that are sent together: of one group and type, up to ``MOST_ELEMENTS``."""
     groups: dict[Any, dict[str, DTensor]] = {}
     for name, weight in state.items():
         if isinstance(weight, DTensor) and weight.placements == (Shard(0),) and weight.device_mesh.size() > 1:
@@ -117,7 +117,7 @@ def _rows(weight: DTensor) -> int:
 
 
 def _part(weight: DTensor) -> int:
-    """Elements of the largest part of a rank."""
+    """Count the elements in the largest part of a rank."""
     return _rows(weight) * math.prod(weight.shape[1:])
 
 

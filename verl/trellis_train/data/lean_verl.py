@@ -56,7 +56,7 @@ def _enter(name: str, root: Path) -> None:
 
 
 def _spare_processors() -> None:
-    """Processors of images stand in type hints alone; importing them takes longer than all the rest."""
+    """Replace image processors, used only in type hints: importing them takes longer than all the rest."""
     import transformers
 
     vars(transformers)["ProcessorMixin"] = type("ProcessorMixin", (), {})

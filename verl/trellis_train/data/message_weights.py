@@ -79,7 +79,7 @@ def weigh(dataset_class: type[Any]) -> type[Any]:
 
 
 def _as_tensors(parts: list[tuple[list[int], list[int]]]) -> list[Any]:
-    """Tokens, mask and attention of each message, as verl makes them."""
+    """Convert tokens, mask and attention of each message to tensors, as verl does."""
     import torch
 
     made: list[Any] = []

@@ -132,7 +132,7 @@ def prepare(
 
 
 def _convert_chosen(spec: JobSpec, source: DataSource, target: Path, stop: int, *, is_trained: bool) -> int:
-    """Rows of an agent's supervised training, chosen by its parameters; all of them are held in memory."""
+    """Write the rows that an agent's parameters choose for supervised training; all are held in memory."""
     convert = _choose_conversion(DataFormat.MESSAGES, source)
     rows = []
     for first, batch in _read(source, 0, stop):
@@ -166,7 +166,7 @@ def _convert_sampled(
     rows: range,
     is_stopped: Callable[[], bool],
 ) -> int:
-    """Pairs of the model's own responses to the prompts in ``rows``; how many there are."""
+    """Write pairs of the model's own responses to the prompts in ``rows``; return how many there are."""
     prompts = target.with_name(f"{split}-prompts.parquet")
     _convert(DataFormat.VERL_RL, source, prompts, split, rows.start, rows.stop)
     try:
@@ -183,7 +183,7 @@ def _convert_sampled(
 
 
 def _write_rows(rows: list[dict[str, Any]], form: DataFormat, target: Path) -> int:
-    """Rows that are in memory; how many they are."""
+    """Write rows that are in memory; return how many there are."""
     draft = target.with_suffix(".tmp")
     pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[form]), draft)
     os.replace(draft, target)
@@ -236,7 +236,7 @@ def _choose_schema(form: DataFormat, source: DataSource) -> pa.Schema:
 
 
 def _has_weights(source: DataSource) -> bool:
-    """Whether turns of the rows say how much they count."""
+    """Tell whether turns of the rows say how much they count."""
     with _reading(source):
         schema = unite_schemas(source)
     column = source.columns.get("messages", "messages")
@@ -246,7 +246,7 @@ def _has_weights(source: DataSource) -> bool:
 
 
 def _read(source: DataSource, start: int, stop: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """Rows ``start`` to ``stop`` in batches, each with the index of its first row."""
+    """Yield rows ``start`` to ``stop`` in batches, each with the index of its first row."""
     with _reading(source):
         yield from read_rows(source, start, stop, BATCH_ROWS)
 

@@ -24,7 +24,7 @@ class RowGroup(NamedTuple):
 
 
 def list_groups(source: DataSource) -> list[RowGroup]:
-    """All groups in the order of the rows."""
+    """List all groups in the order of the rows."""
     groups, first = [], 0
     for path in source.paths:
         metadata = pq.read_metadata(path)
@@ -38,7 +38,7 @@ def list_groups(source: DataSource) -> list[RowGroup]:
 def read_rows(
     source: DataSource, start: int, stop: int, batch_rows: int
 ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """Rows ``start`` to ``stop`` in batches, each with the position of its first row.
+    """Yield rows ``start`` to ``stop`` in batches, each with the position of its first row.
 
     All rows have the columns of all files, one that a file lacks without a value.
     """

@@ -116,7 +116,7 @@ class _Conversations:
         self._file, self._split, self._max_length = work / _FILE, split, max_length
 
     def show(self, rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[TokenRow]:
-        """Each row, in order."""
+        """Show each row, in order."""
         places: dict[int, int] = {}
         problems: dict[int, BadRow] = {}
         conversations: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ class _Conversations:
             )
 
     def _open(self, conversations: list[dict[str, Any]]) -> Any:
-        """verl's dataset of the conversations, which remembers where their turns end."""
+        """Open the conversations with a subclass of verl's dataset that remembers where their turns end."""
 
         class Watched(weigh(self._dataset_class)):  # type: ignore[misc]
             turns: list[tuple[str, int]]
@@ -186,7 +186,7 @@ class _Documents:
         self._split = split
 
     def show(self, rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[TokenRow]:
-        """Each row, in order."""
+        """Show each row, in order."""
         from trellis_train.data.documents import tokenize_documents
 
         for number, row in rows:
@@ -201,7 +201,7 @@ class _Documents:
 
 @cache
 def _engine() -> tuple[type[Any], Any, dict[str, Any]]:
-    """verl's dataset, the function that loads its tokenizer, and verl's settings for the data."""
+    """Load verl's dataset class, the function that loads its tokenizer, and verl's data settings."""
     from trellis_train.data.lean_verl import load_dataset_class
 
     return load_dataset_class()

@@ -58,7 +58,7 @@ def isolated_interpreter(spec: JobSpec) -> str | None:
 
 
 def _cpu_threads(slots: int) -> dict[str, str]:
-    """All cores for each of the processes that take turns on them; Ray gives an actor one thread."""
+    """Give each process all cores, since they take turns on them; Ray gives an actor one thread."""
     waits = {name: os.environ.get(name, value) for name, value in load_layer().environment().items()}
     return {THREADS_VARIABLE: str(threads_of_slot(slots)), **waits}
 

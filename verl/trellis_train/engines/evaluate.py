@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare_process(spec: JobSpec) -> None:
-    """Environment and priority, before torch and vLLM are imported: they read both then."""
+    """Set environment and priority before torch and vLLM are imported, since they read both then."""
     os.environ.update({**_OFFLINE, **spec.env, **_ENVIRONMENT})
     if spec.evaluation is not None and spec.evaluation.hub_cache:
         os.environ["HF_HOME"] = spec.evaluation.hub_cache

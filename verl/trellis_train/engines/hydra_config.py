@@ -54,7 +54,7 @@ def _sample_in_one_process(rollout: Any) -> None:
 
 
 def count_rollout_slots(rollout: Any) -> int:
-    """Over how many slots verl splits each rollout engine."""
+    """Return over how many slots verl splits each rollout engine."""
     size: int = (
         rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
     )
@@ -62,7 +62,7 @@ def count_rollout_slots(rollout: Any) -> int:
 
 
 def compose_schema(name: str, overrides: list[str]) -> Any:
-    """One of verl's schemas with overrides applied, as an OmegaConf ``DictConfig``."""
+    """Compose one of verl's schemas with overrides applied, as an OmegaConf ``DictConfig``."""
     from hydra import compose, initialize_config_dir
 
     with initialize_config_dir(config_dir=str(_config_folder()), version_base=None):

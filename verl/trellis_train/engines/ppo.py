@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(config: Any) -> None:
-    """verl's own checks, as its ``main`` makes them, and the environment that determinism needs."""
+    """Run verl's own checks, as its ``main`` does, and set the environment that determinism needs."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
     from verl.utils.device import auto_set_device
@@ -94,7 +94,7 @@ def _train(config: Any, spec: JobSpec, spool: Spool, layer: Layer) -> Any:
 
 
 def _make_runner(config: Any, spec: JobSpec, spool: Spool, layer: Layer) -> Any:
-    """verl's task runner, with what we change in its trainer."""
+    """Create verl's task runner, with what we change in its trainer."""
     from verl.trainer.main_ppo import TaskRunnerV1
     from verl.trainer.ppo.v1 import trainer_base
 

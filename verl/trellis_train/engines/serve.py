@@ -212,7 +212,7 @@ class Server:
             time.sleep(_POLL_S)
 
     def read_window(self) -> int | None:
-        """Tokens of prompt and answer together, as the server found them to fit."""
+        """Read the limit on prompt and answer tokens together, as the server determined it."""
         request = urllib.request.Request(  # noqa: S310 - our own server
             f"{self.url}/v1/models", headers={"Authorization": f"Bearer {self.key}"}
         )
@@ -262,7 +262,7 @@ class Server:
 
 
 def _describe_output(task: ServeTask) -> list[str]:
-    """Options of what comes out. How far an encoder reads is in its own files."""
+    """Return options of the output. The length that an encoder reads is in its own files."""
     if task.is_encoder:
         window = [] if task.max_model_len is None else [f"--max-model-len={task.max_model_len}"]
         return ["--embeddings", *window]

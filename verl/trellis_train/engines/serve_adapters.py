@@ -183,7 +183,7 @@ def require_same_prompts(adapter: Path, *, base: Path) -> None:
 
 
 def _read_tokens(folder: Path) -> tuple[int, list[tuple[int, str]]] | None:
-    """How many tokens there are, and which were added; None where the tokenizer has another format."""
+    """Read how many tokens there are, and which were added; None if the tokenizer has another format."""
     try:
         found = json.loads((folder / "tokenizer.json").read_text())
         added = sorted((int(each["id"]), str(each["content"])) for each in found["added_tokens"])

@@ -32,7 +32,7 @@ def perplexity_of(values: dict[str, float]) -> dict[str, float]:
 
 
 def timing_of(times: PhaseTimes, values: dict[str, float]) -> dict[str, float]:
-    """Where the time of a step went, with its metrics; that of a validation with what it found."""
+    """Return how long each phase of a step took, for its metrics; for a validation, only its own time."""
     if "val/loss" in values:
         return times.take(VALIDATION)
     return times.take()
@@ -84,7 +84,7 @@ class ReportingSFTTrainer(SFTTrainer):
             self.val_dataloader = self._make_validation_loader()
 
     def _make_validation_loader(self) -> Any:
-        """verl drops every row that does not fill a whole training batch: with few rows, all of them.
+        """Create a loader of all rows: verl drops those that do not fill a training batch, even all of them.
 
         Here the rows are spread evenly over their batches, as the loss is a mean of batches.
         """

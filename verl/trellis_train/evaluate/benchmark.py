@@ -67,10 +67,10 @@ class Benchmark(Protocol):
     stop: list[str]
 
     def problems(self) -> Sequence[Problem]:
-        """All problems in the order of the files; ``BenchmarkUnusable`` where they cannot be read."""
+        """Return all problems in the order of the files; ``BenchmarkUnusable`` where they cannot be read."""
 
     def prompt(self, problem: Problem, chat: bool) -> list[Message] | str:
-        """Examples and question: plain text, or messages for the chat template (with the system message)."""
+        """Build examples and question: plain text, or messages for the chat template (and system message)."""
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:
         """Score a generation. Must be thread-safe; may take seconds, but must end."""
@@ -79,10 +79,10 @@ class Benchmark(Protocol):
         """Score the log-likelihoods (natural, summed over tokens) of ``problem.choices``."""
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """Scores that are no mean over samples (pass@k, macro averages)."""
+        """Compute scores that are not means over samples (pass@k, macro averages)."""
 
     def manifest(self) -> dict[str, Any]:
-        """How problems, examples and answers were chosen, as JSON."""
+        """Return how problems, examples and answers were chosen, as JSON."""
 
     def close(self) -> None:
         """End what was started."""
@@ -93,7 +93,7 @@ class HasRemarks(Protocol):
     """A benchmark, or its scorer, with more to say of a result than its scores."""
 
     def remarks(self, samples: Sequence[Sample]) -> dict[str, float | str]:
-        """``BenchmarkResult.remarks``: what a judge cost, how far it agrees with people."""
+        """Return ``BenchmarkResult.remarks``: what a judge cost, how far it agrees with people."""
 
 
 #: Where each benchmark lives: a class that is made with (task, seed), imported when it is ordered.

@@ -96,11 +96,11 @@ class CompetitionMath:
         return right_or_wrong(is_same, found)
 
     def score_choices(self, problem: Problem, log_likelihoods: list[float]) -> Scored:
-        """There are no choices."""
+        """Raise ``NotImplementedError``: there are no choices."""
         raise NotImplementedError("MATH is generated")
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """Accuracy is a mean."""
+        """Return nothing more: accuracy is a mean."""
         del samples
         return []
 
@@ -131,11 +131,11 @@ def _ask(problem: str) -> str:
 
 
 def _type(row: Row) -> str:
-    """``type`` in MATH, ``subject`` in MATH-500."""
+    """Read ``type`` in MATH, ``subject`` in MATH-500."""
     return row.text("type" if "type" in row.values else "subject")
 
 
 def _level(row: Row) -> str:
-    """``Level 3`` in MATH, 3 in MATH-500; some rows of MATH say ``Level ?``."""
+    """Read ``Level 3`` in MATH, 3 in MATH-500; some rows of MATH say ``Level ?``."""
     value = row.require("level", int, str)
     return f"Level {value}" if isinstance(value, int) else value

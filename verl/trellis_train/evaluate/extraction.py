@@ -97,7 +97,7 @@ def _leading_letter(text: str, letters: str) -> str | None:
 
 
 def _is_alone(found: str, text: str) -> bool:
-    """Whether it is no word of a sentence: in brackets, or with nothing after it."""
+    """Tell whether it is not a word of a sentence: in brackets, or with nothing after it."""
     return len(found.strip()) == len(text.strip()) or found.strip()[-1] in ")]"
 
 

@@ -49,7 +49,7 @@ class Gsm8k:
         return found
 
     def prompt(self, problem: Problem, chat: bool) -> list[Message] | str:
-        """``Question: ... Answer:`` as in lm-evaluation-harness, or a question with an instruction."""
+        """Build ``Question: ... Answer:`` as in lm-evaluation-harness, or a question with an instruction."""
         question = str(problem.text)
         shots = self._order.shots
         if chat:
@@ -69,7 +69,7 @@ class Gsm8k:
         return load_part(self._files, "train")
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:
-        """Both extractions, compared as numbers: 18, 18.00, $18 and 36/2 are the same."""
+        """Compare both extractions as numbers: 18, 18.00, $18 and 36/2 are the same."""
         del is_truncated
         text, gold = answer_part(output), read_number(problem.gold)
         strict, flexible = gsm8k_strict(text), gsm8k_flexible(text)
@@ -85,11 +85,11 @@ class Gsm8k:
         return Scored(verdict, parts["strict"], strict, parts=parts)
 
     def score_choices(self, problem: Problem, log_likelihoods: list[float]) -> Scored:
-        """There are no choices."""
+        """Raise ``NotImplementedError``: there are no choices."""
         raise NotImplementedError("GSM8K is generated")
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """Both metrics are means."""
+        """Return nothing more: both metrics are means."""
         del samples
         return []
 
@@ -104,7 +104,7 @@ class Gsm8k:
         }
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""
 
 
 def _ask(question: str) -> str:

@@ -182,7 +182,7 @@ class Inference:
         gc.collect()
 
     def _lay_out(self, request: Generation | Likelihood) -> list[tuple[list[int], Any]]:
-        """Prompts and vLLM's parameters."""
+        """Prepare prompts and vLLM's parameters."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -205,7 +205,7 @@ class Inference:
 
 
 def _ask(question: Question) -> Any:
-    """vLLM's parameters for one position, whose token nobody reads."""
+    """Return vLLM's parameters for one position, whose token nobody reads."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
@@ -221,7 +221,7 @@ def _ask(question: Question) -> Any:
 
 
 def choose_arguments(folder: Path, settings: EngineSettings, *, platform: str, seed: int) -> dict[str, Any]:
-    """vLLM's engine arguments."""
+    """Choose vLLM's engine arguments."""
     arguments: dict[str, Any] = {
         "model": str(folder),
         # -1: the model's own, or what the cache has room for where that is less.

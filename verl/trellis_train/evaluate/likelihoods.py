@@ -50,7 +50,7 @@ def lay_out(request: Likelihood) -> list[Question]:
 
 
 def add_up(request: Likelihood, outputs: Sequence[Any]) -> tuple[LogLikelihood, ...]:
-    """One log-likelihood a pair, from vLLM's outputs to the questions in their order."""
+    """Sum the log-likelihood of each pair, from vLLM's outputs to the questions in their order."""
     tree = _grow(request)
     if tree is None:
         return tuple(
@@ -62,7 +62,7 @@ def add_up(request: Likelihood, outputs: Sequence[Any]) -> tuple[LogLikelihood, 
 
 
 def _grow(request: Likelihood) -> dict[Prefix, list[int]] | None:
-    """Children by inner node, or None where prompts of their own are fewer or the contexts differ."""
+    """Return children by inner node, or None where separate prompts are fewer or the contexts differ."""
     context = request.pairs[0][0]
     if not context or any(each != context for each, _ in request.pairs):
         return None

@@ -50,12 +50,12 @@ class Row:
 
 
 def has_part(files: BenchmarkFiles | None, part: str) -> bool:
-    """Whether the benchmark has files of this part."""
+    """Tell whether the benchmark has files of this part."""
     return files is not None and bool(files.paths.get(part))
 
 
 def load_part(files: BenchmarkFiles | None, part: str) -> list[Row]:
-    """All rows of a part in the order of its files.
+    """Load all rows of a part in the order of its files.
 
     ``BenchmarkUnusable`` where there is no such part, a file cannot be read, or it holds no row.
     """

@@ -39,7 +39,7 @@ def describe_evaluation(
 
 
 def identify_weights(spec: JobSpec, task: EvaluationTask) -> dict[str, Any]:
-    """Which model or checkpoint is measured."""
+    """Describe which model or checkpoint is measured."""
     return {
         "model": spec.model.model_dump(mode="json", exclude={"path"}),
         "checkpoint": task.checkpoint.model_dump(mode="json", exclude={"path"}) if task.checkpoint else None,
@@ -58,7 +58,7 @@ def identify_run(spec: JobSpec, task: EvaluationTask) -> dict[str, Any]:
 
 
 def fingerprint(task: BenchmarkTask, seed: int, identity: Mapping[str, Any], prompts_sha256: str) -> str:
-    """Of all that decides the samples of a benchmark: where it differs, the benchmark begins anew."""
+    """Hash everything that affects a benchmark's samples: if it changes, the benchmark restarts."""
     files, scorer = task.files, task.scorer_path
     parts = {
         "order": task.order.model_dump(mode="json", exclude={"label"}),

@@ -25,7 +25,7 @@ _PLACES = 6
 
 
 def are_same_answers(found: str, wanted: str, question: str = "") -> bool | None:
-    r"""Whether ``found`` is the reference ``wanted``; None where that took longer than the limit.
+    r"""Tell whether ``found`` is the reference ``wanted``; None where that took longer than the limit.
 
     A percent sign is a hundredth: ``50\%`` is ``0.5`` and ``\frac12``. Where the question asks for percents
     the sign may also be left out or added: ``50`` is ``50\%`` there, and nowhere else.

@@ -272,7 +272,7 @@ class Measurement:
         self._reporter.note(self.label, self._tally.means())
 
     def _spent(self) -> float:
-        """Seconds of all attempts."""
+        """Return the seconds of all attempts."""
         now = time.monotonic()
         return round(self._log.state.seconds + (now - self._started if self._started else 0.0), 3)
 

@@ -68,7 +68,7 @@ class Mmlu:
         return chat_prompt(examples, question, system=self._order.system, description=told)
 
     def _examples(self, problem: Problem) -> list[Row]:
-        """Of the same subject: the first of the part ``dev``, else others of the test part."""
+        """Choose examples of the same subject: the first of part ``dev``, else others of the test part."""
         subject = problem.groups["subject"]
         if not self._shots:
             return []
@@ -123,7 +123,7 @@ class Mmlu:
         }
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""
 
 
 @cache
@@ -150,7 +150,7 @@ def _problem(row: Row) -> Problem:
 
 
 def _subject(row: Row) -> str:
-    """``subject`` on the hub, ``type`` in other copies; with ``_`` between words."""
+    """Read ``subject`` on the hub, ``type`` in other copies; with ``_`` between words."""
     name = row.text("subject" if row.values.get("subject") is not None else "type")
     return name.strip().lower().replace(" ", "_")
 

@@ -22,7 +22,7 @@ _MAX_DIGITS = 400
 
 
 def find_numbers(text: str) -> list[str]:
-    """All numbers of the text from left to right, each as it is written."""
+    """Find all numbers of the text from left to right, each as it is written."""
     return [match.group().strip() for match in NUMBER.finditer(text)]
 
 

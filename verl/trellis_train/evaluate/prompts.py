@@ -47,7 +47,7 @@ def first_rows(rows: Sequence[Row], count: int, where: str) -> list[Row]:
 
 
 def drawn_rows(rows: Sequence[Row], count: int, *, seed: int, name: str) -> list[Row]:
-    """``count + 1`` rows drawn by the seed, so that a row that is among them can be left out.
+    """Draw ``count + 1`` rows by the seed, so that a row that is among them can be left out.
 
     All problems of a group have the same examples but those that are examples themselves, so that an
     engine computes a shared beginning once.
@@ -58,5 +58,5 @@ def drawn_rows(rows: Sequence[Row], count: int, *, seed: int, name: str) -> list
 
 
 def without(rows: Sequence[Row], position: int, count: int) -> list[Row]:
-    """``count`` of the rows, never the one at ``position``."""
+    """Return ``count`` of the rows, never the one at ``position``."""
     return [row for row in rows if row.position != position][:count]

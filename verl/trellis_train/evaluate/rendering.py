@@ -56,7 +56,7 @@ class Renderer:
         return Prompt(self._show(text, tokens), tokens), Likelihood(pairs)
 
     def _encode(self, text: str) -> list[int]:
-        """Tokens; a chat template writes special tokens itself."""
+        """Encode into tokens; a chat template writes special tokens itself."""
         return encode(self._tokenizer, text, adds_special=not self.has_chat)
 
     def _show(self, text: str, tokens: list[int]) -> str:
@@ -68,7 +68,7 @@ class Renderer:
 
 
 def choose_chat(tokenizer: Any, order: BenchmarkOrder) -> bool:
-    """Whether prompts go through the chat template; ``NoChatTemplate`` where they cannot and must."""
+    """Choose whether to use the chat template; ``NoChatTemplate`` if it is required but missing."""
     has_template = bool(getattr(tokenizer, "chat_template", None))
     if order.chat == "always" and not has_template:
         raise NoChatTemplate(
@@ -84,7 +84,7 @@ def render_chat(tokenizer: Any, messages: list[dict[str, str]]) -> str:
 
 
 def encode(tokenizer: Any, text: str, *, adds_special: bool) -> list[int]:
-    """Tokens of a text, never with a second token of beginning."""
+    """Encode a text as tokens, never with a second beginning token."""
     start = tokenizer.bos_token
     adds_special = adds_special and not (start and text.startswith(start))
     return list(tokenizer(text, add_special_tokens=adds_special, return_attention_mask=False).input_ids)
@@ -93,7 +93,7 @@ def encode(tokenizer: Any, text: str, *, adds_special: bool) -> list[int]:
 def encode_pair(
     encode_text: Callable[[str], list[int]], context: str, continuation: str
 ) -> tuple[list[int], list[int]]:
-    """Tokens of a context and of what follows it, cut where the context's own tokens end.
+    """Encode a context and the text after it as tokens, split where the context's own tokens end.
 
     As lm-evaluation-harness does it (``TemplateLM._encode_pair``): spaces at the context's end belong to the
     continuation, and both are encoded together.

@@ -27,7 +27,7 @@ class Tally:
             self._sums[metric] += sample.parts.get(metric, 0.0)
 
     def means(self) -> dict[str, float]:
-        """By metric; empty before the first sample."""
+        """Return means by metric; empty before the first sample."""
         return {metric: total / self.count for metric, total in self._sums.items()} if self.count else {}
 
 
@@ -49,14 +49,14 @@ class Reporter:
         self._write()
 
     def note(self, label: str, means: dict[str, float]) -> None:
-        """One more sample of a benchmark, and its metrics so far."""
+        """Note one more sample of a benchmark, and its metrics so far."""
         self.done += 1
         self._news |= {f"{label}/{metric}": mean for metric, mean in means.items()}
         if time.monotonic() - self._reported_at >= INTERVAL_S:
             self._write()
 
     def advance(self, done: int) -> None:
-        """So many samples are done by now, whose scores are not known yet."""
+        """Note how many samples are done by now; their scores are not known yet."""
         self.done = done
         if time.monotonic() - self._reported_at >= INTERVAL_S:
             self._write()

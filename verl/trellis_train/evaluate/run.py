@@ -90,7 +90,7 @@ class EvaluationRun:
             raise StoppedByRequest
 
     def _open_benchmarks(self, stack: ExitStack) -> None:
-        """All of them before any weight is read: what cannot be run is told at once."""
+        """Open all benchmarks before any weight is read, so that one that cannot run is reported at once."""
         for task in self._task.benchmarks:
             if isinstance(task.order, HarnessOrder):
                 harness = HarnessMeasurement(task, self._task, self._reporter, self.leave_if_asked)
@@ -165,7 +165,7 @@ class EvaluationRun:
         return next(each for each in self._measurements if each.label == label)
 
     def _score_the_rest(self) -> None:
-        """Answers that are still being scored; the engine is gone by now."""
+        """Collect answers that are still being scored; the engine is gone by now."""
         while unscored := [each for each in self._measurements if not each.is_measured]:
             unscored[0].collect(_SCORING_POLL_S)
             self._finish_measured()

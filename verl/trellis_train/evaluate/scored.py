@@ -8,7 +8,7 @@ from trellis_train.evaluate.benchmark import Scored
 
 
 def unanswered(metrics: Sequence[str]) -> Scored:
-    """Nothing was found that could be right."""
+    """Return an unanswered score: nothing was found that could be right."""
     return Scored(Verdict.UNANSWERED, 0.0, parts=dict.fromkeys(metrics, 0.0))
 
 
@@ -18,7 +18,7 @@ def failed(metrics: Sequence[str], error: str) -> Scored:
 
 
 def right_or_wrong(is_right: bool, extracted: str, metric: str = "accuracy", **notes: str) -> Scored:
-    """1 or 0 under one metric."""
+    """Score 1 or 0 under one metric."""
     verdict = Verdict.CORRECT if is_right else Verdict.WRONG
     return Scored(verdict, float(is_right), extracted, parts={metric: float(is_right)}, notes=notes)
 

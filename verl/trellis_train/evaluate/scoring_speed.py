@@ -16,7 +16,7 @@ PROCESSORS = 2
 
 
 def measure(path: Path, processors: int = PROCESSORS) -> dict[str, Any]:
-    """Seconds on the clock for all problems of the file, the start of the comparing processes included."""
+    """Measure the wall-clock seconds for all problems of the file, including starting the comparers."""
     usable = sorted(os.sched_getaffinity(0))[:processors]
     os.sched_setaffinity(0, usable)
     # Imported here: as many processes compare as there are processors then.

@@ -66,7 +66,7 @@ class SampleLog:
         self._file.write(sample.model_dump_json().encode() + b"\n")
 
     def read(self) -> list[Sample]:
-        """All samples in the order in which problems were drawn."""
+        """Read all samples in the order in which problems were drawn."""
         with self._lines.open("rb") as file:
             samples = [Sample.model_validate_json(line) for line in file]
         return sorted(samples, key=lambda sample: (sample.position, sample.number))

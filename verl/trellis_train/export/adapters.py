@@ -68,7 +68,7 @@ def _load_base(adapter_config: dict[str, Any], base: Path) -> Any:
 
 
 def _require_all_loaded(model: Any, adapter: Path) -> None:
-    """PEFT passes over weights that it finds no place for; here each must have one."""
+    """Require that every adapter weight was loaded; PEFT skips weights that it finds no place for."""
     from peft import get_peft_model_state_dict
 
     # Embeddings that the adapter does not hold are not of interest, so none are added.
@@ -97,7 +97,7 @@ def _copy_adapter(source: Path, *, base: Path, output: Path) -> None:
 
 
 def _describe_lora(weights: dict[str, torch.Tensor], meta: dict[str, Any], *, base: Path) -> dict[str, Any]:
-    """PEFT's configuration of an adapter that verl trained: verl notes rank and alpha beside its shards."""
+    """Build PEFT's configuration of an adapter that verl trained: rank and alpha are beside its shards."""
     if not meta.get("r") or not meta.get("lora_alpha"):
         raise CheckpointIncomplete("The checkpoint is missing the rank and alpha of its adapter.")
     rank = int(meta["r"])

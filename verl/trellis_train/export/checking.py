@@ -54,7 +54,7 @@ def check_adapter(folder: Path) -> str:
 
 
 def _count_parameters(files: list[Path]) -> int:
-    """By the files' headers, which the library checks against the files' sizes."""
+    """Count by the files' headers, which the library checks against the files' sizes."""
     count = 0
     for path in files:
         try:

@@ -59,7 +59,7 @@ def read_layout(checkpoint: Path) -> Layout:
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether whole weights lie in a folder, complete as far as their index says."""
+    """Tell whether complete weights are in a folder, according to their index."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         names = set(json.loads(index.read_text())["weight_map"].values())

@@ -35,7 +35,7 @@ def gather(folder: Path) -> State:
 
 
 def is_adapter_key(key: str) -> bool:
-    """Whether a weight belongs to a LoRA adapter."""
+    """Tell whether a weight belongs to a LoRA adapter."""
     return _LORA_KEY.search(key) is not None
 
 
@@ -97,6 +97,6 @@ class _Gatherer(FSDPModelMerger):
 
 
 def _sharded_first(state: dict[str, Any]) -> dict[str, Any]:
-    """verl looks at the first key alone, which may be a buffer that is not sharded."""
+    """Keep sharded tensors if there are any: verl checks the first key only, maybe an unsharded buffer."""
     sharded = {key: tensor for key, tensor in state.items() if isinstance(tensor, DTensor)}
     return sharded or state

@@ -134,7 +134,7 @@ def write_dtype(folder: Path, dtype: torch.dtype) -> None:
 
 
 def copy_companions(source: Path, output: Path, *, replaces: bool = True) -> None:
-    """Tokenizer, chat template and generation settings, byte for byte."""
+    """Copy tokenizer, chat template and generation settings, byte for byte."""
     output.mkdir(parents=True, exist_ok=True)
     for pattern in _COMPANION_PATTERNS:
         for path in source.glob(pattern):
@@ -170,7 +170,7 @@ def _read_header(path: Path) -> tuple[dict[str, str], Counter[torch.dtype]]:
 
 
 def _require_same_weights(state: dict[str, torch.Tensor], model: Any) -> None:
-    """Every weight of the model, and no other, in its shape (tied ones once)."""
+    """Require every weight of the model, and no other, in its shape (tied ones once)."""
     wanted = dict(model.state_dict())
     unknown = sorted(set(state) - set(wanted))
     drop_tied_target_keys(wanted, model, model.config)

@@ -39,7 +39,7 @@ class Standing:
     waited: int = 0
 
     def take(self, evaluation: Evaluation) -> bool:
-        """Whether this is a strict improvement."""
+        """Add an evaluation and tell whether it is a strict improvement."""
         if self.best is None or evaluation.accuracy > self.best.accuracy:
             self.best, self.waited = evaluation, 0
             return True
@@ -47,13 +47,13 @@ class Standing:
         return False
 
     def is_over(self, *, target: float | None, patience: int) -> bool:
-        """Whether the target is reached, or patience (0: endless) has run out."""
+        """Tell whether the target is reached, or patience (0: endless) has run out."""
         reached = target is not None and self.best is not None and self.best.accuracy >= target
         return reached or 0 < patience <= self.waited
 
 
 def read_standing(folder: Path, *, until: int) -> Standing:
-    """Where the run stood at step ``until``; later evaluations belong to a run that was left behind."""
+    """Read the run's state at step ``until``; drop later evaluations, which are of an abandoned run."""
     standing, path = Standing(), folder / EVALUATIONS_FILE
     kept = [each for each in _read(path) if each.step <= until]
     for each in kept:

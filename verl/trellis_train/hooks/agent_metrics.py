@@ -56,7 +56,7 @@ class MeasuresEpisodes:
         return buffer
 
     def _check_sessions(self, batch: Any, split: Split) -> None:
-        """``SessionsFailing`` before anything is computed of failed sessions; they are shown first."""
+        """Raise ``SessionsFailing`` before anything is computed of failed sessions; they are shown first."""
         self._sessions = self._sessions or SessionWatch()
         try:
             self._sessions.take(read_sessions(batch), step=self.global_steps, split=split)
@@ -70,7 +70,7 @@ class MeasuresEpisodes:
 
 
 def collect_agent_metrics(batch: Any) -> dict[str, float]:
-    """Means over the episodes of ``batch`` (verl's ``KVBatchMeta``); of each only its last output counts."""
+    """Average over the episodes of ``batch`` (verl's ``KVBatchMeta``), using each one's last output only."""
     import transfer_queue as tq
 
     keys = list(last_outputs(real_keys(batch)))
@@ -84,7 +84,7 @@ def collect_agent_metrics(batch: Any) -> dict[str, float]:
 
 
 def average(extra_fields: Sequence[Any]) -> dict[str, float]:
-    """Of the extra fields of each episode, the means of what loops report."""
+    """Average what loops report in the extra fields of each episode."""
     fields = [getattr(each, "data", each) for each in extra_fields]
     numbers = [to_scalars(each.get("agent") or {}) for each in fields if isinstance(each, dict)]
     rewards = [to_scalars(each.get("reward_extra_info") or {}) for each in fields if isinstance(each, dict)]

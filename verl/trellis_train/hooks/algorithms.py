@@ -10,7 +10,7 @@ from trellis_train.hooks.remax import GreedyBaseline
 
 
 def mixins_for(config: Any) -> tuple[type[Any], ...]:
-    """Classes to mix in before verl's trainer for the algorithm of this configuration."""
+    """Return the classes to mix in before verl's trainer for the algorithm of this configuration."""
     mixins: list[type[Any]] = []
     if config.algorithm.adv_estimator == "remax":
         mixins.append(GreedyBaseline)

@@ -36,7 +36,7 @@ def last_samples(keys: Sequence[str]) -> dict[tuple[str, int], int]:
 
 
 def compare_sessions(compute: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
-    """``original`` (verl's ``compute_advantage_for_multi_trajectories``) for sessions of many samples.
+    """Wrap ``original`` (verl's ``compute_advantage_for_multi_trajectories``) for sessions of many samples.
 
     ``compute`` is verl's ``compute_advantage``: rows of responses → ``advantages`` (responses, tokens).
     """

@@ -14,7 +14,7 @@ _STEP_PREFIX = "global_step_"
 
 
 def locate_step(checkpoint_dir: str | Path, step: int) -> Path:
-    """Where verl puts the checkpoint of a step."""
+    """Return where verl puts the checkpoint of a step."""
     return Path(checkpoint_dir) / f"{_STEP_PREFIX}{step}"
 
 

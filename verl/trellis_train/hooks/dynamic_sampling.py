@@ -85,7 +85,7 @@ class BoundedSampling:
         return super()._next_train_batch(num_prompts)  # type: ignore[misc]
 
     def _explain(self) -> PolicySolved | SamplingExhausted:
-        """Why the step cannot be filled, with the shares of groups that are right and wrong."""
+        """Explain why the step cannot be filled, with the shares of groups that are right and wrong."""
         groups, batch_size = self.config.algorithm.filter_groups, self.config.data.train_batch_size
         right = sum(count for value, count in self._alike.items() if value >= _RIGHT)
         wrong = sum(count for value, count in self._alike.items() if value <= _WRONG)

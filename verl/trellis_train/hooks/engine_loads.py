@@ -74,7 +74,7 @@ def describe_loads(loads: Sequence[Sequence[Sample]], begin: float) -> list[Engi
 
 
 def measure_loads(loads: Sequence[Sequence[Sample]]) -> dict[str, float]:
-    """Metrics of the time in which engines were at work; none where they were not, or do not tell."""
+    """Measure how busy engines were while they worked; empty if they did not, or do not report."""
     parts = [part for samples in loads for part in _list_busy(samples)]
     total_s = sum(took for took, *_ in parts)
     if total_s <= 0:
@@ -88,7 +88,7 @@ def measure_loads(loads: Sequence[Sequence[Sample]]) -> dict[str, float]:
 
 
 def _list_busy(samples: Sequence[Sample]) -> Iterable[tuple[float, int, int, float]]:
-    """Stretches with requests: (seconds, running, waiting, use)."""
+    """Yield periods with requests: (seconds, running, waiting, use)."""
     for (at, running, waiting, use), (until, *_) in pairwise(samples):
         if running or waiting:
             yield until - at, running, waiting, use

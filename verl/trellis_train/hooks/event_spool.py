@@ -96,5 +96,5 @@ class Spool:
 
 
 def is_stop_requested(attempt_dir: str | Path | None = None) -> bool:
-    """Whether the platform asked this attempt to checkpoint and leave."""
+    """Tell whether the platform asked this attempt to checkpoint and leave."""
     return (Path(attempt_dir or os.environ[ATTEMPT_DIR_VARIABLE]) / STOP_FILE).exists()

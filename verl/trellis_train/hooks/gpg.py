@@ -12,7 +12,7 @@ from typing import Any
 def estimate_advantages(
     token_level_rewards: Any, response_mask: Any, index: Sequence[str], **_unused: Any
 ) -> tuple[Any, Any]:
-    """Rewards less their group's mean, scaled so that groups without a gradient do not shrink the step."""
+    """Subtract group means from rewards; scale so groups without a gradient do not shrink the step."""
     import torch
 
     with torch.no_grad():

@@ -50,7 +50,7 @@ def measure_hacking(step: StepResponses, *, terms: Sequence[str]) -> dict[str, f
 def correlate_within_groups(
     groups: Sequence[str], lengths: Sequence[float], scores: Sequence[float]
 ) -> float | None:
-    """Pearson's correlation after the mean of its group is taken off each value.
+    """Compute Pearson's correlation after subtracting its group's mean from each value.
 
     None with fewer than ``MIN_RESPONSES`` responses in groups, or where lengths or scores do not differ.
     """
@@ -66,7 +66,7 @@ def correlate_within_groups(
 
 
 def share_repeated(responses: "Sequence[Tensor]") -> float | None:
-    """Mean share of repeated n-grams over a sample of the responses (1-D token ids); None without one."""
+    """Average the share of repeated n-grams over a sample of responses (1-D token ids); None if empty."""
     stride = max(1, -(-len(responses) // MAX_COUNTED))
     shares = [_share_of(response[-MAX_TOKENS:]) for response in responses[::stride]]
     return fmean(shares) if shares else None
@@ -82,7 +82,7 @@ def _share_of(response: "Tensor") -> float:
 
 
 def measure_parts(step: StepResponses, terms: Sequence[str]) -> dict[str, float]:
-    """Means of a mixture's rewards, and the share of responses that are paid without a right answer."""
+    """Measure a mixture's mean rewards, and the share of responses paid without a right answer."""
     is_told = bool(step.infos) and all(name in info for info in step.infos for name in terms)
     if len(terms) < 2 or not is_told:
         return {}

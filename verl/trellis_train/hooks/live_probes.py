@@ -43,7 +43,7 @@ class LiveProbes:
 
     @classmethod
     def of_rewards(cls, rewards: Sequence[Mapping[str, Any]], spool: Spool) -> "LiveProbes | None":
-        """None where a reward waits for others, costs money or runs code: probes would double that."""
+        """Make probes; None if a reward waits for others, costs money or runs code: they would double it."""
         terms = [RewardTerm.model_validate(dict(reward)) for reward in rewards]
         kinds = reward_kinds()
         if not terms or any(kinds[term.name].waits or kinds[term.name].runs_code for term in terms):
@@ -65,7 +65,7 @@ class LiveProbes:
         return True
 
     def wait(self) -> None:
-        """Until what was begun is reported."""
+        """Wait until what was begun is reported."""
         if self._thread is not None:
             self._thread.join()
 
@@ -96,7 +96,7 @@ def choose_best(event: RolloutsEvent) -> list[LiveResponse]:
 async def score_probes(
     terms: Sequence[RewardTerm], probes: Mapping[Probe, Sequence[Sample]]
 ) -> dict[Probe, float]:
-    """Mean score of each probe by a mixture of its own."""
+    """Average each probe's scores by a mixture of its own."""
     mixture = Mixture(terms)
     try:
         return {

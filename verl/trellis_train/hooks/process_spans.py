@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 def find_place(gpus: Sequence[object] = ()) -> Place:
-    """Where this process runs, which uses ``gpus``."""
+    """Return the place where this process, which uses ``gpus``, runs."""
     return Place(socket.gethostname(), os.getpid(), tuple(str(gpu) for gpu in gpus))
 
 

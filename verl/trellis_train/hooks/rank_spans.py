@@ -20,7 +20,7 @@ def gather_lanes(spans: Sequence[Span]) -> list[Lane]:
 
 
 def find_own_place() -> Place:
-    """Where this process runs, and the GPU that is its current one."""
+    """Find where this process runs, and the GPU that is its current one."""
     if not torch.cuda.is_available():
         return find_place()
     index = torch.cuda.current_device()

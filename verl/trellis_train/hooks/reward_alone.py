@@ -7,7 +7,7 @@ from typing import Any
 
 
 def estimate_advantages(token_level_rewards: Any, response_mask: Any, **_unused: Any) -> tuple[Any, Any]:
-    """Advantages and returns, both (responses, tokens): the reward, 0 outside of the response."""
+    """Return advantages and returns, both (responses, tokens): the reward, 0 outside of the response."""
     import torch
 
     with torch.no_grad():

@@ -81,7 +81,7 @@ def hash_prompts(keys: Sequence[str], partition_id: str) -> dict[str, str]:
 
 
 def clip_text(text: str, limit: int) -> str:
-    """``text`` within ``limit`` characters: beginning and end, where the question and the answer are."""
+    """Clip ``text`` to ``limit`` characters, keeping the beginning and end, with question and answer."""
     if len(text) <= limit:
         return text
     head = limit // 2
@@ -89,7 +89,7 @@ def clip_text(text: str, limit: int) -> str:
 
 
 def is_clipped(text: str) -> bool:
-    """Whether ``clip_text`` took something out."""
+    """Tell whether ``clip_text`` took something out."""
     return _CLIPPED.search(text) is not None
 
 
@@ -148,14 +148,14 @@ def collect_rollouts(
 
 
 def _rows(column: Any) -> Sequence[Any]:
-    """One entry a sample, whether the column is a (nested) tensor or a stack of objects."""
+    """Return one entry per sample, whether the column is a (nested) tensor or a stack of objects."""
     if hasattr(column, "unbind") and not isinstance(column, list):
         return list(column.unbind())
     return list(column.tolist()) if hasattr(column, "tolist") else list(column)
 
 
 def _choose_episodes(samples: Sequence[SampleKey], extra_fields: Sequence[Any]) -> set[int]:
-    """Places of the episodes that are told turn by turn: of every prompt the same number, from its first."""
+    """Choose the episodes to show turn by turn: the same number for every prompt, from its first."""
     by_prompt: dict[str, list[int]] = {}
     for place, (sample, fields) in enumerate(zip(samples, extra_fields, strict=True)):
         if isinstance(fields, dict) and fields.get("trajectory") is not None:
@@ -249,7 +249,7 @@ def _reward_parts(extra_fields: Any) -> dict[str, float]:
 
 
 def _mean_over_mask(values: Any, mask: Any) -> float | None:
-    """Mean of ``values`` over the tokens that the policy wrote, or None where there are none."""
+    """Average ``values`` over the tokens that the policy wrote; None if there are none."""
     if values is None or mask is None or not mask.any():
         return None
     return _shortest(values[mask.bool()].mean())

@@ -44,7 +44,7 @@ class Failure:
     traceback: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """As plain data, which travels with the session's sample."""
+        """Return plain data, which is sent with the session's sample."""
         return asdict(self)
 
 
@@ -61,7 +61,7 @@ class SessionCounts:
         return dict(Counter(each.kind for each in self.failures).most_common())
 
     def describe(self, *, step: int, split: Split) -> str:
-        """One sentence: how many, of which kinds, and the first of them."""
+        """Describe in one sentence how many failed, of which kinds, and the first of them."""
         counted = list(self.kinds.items())
         kinds = ", ".join(f"{count} {kind}" for kind, count in counted[:_COUNTED_KINDS])
         more = f" and {len(counted) - _COUNTED_KINDS} more kinds" if len(counted) > _COUNTED_KINDS else ""

@@ -44,7 +44,7 @@ def collect_signals(batch: Any, *, has_trainer_log_probs: bool) -> Signals:
 def mean_importance_weight(
     trainer_log_probs: Sequence["Tensor"], sampler_log_probs: Sequence["Tensor"], masks: Sequence["Tensor"]
 ) -> float | None:
-    """Mean of exp(trainer - sampler) over the tokens that count; one tensor a response.
+    """Average exp(trainer - sampler) over the tokens that count; one tensor per response.
 
     None where no token counts.
     """

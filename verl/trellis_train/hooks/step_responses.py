@@ -35,7 +35,7 @@ class StepResponses:
 
 
 def places_by_group(groups: Sequence[str]) -> list[list[int]]:
-    """Places of the responses to each prompt, for prompts with two and more."""
+    """Return the positions of the responses to each prompt, for prompts with two or more."""
     places: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         places.setdefault(group, []).append(place)

@@ -66,7 +66,7 @@ class ResponseLife(NamedTuple):
 
 
 def is_due(step: int, total_steps: int | None) -> bool:
-    """Whether the spans of a step are told."""
+    """Tell whether the spans of a step are reported."""
     return step % max(1, -(-(total_steps or 1) // MAX_TIMELINES)) == 0
 
 
@@ -123,7 +123,7 @@ class PhaseTimes:
         self._add(phase, self._last_end, self._clock())
 
     def take(self, *phases: str) -> dict[str, float]:
-        """Metrics of phases that were measured since they were taken last; without names, means of steps."""
+        """Return metrics of phases measured since they were last taken; without names, means of steps."""
         if phases:
             return {PREFIX + name: self._sums.pop(name) for name in phases if name in self._sums}
         if not self._steps:
@@ -224,7 +224,7 @@ def _describe_spans(spans: Sequence[Span], begin: float) -> list[TimelineSpan]:
 
 
 def _join_nearest(spans: Sequence[Span], most: int) -> Sequence[Span]:
-    """``spans``, at most ``most``: those of a phase that are nearest to each other become one."""
+    """Reduce ``spans`` to at most ``most``: the nearest ones of the same phase are joined."""
     surplus = len(spans) - most
     if surplus <= 0:
         return spans
@@ -267,12 +267,12 @@ def _choose_parts(responses: Sequence[ResponseLife]) -> list[Sequence[Span]]:
 
 
 def _round(seconds: float) -> float:
-    """To tenths of a millisecond: clocks of machines agree no better."""
+    """Round to tenths of a millisecond: clocks of machines agree no better."""
     return round(seconds, 4)
 
 
 def measure_responses(spans: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Metrics of how long responses took; none where that is not known."""
+    """Measure how long responses took; empty if that is not known."""
     durations = sorted(end - start for start, end in spans)
     if not durations:
         return {}

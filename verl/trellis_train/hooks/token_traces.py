@@ -61,7 +61,7 @@ class TraceSchedule:
         self._spikes = 0
 
     def is_due(self, step: int, total_steps: int | None, extreme: Extreme | None) -> bool:
-        """Whether to keep tokens of a step; a step that stands out counts against a bound of its own."""
+        """Tell whether to keep tokens of a step; steps that stand out have a limit of their own."""
         stride = max(1, -(-(total_steps or 1) // MAX_TRACED_STEPS))
         is_spike = extreme is not None and self._stands_out(extreme.difference)
         if extreme is not None and math.isfinite(extreme.difference):
@@ -162,7 +162,7 @@ class TokenTracer:
 
 
 def choose_traced(keys: Sequence[str], scores: Mapping[str, float], extreme: Extreme | None) -> list[str]:
-    """Up to ``MAX_TRACED`` of the sampled responses: the extreme one, then the best and the worst in turn."""
+    """Choose up to ``MAX_TRACED`` sampled responses: the extreme one, then the best and worst in turn."""
     ranked = sorted(keys, key=lambda key: -scores[key])
     ends = [end for place in range((len(ranked) + 1) // 2) for end in (ranked[place], ranked[-1 - place])]
     first = [extreme.key] if extreme is not None and extreme.key in scores else []
@@ -187,7 +187,7 @@ def trace_tokens(
 
 
 def trace(row: "Mapping[str, Tensor]", texts: TokenTexts, *, has_trainer_log_probs: bool) -> TokenTrace:
-    """One response, as long as it may be: otherwise what is around the token that stands out most.
+    """Trace one response; if it is too long, keep what is around the token that stands out most.
 
     ``row`` has 1-D tensors of the response's length. Without the trainer's own log-probabilities (bypass
     mode) those of the rollout engine are shown, and there is no difference.
@@ -232,7 +232,7 @@ def _measure(row: "Mapping[str, Tensor]", *, has_trainer_log_probs: bool) -> "di
 
 
 def _choose_window(measured: "Mapping[str, Tensor]", mask: "Tensor") -> int:
-    """Where the kept tokens begin: so that the one that stands out most is in their middle."""
+    """Choose where the kept tokens begin, so that the one that stands out most is in their middle."""
     length = len(mask)
     if length <= MAX_TRACED_TOKENS:
         return 0

@@ -51,7 +51,7 @@ def send_trained_columns(trainer: Any) -> None:
 
 
 def with_columns(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``call`` with a batch (verl's ``KVBatchMeta``) that names the columns while it is sent."""
+    """Wrap ``call`` so that its batch (verl's ``KVBatchMeta``) names the columns while it is sent."""
 
     @wraps(call)
     def call_with_columns(batch: Any) -> Any:

@@ -67,7 +67,7 @@ def _timed(method: Callable[..., Any], phase: str) -> Callable[..., Any]:
 
 
 def take_spans(_actor: Any) -> tuple[Place, list[Span]]:
-    """Where this process runs, and its spans since the last call."""
+    """Return where this process runs, and its spans since the last call."""
     import ray
 
     # Without GPUs Ray counts slots of the CPU under their name.
@@ -108,7 +108,7 @@ def take_lanes(trainer: Any) -> list[Lane]:
 
 
 def measure_busy(lanes: Sequence[Lane], timings: Timings) -> dict[str, float]:
-    """Parts of a step, without its validation, in which workers were called and engines had requests.
+    """Measure the shares of a step, without its validation, when workers were called and engines were busy.
 
     They are means over the processes; what was not measured is missing.
     """
@@ -125,7 +125,7 @@ def measure_busy(lanes: Sequence[Lane], timings: Timings) -> dict[str, float]:
 
 
 def _list_processes(trainer: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Names of lanes, and what asks their processes."""
+    """Yield names of lanes, and the calls that ask their processes."""
     loops = getattr(getattr(trainer, "agent_loop_manager", None), "agent_loop_workers", ())
     rewards = getattr(getattr(trainer, "reward_loop_manager", None), "reward_loop_workers", ())
     for number, handle in enumerate(_list_workers(trainer)):

@@ -8,12 +8,12 @@ THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 
 def is_cpu_platform() -> bool:
-    """Whether ``VERL_PLATFORM=cpu`` was asked for; the shims do nothing otherwise."""
+    """Tell whether ``VERL_PLATFORM=cpu`` was requested; the shims do nothing otherwise."""
     return os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == CPU
 
 
 def threads_of_slot(slots: int) -> int:
-    """Threads for each of ``slots`` processes that compute at the same time on the cores of this one."""
+    """Return threads for each of ``slots`` processes that compute at the same time on this one's cores."""
     return max(1, len(os.sched_getaffinity(0)) // slots)
 
 

@@ -33,22 +33,22 @@ class CpuDevice(ModuleType):
         return CPU_DEVICE
 
     def set_device(self, device: Any) -> None:
-        """There is one device; nothing to select."""
+        """Do nothing: there is one device, so nothing to select."""
 
     def get_device_name(self, device: Any = None) -> str:
         return "cpu"
 
     def synchronize(self, device: Any = None) -> None:
-        """CPU operations are complete when they return."""
+        """Do nothing: CPU operations are complete when they return."""
 
     def empty_cache(self) -> None:
-        """There is no caching allocator."""
+        """Do nothing: there is no caching allocator."""
 
     def ipc_collect(self) -> None:
-        """There are no device handles shared between processes."""
+        """Do nothing: there are no device handles shared between processes."""
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
-        """Peaks are not measured."""
+        """Do nothing: peaks are not measured."""
 
     def set_per_process_memory_fraction(self, fraction: float, device: Any = None) -> None:
         """Ignore the fraction, since the operating system manages memory."""
@@ -107,10 +107,10 @@ class PlatformCPU(PlatformBase):
         return 1
 
     def set_device(self, device_index: int) -> None:
-        """There is one device; nothing to select."""
+        """Do nothing: there is one device, so nothing to select."""
 
     def synchronize(self, device_index: int | None = None) -> None:
-        """CPU operations are complete when they return."""
+        """Do nothing: CPU operations are complete when they return."""
 
     def manual_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
@@ -119,10 +119,10 @@ class PlatformCPU(PlatformBase):
         torch.manual_seed(seed)
 
     def set_allocator_settings(self, settings: str) -> None:
-        """There is no caching allocator."""
+        """Do nothing: there is no caching allocator."""
 
     def empty_cache(self) -> None:
-        """There is no caching allocator."""
+        """Do nothing: there is no caching allocator."""
 
     def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
         return None, None
@@ -138,10 +138,10 @@ class PlatformCPU(PlatformBase):
         yield
 
     def profiler_start(self) -> None:
-        """No device profiler."""
+        """Do nothing: there is no device profiler."""
 
     def profiler_stop(self) -> None:
-        """No device profiler."""
+        """Do nothing: there is no device profiler."""
 
     def ray_resource_name(self) -> str:
         # verl's pools ask Ray for "GPU"; a CPU node declares logical ones (`ray start --num-gpus=N`).

@@ -33,7 +33,7 @@ class Layer:
         """Change verl's trainer in the driver of a run, before it is made."""
 
     def environment(self) -> Mapping[str, str]:
-        """Variables of all processes of a run."""
+        """Return variables of all processes of a run."""
         return {}
 
     def prepare(self) -> None:

@@ -25,7 +25,7 @@ class NothingToLearn(ValueError):
 
 
 def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
-    """Tokens and labels, equally long: a label is its token in the assistant's turns, else ``UNLEARNED``.
+    """Return tokens and as many labels: a label is its token in assistant turns, else ``UNLEARNED``.
 
     A turn is all that follows the prompt for it: its text, its calls and the mark of its end. Raises
     ``TemplateRewrites`` and ``NothingToLearn``.
@@ -53,7 +53,7 @@ def split_conversation(tokenizer: Any, messages: Sequence[Message]) -> list[tupl
 
 
 def _encode(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], list[int], list[int]]:
-    """Tokens, labels, and where in the text each token begins."""
+    """Return tokens, labels, and where in the text each token begins."""
     whole = _render(tokenizer, messages)
     spans = [_locate(tokenizer, messages, n, whole) for n, each in enumerate(messages) if _is_learned(each)]
     encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
@@ -67,7 +67,7 @@ def _encode(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], lis
 
 
 def _end_messages(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Where in the text each message ends."""
+    """Find where in the text each message ends."""
     from jinja2 import TemplateError
 
     whole = _render(tokenizer, messages)
@@ -112,7 +112,7 @@ def _render(tokenizer: Any, messages: Sequence[Message], *, is_prompt: bool = Fa
 
 
 def _locate(tokenizer: Any, messages: Sequence[Message], number: int, whole: str) -> tuple[int, int]:
-    """Where the turn stands in the text: from the end of its prompt to its own end."""
+    """Locate the turn in the text: from the end of its prompt to its own end."""
     after = _render(tokenizer, messages[: number + 1])
     if number:
         before = _render(tokenizer, messages[:number], is_prompt=True)

@@ -13,12 +13,12 @@ ENCODED_HERE = frozenset({"agent_sft"})
 
 
 def locate_cache(settings: Settings) -> Path:
-    """Where the datasets of a run keep what they compute, out of the user's own cache."""
+    """Return the folder of a run's computed datasets, which is not the user's own cache."""
     return Path(settings.train_file).parent / CACHE_FOLDER
 
 
 def load_datasets(settings: Settings, tokenizer: Any) -> tuple[Any, Any]:
-    """Rows to train on, and rows to measure on (None without, or where the file has none)."""
+    """Load rows to train on, and rows to measure on (None without, or where the file has none)."""
     from datasets import Dataset
     from pyarrow.parquet import read_metadata
 

@@ -74,7 +74,7 @@ class _Reporting:
         self.spool.write(MetricsEvent(time=now(), step=self.state.global_step, values=values))
 
     def report_time_of(self, phase: str) -> None:
-        """Seconds of a phase that is none of the steps'."""
+        """Report the seconds of a phase that belongs to no step."""
         took = self.times.take(phase)
         if self.spool is not None:
             self.spool.write(MetricsEvent(time=now(), step=self.state.global_step, values=took))
@@ -102,7 +102,7 @@ class _Reporting:
     # -- where the trainer calls -----------------------------------------------------------
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        """As the trainer, but a stop does not wait for the end of it: the run saves and leaves."""
+        """Evaluate like the trainer, but a stop does not wait until it ends: the run saves and exits."""
         self.report_progress("validating")
         try:
             with self.times.measure("testing"):
@@ -115,7 +115,7 @@ class _Reporting:
             return {}
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """TRL would write one into the folder of the checkpoints, with names of its own."""
+        """Do nothing: TRL would write one into the checkpoints' folder, with names of its own."""
 
     def _get_output_dir(self, trial: Any) -> str:
         del trial
@@ -163,7 +163,7 @@ class _Reporting:
         super()._load_optimizer_and_scheduler(checkpoint)  # type: ignore[misc]
 
     def _restore_token_count(self, checkpoint: Path) -> None:
-        """TRL counts the tokens that it has trained on, and forgets the number at a restart."""
+        """Restore TRL's count of tokens that it has trained on, which it forgets at a restart."""
         if not hasattr(self, "_total_train_tokens"):
             return
         history = json.loads((checkpoint / TRAINER_STATE_NAME).read_text())["log_history"]

@@ -65,7 +65,7 @@ def build_trainer(settings: Settings, spool: Spool | None, attempt_dir: str | No
 
 
 def count_steps(trainer: Any) -> int:
-    """How many steps the whole run has."""
+    """Count the steps of the whole run."""
     if trainer.args.max_steps > 0:
         return int(trainer.args.max_steps)
     passes = len(trainer.get_train_dataloader())

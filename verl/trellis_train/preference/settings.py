@@ -32,7 +32,7 @@ class Settings:
 
 
 def parse_overrides(lines: Iterable[str]) -> dict[str, Any]:
-    """``key=value`` lines in Hydra's grammar; later ones win."""
+    """Parse ``key=value`` lines in Hydra's grammar; later ones win."""
     parser = OverridesParser.create()
     return {each.key_or_group: _plain(each.value()) for each in parser.parse_overrides(list(lines))}
 
@@ -72,7 +72,7 @@ def _names(config_class: Any) -> set[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Hydra's quoted strings as plain ones."""
+    """Convert Hydra's quoted strings to plain ones."""
     if isinstance(value, dict):
         return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):

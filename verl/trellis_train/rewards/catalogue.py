@@ -41,10 +41,10 @@ class LengthScorer:
         return length(sample.response, sample.answer, tokens=sample.response_tokens, **self._options)
 
     async def load(self) -> None:
-        """There is nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def build_scorer(term: RewardTerm, place: ScoringPlace) -> Scorer:

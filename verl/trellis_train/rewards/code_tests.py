@@ -147,7 +147,7 @@ def _count_pairs(code: bytes, pairs: Sequence[tuple[str, str]], limits: Limits) 
 
 
 def _lines(text: str) -> list[str]:
-    """Lines without white space at their ends, and without empty lines at the end of all."""
+    """Split into lines without trailing white space, and without empty lines at the end of all."""
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 

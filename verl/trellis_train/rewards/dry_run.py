@@ -79,7 +79,7 @@ async def carry_out(task: DryRunTask, folder: Path) -> DryRunResult:
 
 
 async def _score_all(mixture: Mixture, probes: Probes, progress: "_Progress") -> dict[Probe, list[Timed]]:
-    """Every sample's score and how long it took, in milliseconds."""
+    """Score every sample and measure how long it took, in milliseconds."""
     waits = any(reward_kinds()[term.name].waits for term in mixture.terms)
     slots = asyncio.Semaphore(CONCURRENT if waits else 1)
 
@@ -121,7 +121,7 @@ class _Progress:
 
 
 def _write(path: Path, text: str) -> None:
-    """In one step: the worker never reads half of it."""
+    """Write in one step, so that the worker never reads half of it."""
     draft = path.with_suffix(".tmp")
     draft.write_text(text)
     os.replace(draft, path)

@@ -66,7 +66,7 @@ def make_report(scorings: dict[Probe, list[Scoring]], *, row_count: int, cost: f
 
 
 def _choose_edges(scores: Sequence[float]) -> list[float]:
-    """Edges of equal bins over all scores; around a single value, a bin of width one."""
+    """Choose edges of equal bins over all scores; around a single value, a bin of width one."""
     low, high = min(scores), max(scores)
     if high - low < EPSILON:
         low, high = low - 0.5, high + 0.5

@@ -28,7 +28,7 @@ _THOUGHT = re.compile(r"\s*<think>(.*?)</think>(.*)", re.DOTALL)
 
 
 def exact(response: str, truth: str) -> float:
-    """1 where the answer is the reference, white space aside.
+    """Return 1 where the answer is the reference, white space aside.
 
     >>> exact("<think>3 and 4</think> 7", "7"), exact("It is 7", "7")
     (1.0, 0.0)
@@ -37,7 +37,7 @@ def exact(response: str, truth: str) -> float:
 
 
 def contains(response: str, truth: str) -> float:
-    """1 where the reference stands in the answer as a word of its own; 0 for an empty reference.
+    """Return 1 where the reference is in the answer as a separate word; 0 for an empty reference.
 
     >>> contains("It is 7.", "7"), contains("It is 17.", "7")
     (1.0, 0.0)
@@ -50,7 +50,7 @@ def contains(response: str, truth: str) -> float:
 
 
 def regex(response: str, truth: str, *, pattern: str) -> float:
-    """1 if the pattern's last match (or its first group) equals the reference.
+    """Return 1 if the pattern's last match (or its first group) equals the reference.
 
     >>> regex("a = 3, b = 4", "4", pattern=r"= (\\d+)")
     1.0
@@ -68,7 +68,7 @@ def regex(response: str, truth: str, *, pattern: str) -> float:
 
 
 def gsm8k(response: str, truth: str) -> float:
-    """1 where the number after the last ``####`` is that of the reference; a bare number scores 0.
+    """Return 1 where the number after the last ``####`` is the reference's; a bare number scores 0.
 
     >>> gsm8k("2 + 2 = 4\\n#### 4", "1+3=4\\n#### 4"), gsm8k("4", "4")
     (1.0, 0.0)
@@ -78,7 +78,7 @@ def gsm8k(response: str, truth: str) -> float:
 
 
 def math(response: str, truth: str) -> float:
-    r"""1 where the answer equals the reference as a mathematical expression.
+    r"""Return 1 where the answer equals the reference as a mathematical expression.
 
     The answer is what stands in the last ``\boxed{}``, else after ``####``, else the
     answer as a whole. Expressions that cannot be compared within a time limit score 0.
@@ -95,7 +95,7 @@ def math(response: str, truth: str) -> float:
 
 
 def think_format(response: str, truth: str) -> float:
-    """1 where the response is ``<think>thought</think>answer``, neither empty, each tag once.
+    """Return 1 where the response is ``<think>thought</think>answer``, neither empty, each tag once.
 
     >>> think_format("<think>1+1</think>2", ""), think_format("2", "")
     (1.0, 0.0)
@@ -110,7 +110,7 @@ def think_format(response: str, truth: str) -> float:
 def json_schema(
     response: str, truth: str, *, schema: str, equals_answer: bool = False, partial_credit: bool = False
 ) -> float:
-    """1 where the answer, or its last json code block, is JSON that fits the schema.
+    """Return 1 where the answer, or its last json code block, is JSON that fits the schema.
 
     With ``equals_answer`` it must also equal the reference, which must be JSON (ValueError otherwise); with
     ``partial_credit``, too, but an object scores the share of the reference's fields that it has right.
@@ -138,7 +138,7 @@ def json_schema(
 def length(
     response: str, truth: str, *, free_length: int, unit: str = "characters", tokens: int | None = None
 ) -> float:
-    """0 up to the free length, then linearly down to -1 at twice that length.
+    """Return 0 up to the free length, then linearly less, down to -1 at twice that length.
 
     ``tokens`` is the response's length where it is known; elsewhere 4 characters count as a token.
 
@@ -153,7 +153,7 @@ def length(
 
 
 def repetition(response: str, truth: str, *, ngram: int = 4) -> float:
-    """Minus the share of the response's n-grams that were there before; a Chinese character is a word.
+    """Return minus the share of n-grams in the response that repeat; a Chinese character is a word.
 
     >>> repetition("a b a b a b", "", ngram=2), repetition("one two three", "", ngram=2)
     (-0.6, 0.0)
@@ -179,7 +179,7 @@ REWARDS: dict[str, Reward] = {
 
 
 def _is_same(found: str, wanted: str) -> bool:
-    """Equal as numbers where both are numbers, else as text."""
+    """Compare as numbers where both are numbers, else as text."""
     left, right = as_number(found), as_number(wanted)
     if left is not None and right is not None:
         return left == right

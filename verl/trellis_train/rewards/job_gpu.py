@@ -33,7 +33,7 @@ class JobGpuModel:
         return os.environ[VISIBLE_DEVICES]
 
     def score(self, batch: list[dict[str, Any]]) -> list[float]:
-        """One number for each pair of messages and response."""
+        """Return one number for each pair of messages and response."""
         scores: list[float] = self._model.score(batch)
         return scores
 
@@ -54,7 +54,7 @@ def start_on_job_gpu(folder: str, options: dict[str, Any]) -> Any:
 
 
 def find_gpu_bundle() -> tuple[str, int]:
-    """Name of the job's placement group with GPUs, and its last bundle: the first holds rank 0."""
+    """Find the name of the job's placement group with GPUs, and its last bundle: the first holds rank 0."""
     import ray
 
     job_id = ray.get_runtime_context().get_job_id()

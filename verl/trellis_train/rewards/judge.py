@@ -132,7 +132,7 @@ class JudgeScorer:
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, question: str) -> Any:
-        """One request with its own share of the bound: each may be paid for, whatever becomes of it."""
+        """Make one request with its own share of the limit: each may cost money, whatever becomes of it."""
         # A token is a byte at least, in any language.
         most = self._price(len(question.encode("utf-8", "replace")) + _TEMPLATE_TOKENS, MAX_REPLY_TOKENS)
         try:
@@ -187,7 +187,7 @@ class JudgeScorer:
         return (input_tokens * endpoint.input_price + output_tokens * endpoint.output_price) / _MILLION
 
     def _cost_of(self, reply: Any, most: float) -> float:
-        """By the endpoint's own count; one that does not count costs the most that it may."""
+        """Compute the cost by the endpoint's own count; without a count, assume the most possible."""
         usage = getattr(reply, "usage", None)
         if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
             return most
@@ -202,14 +202,14 @@ def _text_of(reply: Any) -> str:
 
 
 def _may_pass(error: openai.APIError) -> bool:
-    """Whether the same call may succeed a moment later."""
+    """Tell whether the same call may succeed a moment later."""
     if isinstance(error, openai.APIStatusError):
         return error.status_code in _PASSING or error.status_code >= 500
     return isinstance(error, openai.APIConnectionError)
 
 
 def _wanted_pause_s(error: openai.APIError) -> float | None:
-    """How long the endpoint wants to be left alone; None where it does not say."""
+    """Read how long the endpoint asks clients to wait; None where it does not say."""
     header = error.response.headers.get("retry-after") if isinstance(error, openai.APIStatusError) else None
     try:
         return float(header) if header else None

@@ -14,7 +14,7 @@ _pool = TimedPool("trellis_train.rewards.math_worker", trial=("1", "1"))
 
 
 def compare_expressions(found: str, wanted: str) -> bool | None:
-    """Whether two LaTeX or plain expressions are equal; None where that cannot be found out in time.
+    """Compare two LaTeX or plain expressions; None where their equality cannot be determined in time.
 
     ``wanted`` is the reference: math-verify reads ``x = 5`` as ``5`` where the reference is a number.
     Safe to call from many threads.
@@ -25,7 +25,7 @@ def compare_expressions(found: str, wanted: str) -> bool | None:
 
 
 def are_equal_expressions(found: str, wanted: str) -> bool:
-    """Whether two LaTeX or plain expressions are equal; False where that cannot be found out in time."""
+    """Tell whether two LaTeX or plain expressions are equal; False if this cannot be determined in time."""
     return bool(compare_expressions(found, wanted))
 
 

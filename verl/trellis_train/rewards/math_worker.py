@@ -5,7 +5,7 @@ from typing import Any
 
 
 def answer(found: str, wanted: str) -> bool:
-    """Whether two expressions are equal; SymPy is imported with the first."""
+    """Tell whether two expressions are equal; SymPy is imported with the first."""
     from math_verify import verify
 
     parsed_wanted, parsed_found = _parse(wanted), _parse(found)

@@ -38,7 +38,7 @@ class Scored:
     is_unusable: bool = False
 
     def as_verl_result(self) -> dict[str, float]:
-        """With the same keys for every response of a run, as verl demands."""
+        """Return a result with the same keys for every response of a run, as verl demands."""
         error = UNUSABLE if self.is_unusable else RAISED if self.errors else 0.0
         return {"score": self.score, "acc": self.acc, **self.parts, ERROR_KEY: error}
 
@@ -66,7 +66,7 @@ class Mixture:
 
     @classmethod
     def parse(cls, rewards: Sequence[Mapping[str, Any]], place: ScoringPlace | None = None) -> "Mixture":
-        """From ``[{"name": "math", "weight": 0.9, "options": {}}, ...]``."""
+        """Parse ``[{"name": "math", "weight": 0.9, "options": {}}, ...]``."""
         return cls([RewardTerm.model_validate(dict(reward)) for reward in rewards], place)
 
     def _build(self, term: RewardTerm) -> Scorer | str:

@@ -48,7 +48,7 @@ class DrawnRow:
 
 
 def draw_rows(source: DataSource, count: int, seed: int) -> list[DrawnRow]:
-    """Rows drawn without replacement, in the order of the dataset; ``BadDryRun`` names a row that is bad."""
+    """Draw rows without replacement, in the dataset's order; ``BadDryRun`` names a row that is bad."""
     try:
         total = sum(group.rows for group in list_groups(source))
         numbers = sorted(random.Random(seed).sample(range(total), min(count, total)))  # noqa: S311
@@ -94,7 +94,7 @@ def _find_gold(source: DataSource, row: dict[str, Any]) -> str | None:
 def make_probes(
     rows: Sequence[DrawnRow], rollouts: Sequence[RecordedRollout]
 ) -> dict[Probe, list[tuple[int, Sample]]]:
-    """Every probe with its samples and the numbers of their rows (of rollouts: their position)."""
+    """Make every probe with its samples and the numbers of their rows (of rollouts: their position)."""
     probes = {
         Probe.GOLD: [(row.number, row.respond(row.gold)) for row in rows],
         Probe.ANSWER: [(row.number, row.respond(row.answer)) for row in rows],
@@ -112,7 +112,7 @@ def make_probes(
 
 
 def _wrong_answers(rows: Sequence[DrawnRow]) -> list[tuple[int, Sample]]:
-    """Each row with the solution of the next row whose answer differs; none where all answers are equal."""
+    """Pair each row with the solution of the next one that has a different answer; none if all are equal."""
     found = []
     for place, row in enumerate(rows):
         others = (rows[(place + step) % len(rows)] for step in range(1, len(rows)))
@@ -141,13 +141,13 @@ class LiveResponse:
     answer: str
 
     def respond(self, response: str) -> Sample:
-        """Another response to the same prompt."""
+        """Make a sample with another response to the same prompt."""
         messages = [{"role": "user", "content": self.prompt}]
         return Sample(response=response, answer=self.answer, messages=messages)
 
 
 def make_live_probes(responses: Sequence[LiveResponse]) -> dict[Probe, list[Sample]]:
-    """Probes made of a policy's own responses, and these as they are (``ROLLOUTS``) to compare with.
+    """Make probes from a policy's own responses, which are also kept (``ROLLOUTS``) for comparison.
 
     ``WRONG`` is the response to another prompt whose reference answer differs: what still earns its reward
     there has nothing to do with the prompt.

@@ -87,7 +87,7 @@ class PythonFileScorer:
             raise RewardUnusable(self._problem)
 
     def _load(self) -> str | None:
-        """Why the file cannot be used. A busy machine may be slow once, so slowness gets a second try."""
+        """Load the file; return why it is unusable. A busy machine may be slow, so it gets a second try."""
         for tries_left in (1, 0):
             try:
                 self._sessions[0].open()

@@ -33,7 +33,7 @@ class ScoringPlace:
 
 
 def read_keys(folder: Path) -> dict[str, str]:
-    """Keys of judges by name."""
+    """Read keys of judges by name."""
     path = folder / REWARD_KEYS_FILE
     if not path.exists():
         return {}

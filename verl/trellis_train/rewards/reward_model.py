@@ -19,7 +19,7 @@ class ModelProcess(Protocol):
     """The process that holds the model."""
 
     async def score(self, batch: list[dict[str, Any]]) -> list[float]:
-        """One number for each pair of messages and response."""
+        """Return one number for each pair of messages and response."""
         ...
 
     def kill(self) -> None:
@@ -104,7 +104,7 @@ class RewardModelScorer:
 
 
 def _is_on_ray() -> bool:
-    """Whether this process belongs to a Ray job, whose GPUs are in a placement group."""
+    """Tell whether this process belongs to a Ray job, whose GPUs are in a placement group."""
     import ray
 
     return ray.is_initialized()

@@ -52,7 +52,7 @@ class ChildProcess:
         return process
 
     async def score(self, batch: list[dict[str, Any]]) -> list[float]:
-        """One number for each pair of messages and response."""
+        """Return one number for each pair of messages and response."""
         reply = await self._ask(batch, BATCH_TIMEOUT_S)
         scores = reply.get("scores")
         if not isinstance(scores, list):
@@ -122,7 +122,7 @@ class ActorProcess:
         return process
 
     async def score(self, batch: list[dict[str, Any]]) -> list[float]:
-        """One number for each pair of messages and response."""
+        """Return one number for each pair of messages and response."""
         scores: list[float] = await asyncio.wait_for(self._actor.score.remote(batch), BATCH_TIMEOUT_S)
         return scores
 
@@ -133,4 +133,4 @@ class ActorProcess:
         ray.kill(self._actor)
 
     async def wait(self) -> None:
-        """Ray ends it."""
+        """Do nothing: Ray ends it."""

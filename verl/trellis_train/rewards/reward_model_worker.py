@@ -59,7 +59,7 @@ class RewardModel:
         self._model = model.to(self.device).eval()
 
     def score(self, batch: list[dict[str, Any]]) -> list[float]:
-        """One number for each pair of messages and response."""
+        """Return one number for each pair of messages and response."""
         texts = [self._write(each["messages"], each["response"]) for each in batch]
         scores: list[float] = []
         for start in range(0, len(texts), self._batch_size):

@@ -12,7 +12,7 @@ _pool = TimedPool("trellis_train.rewards.schema_worker", trial=("{}", "{}"))
 
 
 def fits_schema(text: str, schema: str) -> bool:
-    """``TimeoutError`` where that cannot be found out in time. Safe to call from many threads."""
+    """Tell whether text fits ``schema``; ``TimeoutError`` if too slow. Safe to call from many threads."""
     if _PATTERN not in schema:
         return answer(text, schema)
     fits = _pool.ask(text, schema, timeout_s=TIMEOUT_S)

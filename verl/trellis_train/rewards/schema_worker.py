@@ -21,13 +21,13 @@ def parse_json(text: str) -> Any:
 
 
 def answer(text: str, schema: str) -> bool:
-    """Whether the text is JSON that fits the schema."""
+    """Tell whether the text is JSON that fits the schema."""
     document = parse_json(text)
     return document is not NO_JSON and _validator(schema).is_valid(document)
 
 
 def are_equal(document: Any, wanted: Any) -> bool:
-    """JSON's own equality: 1 is 1.0, but not true."""
+    """Compare by JSON's own equality: 1 is 1.0, but not true."""
     return bool(Draft202012Validator({"const": wanted}).is_valid(document))
 
 

@@ -49,7 +49,7 @@ class PureScorer:
         return self._function(sample.response, sample.answer, **self._options)
 
     async def load(self) -> None:
-        """There is nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""

@@ -34,7 +34,7 @@ class ToolUseScorer:
         self._settings = RewardSettings.parse_options(options)
 
     async def score(self, sample: Sample) -> float:
-        """Between -1 and 1, or 0 and 1 on the scale ``display``."""
+        """Return a score between -1 and 1, or 0 and 1 on the scale ``display``."""
         return (await self.score_parts(sample))[0]
 
     async def score_parts(self, sample: Sample) -> tuple[float, dict[str, float]]:
@@ -44,10 +44,10 @@ class ToolUseScorer:
         return reward.on(self._scale), {**reward.components, "penalties": sum(reward.penalties.values())}
 
     async def load(self) -> None:
-        """There is nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def find_toolbox(row: Mapping[str, Any]) -> Toolbox | None:
@@ -60,5 +60,5 @@ def find_toolbox(row: Mapping[str, Any]) -> Toolbox | None:
 
 @lru_cache(maxsize=_KEPT_TOOLBOXES)
 def _make_toolbox(text: str) -> Toolbox:
-    """Those of a row are read once for all responses to it."""
+    """Make the toolbox of a row, which is read once for all responses to it."""
     return Toolbox(read_tools(text, "the row") or [])

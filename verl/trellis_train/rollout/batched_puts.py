@@ -107,7 +107,7 @@ class BatchingQueue:
             self._on_settled(settled)
 
     async def _put_rows(self, rows: list[Row], partition: str) -> None:
-        """One batch for each set of columns."""
+        """Put one batch for each set of columns."""
         batches: dict[tuple[str, ...], list[Row]] = {}
         for row in rows:
             batches.setdefault(tuple(sorted(row[1])), []).append(row)

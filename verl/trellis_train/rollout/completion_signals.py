@@ -22,12 +22,12 @@ class CompletionSignal:
         self._all_settled = asyncio.Event()
 
     def expect(self, count: int) -> None:
-        """``count`` prompts more were asked for."""
+        """Add ``count`` prompts that have been asked for."""
         self._open += count
         self._all_settled.clear()
 
     def settle(self, count: int) -> None:
-        """``count`` prompts can be read."""
+        """Mark ``count`` prompts as ready to read."""
         self._open -= count
         self._settled.set()
         if self._open <= 0:

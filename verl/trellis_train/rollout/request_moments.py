@@ -22,7 +22,7 @@ class RequestMoments:
         self._ended: dict[str, Moments] = {}
 
     def noting(self, generate: Callable[..., AsyncGenerator[Any]]) -> Callable[..., AsyncIterator[Any]]:
-        """``generate`` of an engine, whose requests are noted."""
+        """Wrap an engine's ``generate`` to note its requests."""
 
         async def generate_noted(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
             output = None

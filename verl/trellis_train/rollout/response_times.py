@@ -87,6 +87,6 @@ def note_request(started_at: float, answer: Any) -> None:
 
 
 def _is_between(start: float, moments: Sequence[float], end: float) -> bool:
-    """Whether the clock of the engine is that of this process, as far as one can tell."""
+    """Tell whether the engine's clock is that of this process, as far as one can know."""
     in_order = [start - _CLOCK_SKEW_S, *moments, end + _CLOCK_SKEW_S]
     return in_order == sorted(in_order)

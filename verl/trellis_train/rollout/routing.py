@@ -22,7 +22,7 @@ class FixedServers:
 
 
 def is_routed_in_worker(config: Any) -> bool:
-    """Whether workers choose: in synchronous training, where servers neither come nor go.
+    """Tell whether workers choose the server: in synchronous training, where servers stay the same.
 
     A router of one's own, and routing by hash, stay with verl's balancer.
     """

@@ -46,7 +46,7 @@ def real_keys(batch: Any) -> list[str]:
 
 
 def last_outputs(keys: Iterable[str]) -> Iterable[str]:
-    """Of each session the key of its last output, in the order of the sessions."""
+    """Return the key of each session's last output, in the order of the sessions."""
     last: dict[tuple[str, int], SampleKey] = {}
     for sample in map(SampleKey.parse, keys):
         place = (sample.uid, sample.session)

@@ -19,7 +19,7 @@ SCORE_IN_WORKER = "score-in-agent-loop-worker"
 
 
 def can_score_in_worker(config: Any) -> bool:
-    """Whether the run has one reward worker for one agent-loop worker, and no reward model."""
+    """Tell whether the run has one reward worker for one agent-loop worker, and no reward model."""
     return bool(
         config.reward.num_workers == 1
         and config.actor_rollout_ref.rollout.agent.num_workers == 1
@@ -77,7 +77,7 @@ class _LocalMethod:
 
 
 def without_reward_processes(manager_cls: type[Any]) -> type[Any]:
-    """verl's ``RewardLoopManager`` that starts no worker when the agent loop can score by itself.
+    """Subclass verl's ``RewardLoopManager`` to start no worker when the agent loop can score by itself.
 
     Others are started with a class of ours, which notes when they score.
     """

@@ -24,14 +24,14 @@ def derive_seed(*parts: int | str | bool) -> int:
 
 
 def is_seeded(rollout: Any) -> bool:
-    """Whether requests get seeds: always on a CPU; on GPUs, where it slows sampling, on demand."""
+    """Tell whether requests get seeds: always on a CPU; on GPUs, where it slows sampling, on request."""
     return is_cpu_platform() or bool(rollout.full_determinism)
 
 
 def seed_session(
     params: dict[str, Any], *, seed: int, trajectory: dict[str, Any], row: dict[str, Any]
 ) -> dict[str, Any]:
-    """``params`` with the seed of one session (``row["session_id"]``) of one prompt.
+    """Add to ``params`` the seed of one session (``row["session_id"]``) of one prompt.
 
     A training prompt is known by its uid, which tells its place in the step; a
     validation prompt, whose uid is random, by its row.

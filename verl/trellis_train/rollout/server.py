@@ -44,10 +44,10 @@ class RolloutServer(vLLMHttpServer):
             yield batch
 
     async def take_load(self) -> list[tuple[float, int, int, float]]:
-        """How busy the engine was since the last call: ``Load``s, read without importing vLLM."""
+        """Return how busy the engine was since the last call: ``Load``s, read without importing vLLM."""
         return [(load.at, load.running, load.waiting, load.kv_use) for load in SAMPLES.take()]
 
     async def take_spans(self) -> tuple[Place, list[Span]]:
-        """Where the engine runs, and when it had requests since the last call."""
+        """Return where the engine runs, and when it had requests since the last call."""
         devices = os.environ.get("CUDA_VISIBLE_DEVICES", "")  # set by verl to those of this server
         return find_place(() if is_cpu_platform() or not devices else devices.split(",")), SPANS.take()

@@ -40,7 +40,7 @@ async def answer_many(
 
 
 def answer_once(params: dict[str, Any]) -> dict[str, Any]:
-    """``params`` for one answer, made when the response has ended; the tokens are the same.
+    """Adapt ``params`` to give one answer when the response has ended; the tokens are the same.
 
     verl reads tokens and their log-probabilities; text is needed only where it ends a response.
     """
@@ -53,7 +53,7 @@ def answer_once(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def share_answer(ask: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-    """``ask``, where calls that meet share one answer, which was asked for after the last of them came.
+    """Wrap ``ask`` so that simultaneous calls share one answer, requested after the last of them came.
 
     A call that comes while an answer is under way waits for the next one: what it asks about may have changed
     in between, as adapters do between two steps.

@@ -149,7 +149,7 @@ class AgentLoopManager(agent_loop_tq.AgentLoopManagerTQ):
 
 
 def without_references(config: Any) -> Any:
-    """``config`` with references to other keys resolved: verl reads it several times a request."""
+    """Resolve the references to other keys in ``config``: verl reads it several times per request."""
     return OmegaConf.create(OmegaConf.to_container(config, resolve=True))
 
 
@@ -163,7 +163,7 @@ def _plain_target(name: str) -> Any:
 
 
 def instantiate_agent_loop(config: Any, **kwargs: Any) -> Any:
-    """``hydra.utils.instantiate``, without merging configurations where ``config`` needs none.
+    """Instantiate as Hydra does, without merging configurations where ``config`` needs none.
 
     verl's single-turn loop, and loops of ours that keep nothing between episodes (``is_shared``), are made
     once: a worker's ``config`` and ``kwargs`` are always the same.

@@ -61,7 +61,7 @@ def require_sandbox() -> None:
 
 
 def find_problem() -> str | None:
-    """Why code cannot be isolated here, or None."""
+    """Explain why code cannot be isolated here, or return None."""
     if sys.platform != "linux":
         return "it needs Linux"
     if shutil.which(PROGRAM) is None:
@@ -98,7 +98,7 @@ class Belongings:
     packages: Path | None = None
 
     def list_binds(self) -> list[str]:
-        """Arguments of bubblewrap."""
+        """List arguments of bubblewrap."""
         places = ((self.folder, FOLDER_INSIDE), (self.packages, PACKAGES_INSIDE))
         return [
             word
@@ -170,7 +170,7 @@ def build_command(
     packages: Sequence[str] | None = None,
     belongings: Belongings = NOTHING,
 ) -> Command:
-    """bubblewrap around this Python with these arguments; ``code`` appears as ``CODE_INSIDE``.
+    """Build bubblewrap's command for this Python with these arguments; ``code`` is at ``CODE_INSIDE``.
 
     Of the installed packages only the folders named in ``packages`` are there; None for all, or for none
     where the code brings its own.
@@ -207,12 +207,12 @@ def build_command(
 
 
 def package_folders() -> list[str]:
-    """Where the packages lie that isolated code may import."""
+    """Return the folders of the packages that isolated code may import."""
     return list(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
 
 
 def _hide_packages(kept: Sequence[str]) -> list[str]:
-    """Empty folders over those of all packages, with some of these packages in them."""
+    """Cover the folders of all packages with empty ones that hold only some of these packages."""
     base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
     of_base = [sysconfig.get_path(name, vars=base) for name in ("purelib", "platlib")]
     arguments = []
@@ -233,7 +233,7 @@ def _python() -> str:
 
 
 def _system_folders() -> Mapping[str, str | None]:
-    """Folder → target where it is a link. Folders of this Python that lie elsewhere are shown too."""
+    """Map each folder to its target if it is a link. Folders of this Python elsewhere are included."""
     folders: dict[str, str | None] = {"/usr": None}
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
         if os.path.islink(name):

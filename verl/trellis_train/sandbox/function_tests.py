@@ -63,7 +63,7 @@ class FunctionTester:
         packages: Sequence[str] | None = None,
         at_a_time: int | None = None,
     ) -> None:
-        """``timeout_s``: processor time of one program, loading and all calls; ``SandboxUnavailable``."""
+        """Take the CPU time ``timeout_s`` of one program, loading and all calls; ``SandboxUnavailable``."""
         require_sandbox()
         self._wall_s = _WALL_FACTOR * timeout_s
         self._limits = Limits(
@@ -135,7 +135,7 @@ class _Function:
 
 
 def _judge(tester: Tester, test: FunctionTest, function: _Function) -> str | None:
-    """Why the function fails the tests; None where it passes."""
+    """Explain why the function fails the tests; None where it passes."""
     tests = {"function": test.function, "before": test.before, "test": test.test}
     try:
         verdict = tester.execute(tests, question="arguments", answer=function.call)

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
 
 
 def apply_limits(limits: dict[str, Any]) -> None:
-    """Bounds that the code cannot raise again."""
+    """Set limits that the code cannot raise again."""
     for kind, value in (
         (resource.RLIMIT_AS, limits["memory_bytes"]),
         (resource.RLIMIT_CPU, limits["cpu_s"]),

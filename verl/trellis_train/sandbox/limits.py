@@ -24,5 +24,5 @@ class Limits:
     answer_bytes: int = 64 * 1024
 
     def as_argument(self) -> str:
-        """For the command line of the harness."""
+        """Write as an argument for the command line of the harness."""
         return json.dumps(asdict(self))

@@ -26,7 +26,7 @@ class FunctionGone(BaseException):
 
 
 def call_function(names: Namespace, request: Namespace) -> Namespace:
-    """In the function's process: call it."""
+    """Call the function, in its own process."""
     function = names.get(request["function"])
     if not callable(function):
         raise NameError(f"the code does not define the function {request['function']}")
@@ -35,7 +35,7 @@ def call_function(names: Namespace, request: Namespace) -> Namespace:
 
 
 def run_checks(request: Namespace, exchange: Exchange) -> Namespace:
-    """In the tests' process: execute what comes before the function, then ``check(stand-in)``.
+    """Execute the code before the function, then ``check(stand-in)``, in the tests' process.
 
     The names of the code before it (functions that tests use) are there, and the function's own name
     stands for the stand-in, as tests of HumanEval compare with it.

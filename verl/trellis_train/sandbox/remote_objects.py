@@ -107,7 +107,7 @@ class _Program:
         self._callables: list[Callable[..., Any]] = []
 
     def list_names(self, asked: list[str]) -> list[str]:
-        """Which of these names the program has."""
+        """List which of these names the program has."""
         reply = self._send({"operation": "begin", "names": asked})
         found = load(str(reply.get("value")))
         return [name for name in asked if isinstance(found, list) and name in found]
@@ -233,7 +233,7 @@ _add_operators()
 
 
 def run_statements(request: Namespace, exchange: Exchange) -> Namespace:
-    """In the tests' process: execute statements; ``passed``, and ``unfit`` where they cannot be executed."""
+    """Execute statements in the tests' process; ``passed``, and ``unfit`` if they cannot be executed."""
     random.seed(0)
     program = _Program(exchange)
     names: Namespace = {"__name__": "tests"}
@@ -253,7 +253,7 @@ def run_statements(request: Namespace, exchange: Exchange) -> Namespace:
 
 
 def _find_names(tree: ast.Module) -> tuple[list[str], list[str]]:
-    """Which names of the tests are the program's to define, and which are modules that nobody imported.
+    """Find names of the tests that the program must define, and modules that were not imported.
 
     A built-in function stays what it is, or the program could judge itself (``abs(f(2) - 4) < 0.1``),
     unless it is all that the tests speak of. So does a module of the standard library, or NumPy.
@@ -280,7 +280,7 @@ def _find_names(tree: ast.Module) -> tuple[list[str], list[str]]:
 
 
 def _by_place(arguments: Any, options: Any) -> dict[int | str, Any]:
-    """Arguments by their position or name."""
+    """Return arguments by their position or name."""
     return {**dict(enumerate(arguments)), **options}
 
 

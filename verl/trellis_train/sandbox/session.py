@@ -200,7 +200,7 @@ class _Process:
         return reply
 
     def _explain_end(self) -> str:
-        """Why the process is not there any more."""
+        """Explain why the process is gone."""
         try:
             code = self._process.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:  # it closed its end of the pipe and stays

@@ -24,7 +24,7 @@ class StatementTester:
     """As many programs at a time as ``at_a_time``; threads may share it."""
 
     def __init__(self, limits: Limits, *, at_a_time: int) -> None:
-        """``limits`` are a program's: its time is that of one test; ``SandboxUnavailable``."""
+        """Take the ``limits`` of a program: its time is that of one test; ``SandboxUnavailable``."""
         require_sandbox()
         self._limits = replace(limits, answer_bytes=MAX_VALUE_BYTES + 4096)
         for_tests = replace(self._limits, wall_s=limits.wall_s + _TESTS_WALL_S, cpu_s=Limits().cpu_s)
@@ -52,7 +52,7 @@ class ProgramUnderTest:
         self._wall_s, self._testers = limits.wall_s, testers
 
     def passes(self, statements: str) -> bool:
-        """Whether the statements come to their end.
+        """Tell whether the statements run to their end.
 
         ``CodeNotLoaded``, ``TooSlow`` or another ``SandboxError`` where the program does not let them;
         ``ValueError`` where the statements cannot be executed apart from any program.

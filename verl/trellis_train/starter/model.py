@@ -93,7 +93,7 @@ def save(folder: Path, model: "Qwen2ForCausalLM", tokenizer: "PreTrainedTokenize
 
 
 def make_tokenizer() -> "PreTrainedTokenizerFast":
-    """One token for each byte, and the three that mark turns and text ends."""
+    """Make one token for each byte, and the three that mark turns and text ends."""
     from tokenizers import Tokenizer, decoders, pre_tokenizers
     from tokenizers.models import BPE
 
@@ -107,7 +107,7 @@ def make_tokenizer() -> "PreTrainedTokenizerFast":
 
 
 def wrap_tokenizer(tokenizer: "Tokenizer", *, chat_template: str, longest: int) -> "PreTrainedTokenizerFast":
-    """As transformers reads it; turns end with their own token."""
+    """Wrap the tokenizer for transformers; turns end with their own token."""
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(

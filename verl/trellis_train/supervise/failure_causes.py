@@ -295,7 +295,7 @@ def judge(
 
 
 def _find_note(last_lines: Sequence[str]) -> str | None:
-    """Why a run that succeeded has ended before its last step, where it says so."""
+    """Find why a run that succeeded has ended before its last step, if its output says so."""
     found = (_EARLY_END.search(line) for line in reversed(last_lines))
     return next((_shorten(match.group(1)) for match in found if match), None)
 

@@ -54,7 +54,7 @@ class HeartbeatSender:
         self._thread.start()
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Stop the heartbeat."""
         self._is_over.set()
 
     def _run(self) -> None:
@@ -66,7 +66,7 @@ class HeartbeatSender:
             self._is_over.wait(self._interval_s)
 
     def _beat(self) -> bool:
-        """Whether the platform asks the run to stop."""
+        """Send one heartbeat and tell whether the platform asks the run to stop."""
         try:
             # Only its time changes: a full disk takes that, too.
             self._beat_path.touch()

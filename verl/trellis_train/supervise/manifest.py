@@ -36,6 +36,8 @@ def describe_run(spec: JobSpec, redactor: Redactor) -> dict[str, Any]:
         "engine_overrides": spec.engine_overrides,
         "config": composition.get("config"),
         "command": composition.get("command"),
+        # The recipe and the versions at the submission; ``packages`` are those of this run.
+        "composed_with": composition.get("composed_with"),
         "environment": spec.env,
         "seeds": {"run": spec.seed},
         "rewards": composition.get("rewards"),
@@ -76,7 +78,7 @@ def _redact(value: Any, redactor: Redactor, name: str) -> Any:
 
 
 def find_versions() -> dict[str, str]:
-    """Installed versions of the packages that decide what a run does."""
+    """Find installed versions of the packages that decide what a run does."""
     versions = {}
     for name in _PACKAGES:
         try:
@@ -87,7 +89,7 @@ def find_versions() -> dict[str, str]:
 
 
 def describe_checkout(folder: Path) -> dict[str, Any] | None:
-    """Commit and cleanliness of the git checkout that the code runs from, or None."""
+    """Describe the git checkout that the code runs from: commit and cleanliness; None without one."""
     commit = _ask_git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
@@ -98,7 +100,7 @@ def describe_checkout(folder: Path) -> dict[str, Any] | None:
 
 
 def describe_hardware(spec: JobSpec) -> dict[str, Any]:
-    """Processors, memory and GPUs of the machine."""
+    """Describe processors, memory and GPUs of the machine."""
     return {
         "platform": spec.platform,
         "gpus_asked": spec.gpus,

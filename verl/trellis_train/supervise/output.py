@@ -36,7 +36,7 @@ class LineAssembler:
     """
 
     def __init__(self, mask: Callable[[str], str] = str) -> None:
-        """``mask`` is applied to whole lines, before a long one is cut in the middle of a secret."""
+        """Take ``mask``, which is applied to whole lines, before a secret could be cut in the middle."""
         self._mask = mask
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._partial = ""
@@ -96,7 +96,7 @@ class OutputPump:
         on_flush: Callable[[], None] = lambda: None,
         is_full: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``streams`` maps a stream's name to its file descriptor; ``is_full`` says when to drop lines."""
+        """Take ``streams``, from names to file descriptors; ``is_full`` says when to drop lines."""
         self._descriptors = streams
         self._spool = spool
         self._on_flush = on_flush
@@ -167,7 +167,7 @@ class OutputPump:
 
 
 def _split(lines: list[str]) -> list[list[str]]:
-    """Pieces small enough for one event each."""
+    """Split into pieces small enough for one event each."""
     pieces: list[list[str]] = []
     room_lines = room_chars = 0
     for line in lines:

@@ -43,7 +43,7 @@ class PlatformClient:
     """Posts JSON to ``/api/v1/ingest/jobs/<job>/...``. Not for use by two threads at once."""
 
     def __init__(self, ingest_url: str, job_id: str, token: str, *, address_file: Path | None = None) -> None:
-        """``address_file`` names another address where the API has moved since."""
+        """Take the URL; ``address_file`` names another address if the API has moved since."""
         self._job_id = job_id
         self._address_file = address_file
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

@@ -34,5 +34,5 @@ class Redactor:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable's name says that its value is a secret (paths to secrets are none)."""
+    """Tell whether a variable's name says that its value is a secret (paths to secrets are not)."""
     return bool(_SECRET_NAME.search(name)) and not name.upper().endswith("_PATH") and not os.path.isabs(value)

@@ -65,7 +65,7 @@ class SupervisedRun:
         *,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
-        """Without a ``token`` nobody is told: the events stay in the spool."""
+        """Take the job's spec; without a ``token`` nothing is sent and the events stay in the spool."""
         self._spec = spec
         self._attempt_dir = Path(spec.attempt_dir)
         self._engine_command = engine_command
@@ -267,7 +267,7 @@ def choose_exit_code(engine_exit_code: int, verdict: Verdict) -> int:
 
 
 def count_oom_kills() -> int:
-    """How many processes the kernel has killed for memory since it was booted."""
+    """Count the processes that the kernel has killed for memory since it was booted."""
     try:
         text = Path("/proc/vmstat").read_text()
     except OSError:

@@ -43,7 +43,7 @@ class Shipper:
         refusal_patience_s: float = REFUSAL_PATIENCE_S,
         spool_limit_bytes: int = SPOOL_LIMIT_BYTES,
     ) -> None:
-        """``on_refused`` is called once when the platform has disowned this attempt for good."""
+        """Take the client; ``on_refused`` is called once when the platform disowned this attempt for good."""
         self._client = client
         self._reader = SpoolReader(attempt_dir)
         self._attempt = attempt
@@ -69,7 +69,7 @@ class Shipper:
         self._wake.set()
 
     def is_full(self) -> bool:
-        """Whether so much waits to be sent that log lines must be dropped (measured every 2 s)."""
+        """Tell whether so much waits to be sent that log lines must be dropped (measured every 2 s)."""
         now = time.monotonic()
         if now - self._measured_at > _MEASURE_INTERVAL_S:
             self._measured_at = now

@@ -13,17 +13,17 @@ class NoShipper:
     latest_step = 0
 
     def start(self) -> None:
-        """Nothing is shipped."""
+        """Do nothing: nothing is shipped."""
 
     def wake(self) -> None:
-        """Nobody sleeps."""
+        """Do nothing: no thread is asleep."""
 
     def is_full(self) -> bool:
-        """Nothing waits to be sent, so no line is dropped."""
+        """Return False: nothing waits to be sent, so no line is dropped."""
         return False
 
     def drain(self, _timeout_s: float) -> bool:
-        """All has been sent that is to be."""
+        """Return True: everything that should be sent has been sent."""
         return True
 
 
@@ -31,14 +31,14 @@ class NoHeartbeat:
     """In the place of ``HeartbeatSender``."""
 
     def start(self) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
     def stop(self) -> None:
-        """Nothing beats."""
+        """Do nothing: there is no heartbeat."""
 
 
 def leave_with_parent() -> None:
-    """SIGTERM comes when the process that started this one dies: the run checkpoints and leaves."""
+    """Have SIGTERM sent when the parent process dies: the run then checkpoints and leaves."""
     parent_pid = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent_pid:  # it died before the kernel was told

@@ -26,7 +26,7 @@ class Ending:
     _was_stop_ours: bool = False
 
     def note_termination(self) -> None:
-        """SIGTERM came: there is little time; a second one means none."""
+        """Note that SIGTERM came: there is little time, and none after a second one."""
         self._is_urgent = self.is_terminated
         self.is_terminated = True
 
@@ -35,7 +35,7 @@ class Ending:
         self.is_disowned = True
 
     def explain(self, *, is_stop_requested: bool) -> EndedFor | None:
-        """Why the engine was ended, if it was. It may have gone at the signal itself, before ``advance``."""
+        """Explain why the engine was ended, if it was; the signal may have ended it before ``advance``."""
         if self.is_disowned:
             return "disowned"
         if not self.is_terminated:

@@ -1,6 +1,6 @@
 """Launches queued jobs: the middle of the chain from request to training.
 
-    trellis_api/jobs/submit.py::submit        writes the job's row, QUEUED
+    trellis_api/jobs/submit.py::submit        composes, and writes the job's row, QUEUED
     → this module                             claims the row, writes the attempt's folder, submits to Ray
     → trellis_train/entrypoint.py             runs the engine and reports what happens
 
@@ -26,9 +26,9 @@ from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
 from trellis_api.environments.resources import locate_environment
-from trellis_api.jobs import repository, service
-from trellis_api.jobs.composition import JobInputs, build_compose_request
-from trellis_api.jobs.fit import data as data_fit
+from trellis_api.jobs import configuration, repository, service
+from trellis_api.jobs.composition import JobInputs, build_compose_request, build_launch_part
+from trellis_api.jobs.configuration import Configuration, Reading
 from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, TRAIN, Job
 from trellis_api.jobs.queue import admission
 from trellis_api.jobs.service import Claim
@@ -40,10 +40,9 @@ from trellis_contracts.isolation import isolated_command
 from trellis_contracts.private_files import write_private
 from trellis_contracts.spec import DataSource, JobSpec, ModelSource
 from trellis_contracts.states import JobState
-from trellis_recipes.agents import make_agent_task
-from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import Composition, compose
 from trellis_recipes.placement import entrypoint_demand
+from trellis_recipes.stored import complete
 
 from trellis_workers.core.ray_client import RayAwayError, RayJobs, get_ray
 from trellis_workers.core.settings import get_settings
@@ -207,13 +206,38 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
     """Build the spec, and the part of the manifest that shows how it was made."""
     with read() as session:
         job_inputs = find_job_inputs(session, settings, job=job)
-    composition = compose(build_compose_request(settings, job=job, job_inputs=job_inputs))
+        configured = configuration.find(session, job_id=job.id)
+    if configured is None:  # submitted before configurations were stored
+        configured = _compose(settings, job, job_inputs)
+    stored = configured.composition
+    if stored.platform != settings.resolved_platform:
+        message = (
+            f"The job was configured for the platform {stored.platform}, but this one is "
+            f"{settings.resolved_platform}."
+        )
+        raise CannotLaunchError(message, "other_platform")
+    composition = complete(stored, build_launch_part(settings, job=job, job_inputs=job_inputs))
+    _refuse_errors(composition)
+    spec = build_spec(settings, job, job_inputs, configured, composition)
+    return spec, {
+        "config": composition.config,
+        "command": composition.command,
+        "request": {"name": job.name, "preset": job.preset, "overrides": job.overrides},
+        "composed_with": stored.composed_with.model_dump(),
+    }
+
+
+def _compose(settings: Settings, job: Job, job_inputs: JobInputs) -> Configuration:
+    asked = build_compose_request(settings, job=job, job_inputs=job_inputs)
+    composition = compose(asked)
+    _refuse_errors(composition)
+    return configuration.configure(job, job_inputs, request=asked, composition=composition)
+
+
+def _refuse_errors(composition: Composition) -> None:
     if composition.errors:
         reasons = " ".join(issue.message for issue in composition.errors)
         raise CannotLaunchError(reasons, "bad_configuration")
-    spec = build_spec(settings, job, job_inputs, composition)
-    request = {"name": job.name, "preset": job.preset, "overrides": job.overrides}
-    return spec, {"config": composition.config, "command": composition.command, "request": request}
 
 
 def _prepare_export(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, Any]]:
@@ -245,7 +269,13 @@ _PREPARE = {
 }
 
 
-def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition: Composition) -> JobSpec:
+def build_spec(
+    settings: Settings,
+    job: Job,
+    job_inputs: JobInputs,
+    configured: Configuration,
+    composition: Composition,
+) -> JobSpec:
     """Build the spec that the training process reads."""
     model, validation = job_inputs.model, job_inputs.validation_dataset
     return JobSpec(
@@ -254,7 +284,7 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
         name=job.name,
         recipe=job.recipe,
         engine=composition.engine,
-        platform=settings.resolved_platform,
+        platform=configured.composition.platform,
         gpus=job.gpus,
         seed=job.seed,
         params=composition.params,
@@ -266,41 +296,43 @@ def build_spec(settings: Settings, job: Job, job_inputs: JobInputs, composition:
             sha256=model.sha256,
             revision=model.revision,
         ),
-        row_format=get_recipe(job.recipe).row_format,
-        train_data=_describe_data(job, job_inputs.dataset),
-        validation_data=_describe_data(job, validation, split="validation") if validation else None,
+        row_format=configured.composition.row_format,
+        train_data=_describe_data(job_inputs.dataset, configured.train_data),
+        validation_data=(
+            _describe_data(validation, reading)
+            if validation is not None and (reading := configured.validation_data) is not None
+            else None
+        ),
         attempt_dir=str(settings.attempt_dir(job.id, job.attempt)),
         checkpoint_dir=str(settings.checkpoint_dir(job.id)),
         resume_from=job.resume_from,
+        agent=configured.composition.agent,
         ingest_url=settings.base_url,
     )
 
 
 def _stage_agent(settings: Settings, job: Job, spec: JobSpec, attempt_dir: Path, *, token: str) -> JobSpec:
-    """Return the spec with the settings for the episodes of a recipe that trains an agent."""
+    """Add to the spec what the job's agent finds here: its environment, workflow and other models."""
     with read() as session:
         folder = locate_environment(session, settings, recipe=job.recipe, params=job.params)
     workflow = stage_workflow(settings, job, attempt_dir, token=token)
-    agent = make_agent_task(
-        get_recipe(job.recipe),
-        spec.params,
-        environment_path=str(folder) if folder else None,
-        workflow_path=workflow.path,
-    )
-    if agent is not None and workflow.path is not None:
+    if spec.agent is None:
+        return spec
+    update: dict[str, Any] = {
+        "environment_path": str(folder) if folder else None,
+        "workflow_path": workflow.path,
+    }
+    if workflow.path is not None:
         tools = {workflow.environment_name: str(folder)} if folder and workflow.environment_name else {}
-        agent = agent.model_copy(
-            update={
-                "workflow_packages": workflow.packages,
-                "tool_environments": tools,
-                "auxiliary_models": workflow.auxiliary_models,
-                "platform_models": workflow.platform_models,
-                "hosts": settings.workflow_hosts,
-            }
-        )
-    return spec.model_copy(update={"agent": agent})
+        update |= {
+            "workflow_packages": workflow.packages,
+            "tool_environments": tools,
+            "auxiliary_models": workflow.auxiliary_models,
+            "platform_models": workflow.platform_models,
+            "hosts": settings.workflow_hosts,
+        }
+    return spec.model_copy(update={"agent": spec.agent.model_copy(update=update)})
 
 
-def _describe_data(job: Job, dataset: DatasetView, *, split: data_fit.Split = "training") -> DataSource:
-    choice = data_fit.choice_of(job, dataset, split=split)
-    return dataset.as_source(*data_fit.read_for(get_recipe(job.recipe), dataset, choice))
+def _describe_data(dataset: DatasetView, reading: Reading) -> DataSource:
+    return dataset.as_source(reading.format, reading.columns)

@@ -103,6 +103,12 @@ HINTS: dict[str, Text] = {
         en="The job could not be started on the cluster. Check the system status on the Overview page.",
         zh="无法在集群上启动任务。请查看总览中的系统状态。",
     ),
+    "other_platform": Text(
+        en="Clone the job to configure it for this platform. If the platform wasn't meant to change "
+        "(TRELLIS_PLATFORM, GPU driver), put that right and resume.",
+        zh="请复制任务，以便按当前平台重新配置。若平台本不应改变"
+        "（TRELLIS_PLATFORM、GPU 驱动），请先恢复原状再继续。",
+    ),
     "not_placed": Text(
         en="No cluster node had the requested resources before Ray timed out. See the log "
         "for what was missing. Request fewer GPUs or add nodes or CPUs, then resume.",

@@ -85,6 +85,7 @@ RESUME_HELPS = frozenset(
         "storage_full", "storage_unwritable", "shared_memory_full", "hub_unreachable", "gpu_fault",
         "communication_failed", "worker_died", "cluster_unreachable", "port_in_use", "native_crash",
         "terminated", "ended", "disowned", "isolation_unavailable", "missing_package", "permission_denied",
+        "other_platform",
     }
 )  # fmt: skip
 

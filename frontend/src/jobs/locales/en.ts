@@ -294,6 +294,7 @@ export default {
     model_not_found: 'model not found',
     disk_full: 'disk full',
     launch_failed: 'launch failed',
+    other_platform: 'configured for another platform',
     not_placed: 'insufficient cluster resources',
     non_finite_loss: 'non-finite loss',
     timeout: 'timed out',

@@ -293,6 +293,7 @@ export default {
     model_not_found: '找不到模型',
     disk_full: '磁盘已满',
     launch_failed: '启动失败',
+    other_platform: '按其他平台配置',
     not_placed: '集群资源不足',
     non_finite_loss: '损失不是有效数字',
     timeout: '响应超时',

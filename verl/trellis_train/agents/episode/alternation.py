@@ -24,7 +24,7 @@ _RESULT: Message = {"role": "tool", "content": "nothing"}
 
 
 def joins_results(loop: Any) -> bool:
-    """Whether the template of a loop's tokenizer takes results, but no user's message behind them.
+    """Tell whether the template of a loop's tokenizer accepts results, but no user message after them.
 
     Looked up once a loop: it serves all episodes with one tokenizer.
     """

@@ -9,7 +9,7 @@ MAX_TURNS = 80
 
 
 def shorten(trajectory: Trajectory, most_characters: int) -> Trajectory:
-    """``trajectory`` with about ``most_characters`` in all; long texts lose their middle first.
+    """Shorten ``trajectory`` to about ``most_characters`` in all; long texts lose their middle first.
 
     At least ``MIN_TEXT`` characters of each text stay, so very many turns may take more.
     """
@@ -27,7 +27,7 @@ def shorten(trajectory: Trajectory, most_characters: int) -> Trajectory:
 
 
 def cut(text: str, limit: int) -> str:
-    """Beginning and end of ``text``, where it is longer."""
+    """Keep the beginning and end of ``text`` if it is longer than ``limit``."""
     if len(text) <= limit:
         return text
     head = limit // 2
@@ -64,7 +64,7 @@ def _cut_call(call: ToolCall, limit: int) -> ToolCall:
 
 
 def _cut_value(value: object, limit: int) -> object:
-    """Long texts are cut; a long structure is shown as the text it is."""
+    """Cut long texts; show a long structure as the text that it is."""
     if isinstance(value, str):
         return cut(value, limit)
     text = str(value)

@@ -77,7 +77,7 @@ class _Reading:
 
 
 def parse_tool_calls(text: str) -> ParsedText:
-    """Every call of ``text``, or why it cannot be understood. Raises nothing.
+    """Parse every call of ``text``, or say why it cannot be understood. Raises nothing.
 
     >>> parsed = parse_tool_calls('so <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>')
     >>> parsed.calls[0].name, parsed.calls[0].arguments, parsed.prose

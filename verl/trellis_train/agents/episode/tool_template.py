@@ -67,7 +67,7 @@ def with_tools(template: str) -> str:
 
 
 def shows_tools(tokenizer: Any) -> bool:
-    """Whether the tokenizer's chat template shows tools; one that fails on them does not."""
+    """Tell whether the tokenizer's chat template shows tools; one that fails on them does not."""
     from jinja2 import TemplateError
 
     if not tokenizer.chat_template:

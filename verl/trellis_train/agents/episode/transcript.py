@@ -264,7 +264,7 @@ class Transcript:
             self.extra_fields["max_global_steps"] = newest
 
     def _decode(self, ids: Sequence[int]) -> str:
-        """Without the tokens that end a turn. Other special tokens stay: tags of calls may be special."""
+        """Decode without tokens that end a turn. Other special tokens stay: tags of calls may be special."""
         ends = self._ending_ids()
         stop = len(ids)
         while stop and ids[stop - 1] in ends:

@@ -58,7 +58,7 @@ def write_checkpoint(
 
 
 def _lay_model(staging: Path, source: Path, base: Path) -> None:
-    """Weights, configuration and tokenizer of ``source`` in ``staging``."""
+    """Put weights, configuration and tokenizer of ``source`` into ``staging``."""
     model, adapter = source / _HUGGING_FACE, source / _ADAPTER_FOLDER
     if adapter.is_dir():
         _link_all(adapter, staging)
@@ -90,7 +90,7 @@ def _add_base(staging: Path, base: Path) -> None:
 
 
 def _find_snapshot(name: str) -> Path | None:
-    """Where the hub's model of that name was downloaded to, if it was."""
+    """Find where the hub's model of that name was downloaded to, if it was."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

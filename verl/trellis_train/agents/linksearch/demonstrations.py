@@ -86,7 +86,7 @@ def demonstrate_all(
     excluded: Collection[str] = (),
     repeats: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Rows for the questions of ``practise``, each ``repeats`` times in manners by seed."""
+    """Yield rows for the questions of ``practise``, each ``repeats`` times in manners drawn by seed."""
     tools = ProfileTools(folder / DATABASE_FILE)
     draw = random.Random(f"{seed}:demonstrations")  # noqa: S311 - no secret
     for query in practise(folder / DATABASE_FILE, excluded=excluded):
@@ -98,7 +98,7 @@ def demonstrate_all(
 def rehearse(
     folder: Path, *, options: Options, seed: int, count: int, with_prompt: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Flawless episodes about a database that is not there: any value is asked for, anybody is found.
+    """Generate perfect episodes for an imaginary database: any value is requested, anybody is found.
 
     Nothing in them can be learned by heart, so that what is learned is to copy: from the question into the
     statement, and from its rows into the answer. Without the prompt, which is the same in all of them, they
@@ -128,7 +128,7 @@ _MOST_FOUND = 8
 
 
 def practise(database: Path, *, excluded: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-    """Every question of one constraint that somebody of the database meets, in all wordings.
+    """Yield every single-constraint question that someone in the database meets, in all wordings.
 
     However many do, unlike the queries to train on. Questions are left out whose ``signature`` is in
     ``excluded``: what an evaluation asks is not to be shown.

@@ -55,7 +55,7 @@ def describe_tools(schemas: list[dict[str, Any]]) -> list[ToolSchema]:
 
 
 def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
-    """As an episode would call it."""
+    """Call a tool as an episode would."""
     try:
         desk = open_desk(folder)
     except FileNotFoundError as error:

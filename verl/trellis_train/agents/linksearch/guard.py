@@ -131,7 +131,7 @@ class SqlGuard:
 def _authorise(
     action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None
 ) -> int:
-    """SQLite asks it for everything that a statement would do. Action codes: sqlite3.h."""
+    """Allow or deny an action that SQLite asks about for a statement. Action codes: sqlite3.h."""
     if action == sqlite3.SQLITE_SELECT:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_READ:
@@ -206,7 +206,7 @@ def _bound(names: list[str], fetched: list[tuple[Any, ...]], limit: int) -> Repl
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Two columns of one name are shown as ``name`` and ``name:2``."""
+    """Rename columns of the same name to ``name`` and ``name:2``."""
     seen: dict[str, int] = {}
     for place, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1

@@ -19,7 +19,7 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def log_path(folder: Path, *, step: int, query_id: str, session: int) -> Path:
-    """Where the log of a rollout lies; ``query_id`` may hold anything."""
+    """Return the path of a rollout's log; ``query_id`` may hold anything."""
     name = _UNSAFE.sub("_", query_id).strip(".")[:100] or "unnamed"
     return folder / f"step_{step}" / f"query_{name}" / f"rollout_{session}.json"
 
@@ -35,7 +35,7 @@ def describe_rollout(
     options: Options,
     mask: list[int],
 ) -> dict[str, Any]:
-    """All that is known of a rollout, as JSON takes it; nothing is shortened."""
+    """Return everything known about a rollout in JSON form; nothing is shortened."""
     turns = [turn.model_dump(mode="json") for turn in trajectory.turns]
     return {
         **query,

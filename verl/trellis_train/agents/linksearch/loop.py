@@ -101,7 +101,7 @@ class LinkSearchLoop(AgentLoopBase):
 
 
 def _describe_query(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Which rollout of which row this is."""
+    """Describe which rollout of which row this is."""
     info = row.get("extra_info") or {}
     question = [message["content"] for message in row["raw_prompt"] if message["role"] == "user"]
     return {

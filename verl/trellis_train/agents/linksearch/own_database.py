@@ -50,7 +50,7 @@ class Copied:
 
 
 def is_indexed(database: Path) -> bool:
-    """Whether searches can run in the file as it is: one that ``generate`` or ``copy_database`` wrote."""
+    """Tell whether the file can be searched as it is: ``generate`` or ``copy_database`` wrote it."""
     try:
         with closing(open_unchanged(database)) as connection:
             has_index = bool(column_names(connection, INDEX))

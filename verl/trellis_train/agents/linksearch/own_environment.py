@@ -51,7 +51,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
 
 
 def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
-    """As an episode would call it."""
+    """Call a tool as an episode would."""
     return environment.call(folder, tool, arguments)
 
 

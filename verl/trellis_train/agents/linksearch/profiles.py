@@ -24,7 +24,7 @@ def vocabulary() -> dict[str, Any]:
 
 
 def make_profiles(count: int, *, seed: int) -> Iterator[Profile]:
-    """So many profiles; the first of a larger number are those of a smaller one."""
+    """Generate ``count`` profiles; the first of a larger number are those of a smaller one."""
     taken = set[str]()
     for rid in range(1, count + 1):
         # A generator for each: what one profile draws changes nothing about the others.
@@ -74,7 +74,7 @@ def _make_handle(name: str, rid: int, taken: set[str]) -> str:
 
 
 def _make_jobs(draw: random.Random, family: dict[str, Any]) -> Iterator[Experience]:
-    """One to five jobs, newest first; each ends before the next begins."""
+    """Generate one to five jobs, newest first; each ends before the next begins."""
     words = vocabulary()
     until = _THIS_YEAR * 12 + _THIS_MONTH - 1
     for place in range(draw.randint(1, 5)):
@@ -96,7 +96,7 @@ def _make_jobs(draw: random.Random, family: dict[str, Any]) -> Iterator[Experien
 
 
 def _make_educations(draw: random.Random, family: dict[str, Any], first: Experience) -> Iterator[Education]:
-    """One or two degrees, newest first, ended before the first job began."""
+    """Generate one or two degrees, newest first, that ended before the first job began."""
     words = vocabulary()
     end = int(first.start_date[:4])
     for _ in range(draw.choice((1, 1, 2))):

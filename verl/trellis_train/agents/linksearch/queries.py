@@ -69,7 +69,7 @@ class NotEnoughQueries(ValueError):
 def make_queries(
     database: Path, *, train: int, evaluation: int, seed: int, most_constraints: int = MOST_CONSTRAINTS
 ) -> Iterator[Query]:
-    """So many queries of each split; no set of constraints is in both, nor twice in one."""
+    """Make the queries of each split; no set of constraints is in both splits, or twice in one."""
     draw = random.Random(f"{seed}:queries")  # noqa: S311 - no secret
     seen = set[tuple[Constraint, ...]]()
     with closing(
@@ -104,7 +104,7 @@ def _draw_query(
     seen: set[tuple[Constraint, ...]],
     most_constraints: int,
 ) -> tuple[tuple[Constraint, ...], str, list[str]]:
-    """Constraints that hold for some person, and for no more than ten."""
+    """Draw constraints that hold for some person, and for no more than ten."""
     for _ in range(_PATIENCE):
         person, count = draw.choice(people), draw.randint(1, most_constraints)
         kinds = _draw_kinds(draw, person, count)
@@ -123,7 +123,7 @@ def _draw_query(
 
 
 def _draw_kinds(draw: random.Random, person: dict[str, list[str]], count: int) -> list[str]:
-    """Kinds that say something beside each other: who works as a clerk now has been one."""
+    """Draw kinds that are not redundant: whoever works as a clerk now has been one."""
     order = draw.sample([kind for kind in KINDS if person[kind]], k=sum(bool(person[kind]) for kind in KINDS))
     kinds = list[str]()
     for kind in order:
@@ -137,7 +137,7 @@ def _draw_kinds(draw: random.Random, person: dict[str, list[str]], count: int) -
 
 
 def _word(draw: random.Random, constraints: tuple[Constraint, ...]) -> str:
-    """One of three wordings, the constraints in any order."""
+    """Put the constraints in one of three wordings, in any order."""
     wording, order = draw.randrange(len(vocabulary()["openings"])), list(constraints)
     draw.shuffle(order)
     return put_in_words(order, wording)
@@ -161,7 +161,7 @@ def _article(value: str) -> str:
 
 
 def read_people(connection: sqlite3.Connection) -> list[dict[str, list[str]]]:
-    """Of every profile what is true of it, by kind of constraint."""
+    """Read what is true of every profile, by kind of constraint."""
     people: dict[str, dict[str, list[str]]] = {}
     for identity, name, skills in connection.execute("SELECT id, name, skills FROM profiles ORDER BY rid"):
         people[identity] = {kind: [] for kind in KINDS} | {"name": [name], "skill": skills.split(", ")}

@@ -57,7 +57,7 @@ class Reward:
     penalty: float
 
     def parts(self) -> dict[str, float]:
-        """By name, for the log."""
+        """Return the parts by name, for the log."""
         return {
             "process": self.process,
             "strategy": self.strategy,
@@ -86,7 +86,7 @@ def compute_reward(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> Reward:
 
 
 def is_perfect(rubric: Rubric) -> bool:
-    """Everybody and nobody else, at most eight turns, no call twice and none in vain."""
+    """Tell whether exactly the right people were found, in at most eight turns without a wasted call."""
     slips = (
         rubric.repeated_searches + rubric.repeated_reads + rubric.invalid_reads + rubric.sql_errors
         + rubric.denied_searches + rubric.malformed_turns
@@ -95,7 +95,7 @@ def is_perfect(rubric: Rubric) -> bool:
 
 
 def process_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
-    """For finding somebody who is asked for, reading the profile, and returning what was read; to 0.35."""
+    """Reward finding somebody who is asked for, reading the profile, and returning it; at most 0.35."""
     found, read = rubric.turn_first_correct_found, rubric.turn_first_correct_read
     part = 0.0 if found is None else weights.reward_found * _earliness(found, rubric.max_turns)
     part += 0.0 if read is None else weights.reward_read * _earliness(read, rubric.max_turns)
@@ -106,7 +106,7 @@ def process_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
 
 
 def strategy_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
-    """For broadening after nothing, narrowing after much, and reading what was just found; to 0.15."""
+    """Reward broadening after no results, narrowing after many, and reading new results; at most 0.15."""
     flags = (
         rubric.broadened_search_after_zero, rubric.narrowed_search_after_many, rubric.read_after_good_search,
     )  # fmt: skip
@@ -114,12 +114,12 @@ def strategy_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
 
 
 def efficiency_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
-    """For a good answer in few turns; to 0.1."""
+    """Reward a good answer in few turns; at most 0.1."""
     return weights.reward_efficiency * rubric.score * (1 - rubric.turns / rubric.max_turns)
 
 
 def penalty_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
-    """For calls made twice, in vain or wrongly, and for handles that were never seen; to 1."""
+    """Return the penalty for repeated, useless or wrong calls and for handles never seen; at most 1."""
     needless = (
         rubric.repeated_searches + rubric.repeated_reads + rubric.invalid_reads + rubric.unseen_returned
     )  # fmt: skip
@@ -134,7 +134,7 @@ def penalty_part(rubric: Rubric, weights: RewardWeights = DEFAULTS) -> float:
 
 
 def _earliness(turn: int, max_turns: int) -> float:
-    """1 in the first turn, falling evenly."""
+    """Return 1 for the first turn and linearly less for later ones."""
     return 1 - (turn - 1) / max_turns
 
 

@@ -115,7 +115,7 @@ class _Trace:
         self.counts[name] = self.counts.get(name, 0) + 1
 
     def found_out(self) -> dict[str, Any]:
-        """Fields of the rubric; what did not happen keeps its default."""
+        """Return fields of the rubric; what did not happen keeps its default."""
         return {**self.counts, **dict.fromkeys(self.flags, True)}
 
 
@@ -214,7 +214,7 @@ def _key_of(arguments: dict[str, Any]) -> str:
 
 
 def handles_in(rows: Sequence[dict[str, Any]]) -> set[str]:
-    """Every short text of the rows: one of them may be a handle, under whatever name it was selected."""
+    """Return every short text of the rows: any may be a handle, under whatever name it was selected."""
     cells = (value for row in rows for value in row.values())
     return {
         normalise_handle(cell) for cell in cells if isinstance(cell, str) and len(cell) <= _LONGEST_HANDLE

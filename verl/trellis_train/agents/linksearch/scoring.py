@@ -73,7 +73,7 @@ def look_at_first_try(played: Played, gold: list[str]) -> FirstTry:
 def report(
     rubric: Rubric, first: FirstTry, score: Score, options: Options, *, tokens: int
 ) -> dict[str, float]:
-    """Numbers of an episode, the same names for every one: verl takes their means in validation.
+    """Report an episode's numbers under the same names for every one: verl averages them in validation.
 
     ``tokens`` are those of the whole episode. ``found_turn`` is 0 where nobody was found, so that its mean
     over that of ``found`` is the mean turn of the episodes that found somebody.
@@ -98,7 +98,7 @@ def report(
 
 
 def describe_episode(played: Played, rubric: Rubric, duration_s: float, *, tokens: int) -> dict[str, Any]:
-    """Numbers for ``agent/*``; ``first_hit_turn`` only of an episode whose searches showed a right handle."""
+    """Return numbers for ``agent/*``; ``first_hit_turn`` only if the searches showed a right handle."""
     first = rubric.turn_first_correct_found
     return {
         "turns": played.turns,

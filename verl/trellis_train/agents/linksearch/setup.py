@@ -106,7 +106,7 @@ def _count_profiles(path: Path) -> int:
 
 
 def check_data(source: str, database: Path, *, train: int, evaluation: int) -> str:
-    """How many queries there are, whose handles are all in the database. Raises ``Unusable``."""
+    """Check that all handles of the queries are in the database; count the queries. Raises ``Unusable``."""
     known = read_handles(database)
     told = []
     for split, limit in ((TRAIN, train), (EVAL, evaluation)):
@@ -131,7 +131,7 @@ def read_handles(database: Path) -> set[str]:
 
 
 def check_model(model: str, *, max_prompt: int, options: Options) -> str:
-    """How long the prompt is in the model's tokens. Raises ``Unusable``."""
+    """Report how long the prompt is in the model's tokens. Raises ``Unusable``."""
     from transformers import AutoConfig, AutoTokenizer
 
     try:

@@ -30,7 +30,7 @@ class Shape:
     has_comma_skills: bool = False
 
     def has(self, table: str) -> bool:
-        """Whether the database has rows of that table."""
+        """Tell whether the database has rows of that table."""
         return table in self.columns
 
 
@@ -66,7 +66,7 @@ def open_unchanged(database: Path) -> sqlite3.Connection:
 
 
 def column_names(connection: sqlite3.Connection, table: str, *, schema: str = "main") -> list[str]:
-    """In their order; none where there is no such table."""
+    """Return the names of the columns in order; empty where there is no such table."""
     rows = connection.execute("SELECT name FROM pragma_table_info(?, ?)", (table, schema))
     return [name for (name,) in rows]
 

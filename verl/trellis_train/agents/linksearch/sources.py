@@ -74,7 +74,7 @@ def _cut(rows: list[tuple[int, dict[str, Any]]], split: str) -> list[tuple[int, 
 
 
 def _find_files(source: str) -> dict[Path, tuple[str, ...]]:
-    """Files of rows of one kind, with the words of their names and of their folders within the source."""
+    """Find files of rows of one kind, with the words of their file and folder names within the source."""
     path, hub = Path(source), source.removeprefix(HUB_PREFIX)
     if source.startswith(HUB_PREFIX):
         root = _fetch(hub)
@@ -100,7 +100,7 @@ def _words(path: Path) -> tuple[str, ...]:
 
 
 def _of_split(files: dict[Path, tuple[str, ...]], split: str) -> list[Path]:
-    """All parts of a split, by the first of its names that any file bears."""
+    """Return all parts of a split, by the first of its names that any file has."""
     for name in _NAMES[split]:
         if found := [path for path, words in files.items() if name in words]:
             return found
@@ -108,7 +108,7 @@ def _of_split(files: dict[Path, tuple[str, ...]], split: str) -> list[Path]:
 
 
 def _are_one_file(files: list[Path]) -> bool:
-    """Whether the files are one, or the numbered parts of one."""
+    """Tell whether the files are one, or the numbered parts of one."""
     return len({(each.parent, _PART.sub("", each.stem)) for each in files}) == 1
 
 

@@ -92,7 +92,7 @@ class ProfileTools:
     def search_profile(
         self, sql: object, params: object = None, max_rows: object = MAX_ROWS
     ) -> dict[str, Any]:
-        """Rows of a statement that the model wrote (``guard.py``)."""
+        """Return rows of a statement that the model wrote (``guard.py``)."""
         rows = max_rows if isinstance(max_rows, int) and not isinstance(max_rows, bool) else MAX_ROWS
         return self._guard.run(sql, params, rows).as_tool_result()
 
@@ -123,7 +123,7 @@ class ProfileTools:
     def _read_entries(
         self, connection: sqlite3.Connection, table: str, profile: object
     ) -> list[dict[str, Any]]:
-        """Jobs or schools, newest first; of a table in other columns than ours, all of them."""
+        """Read jobs or schools, newest first; all columns of a table whose columns differ from ours."""
         there = self.shape.columns[table]
         names = [name for name in _ENTRIES[table] if name in there]
         names = names or [name for name in there if name != "profile_id"]

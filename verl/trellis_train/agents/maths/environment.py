@@ -52,7 +52,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
 
 
 def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:  # noqa: ARG001 - the tools keep nothing
-    """As an episode would call it."""
+    """Call a tool as an episode would."""
     if tool.name == "finish":
         return Answer(str(arguments.get("answer", "")))
     expression = arguments.get("expression")

@@ -21,7 +21,7 @@ class Problem:
 
 
 def make_problems(count: int, *, seed: int, split: str) -> list[Problem]:
-    """Distinct problems; those of one split are in no other, as their numbers differ in parity."""
+    """Generate distinct problems; splits never share any, as their numbers differ in parity."""
     draw = random.Random(f"{seed} {split}")  # noqa: S311 - reproducible, not secret
     parity = 0 if split == "train" else 1
     found: dict[str, Problem] = {}

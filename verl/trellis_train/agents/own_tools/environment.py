@@ -61,7 +61,7 @@ def make(folder: Path, parameters: dict[str, Any]) -> Made:
 
 
 def call(folder: Path, tool: ToolSchema, arguments: dict[str, Any]) -> Answer:
-    """As an episode would call it: what the function raises is told to the model."""
+    """Call a tool as an episode would: the model is told what the function raises."""
     fault = find_argument_fault(tool.parameters, arguments)
     if fault is not None:
         return Answer(f"Invalid arguments: {fault}", error="BAD_ARGUMENTS")
@@ -114,7 +114,7 @@ def _take_code(source: Path, target: Path, tools: list[ToolSchema]) -> int:
 def _write_rows(
     folder: Path, parameters: dict[str, Any], tools: list[ToolSchema], counts: dict[str, int]
 ) -> dict[str, str]:
-    """Files of rows by dataset and split, as the kind ``toolbox`` names them; adds to ``counts``."""
+    """Write files of rows by dataset and split, named as in the kind ``toolbox``; adds to ``counts``."""
     own, made = OwnRows(tools), dict[str, list[dict[str, Any]]]()
     dialogs, benchmark = dict[str, list[dict[str, Any]]](), dict[str, list[dict[str, Any]]]()
     if given := parameters.get("dialogs"):

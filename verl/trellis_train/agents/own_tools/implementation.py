@@ -70,7 +70,7 @@ class ToolFailed(RuntimeError):
 
 
 def find_missing(folder: Path, names: list[str]) -> list[str]:
-    """Functions that the code does not have; ``ToolFailed`` where it cannot be loaded."""
+    """Find functions that the code does not have; ``ToolFailed`` where it cannot be loaded."""
     session = _make(folder)
     try:
         return list(_ask(session, "find_missing", names))

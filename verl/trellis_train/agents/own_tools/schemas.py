@@ -46,7 +46,7 @@ def read_schemas(path: Path) -> list[ToolSchema]:
 
 
 def read_schema(entry: Any) -> ToolSchema:
-    """``{"type": "function", "function": {...}}``, the function alone, or MCP's ``{"inputSchema": ...}``."""
+    """Read OpenAI's ``{"type": "function", ...}``, the function alone, or MCP's ``{"inputSchema": ...}``."""
     if not isinstance(entry, dict):
         raise BadRequest("it is not a JSON object.")
     function = entry.get("function", entry)
@@ -93,7 +93,7 @@ def _find_foreign_reference(schema: Any) -> str | None:
 
 
 def find_shared_function(tools: list[ToolSchema]) -> str | None:
-    """Two tools that one function would have to do, in a sentence."""
+    """Name two tools that would have to share one function, in a sentence."""
     known: dict[str, str] = {}
     for tool in tools:
         function = function_name(tool.name)

@@ -86,7 +86,7 @@ def _find_fault(row: Mapping[str, Any], tools: Mapping[str, ToolSchema]) -> str 
 
 
 def _find_contradictions(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows for the same call that say different things: only one of them could answer it."""
+    """Find rows that record different results of the same call: only one of them could answer it."""
     known: dict[tuple[str, str | None], int] = {}
     faults = []
     for place, row in enumerate(rows):

@@ -26,7 +26,7 @@ _SPLITS = ("test", "eval", "train")
 def make_query_rows(
     tools: Mapping[str, Row], dialogs: Mapping[str, Sequence[Row]], benchmark: Mapping[str, Sequence[Row]]
 ) -> dict[str, list[Row]]:
-    """Rows by split, with all tools in the first of each; none where tools or requests are too few."""
+    """Make rows by split, the first of each with all tools; none where tools or requests are too few."""
     if len(tools) < MIN_TOOLS:
         return {}
     misleading = _find_misleading(tools)
@@ -73,7 +73,7 @@ def _row(asked: Row, tools: Mapping[str, Row], *, place: int) -> Row:
 
 
 def _find_misleading(tools: Mapping[str, Row]) -> dict[str, list[str]]:
-    """For each tool those whose texts are most like its own, by BM25."""
+    """Find for each tool the others whose texts are most like its own, by BM25."""
     names, cards = list(tools), [describe(tool) for tool in tools.values()]
     bm25 = BM25(cards)
     found = {}

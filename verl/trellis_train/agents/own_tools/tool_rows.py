@@ -57,17 +57,17 @@ class OwnRows:
         self._convert = choose_conversion(DataFormat.MESSAGES, DataFormat.MESSAGES, {})
 
     def read_dialogs(self, path: Path) -> dict[str, list[Row]]:
-        """Rows for supervised training, by split. Raises ``BadRequest``."""
+        """Read rows for supervised training, by split. Raises ``BadRequest``."""
         return self._read(path, "dialogs", DIALOGS_INVALID, self._dialog)
 
     def read_benchmark(self, path: Path) -> dict[str, list[Row]]:
-        """Prompts with references (``verl-rl``), by split. Raises ``BadRequest``."""
+        """Read prompts with references (``verl-rl``), by split. Raises ``BadRequest``."""
         return self._read(path, "benchmark", BENCHMARK_INVALID, self._prompt)
 
     def make_queries(
         self, dialogs: dict[str, list[Row]], benchmark: dict[str, list[Row]]
     ) -> dict[str, list[Row]]:
-        """Rows for tool retrieval (``verl-rl``) from these, by split; none where they are too few."""
+        """Make rows for tool retrieval (``verl-rl``) from these, by split; none where they are too few."""
         return make_query_rows(self._tools, dialogs, benchmark)
 
     def _read(
@@ -118,7 +118,7 @@ class OwnRows:
         return {"id": name, "task_type": kind, "messages": messages}
 
     def _named_tools(self, row: Row, name: str) -> list[str] | None:
-        """Names of the tools that a row offers; None where it does not say. Raises ``BadTask``."""
+        """Return the names of the tools that a row offers; None if it does not say. Raises ``BadTask``."""
         tools = read_tools(row.get(TOOLS_COLUMN) or None, name)
         return [str(each["name"]) for each in tools] if tools else None
 
@@ -179,7 +179,7 @@ class OwnRows:
         }
 
     def _check_calls(self, text: str) -> None:
-        """Every call of a text names one of the tools and fits its schema. Raises ``BadTask``."""
+        """Check that every call of a text names one of the tools and fits its schema. Raises ``BadTask``."""
         response = read_response(text)
         if response.bad_calls or response.is_unbalanced:
             raise BadTask("a tool call cannot be parsed")

@@ -20,7 +20,7 @@ _QUIET = {
 
 
 def add_sampling_options(parser: argparse.ArgumentParser, *, samples: int, temperature: float) -> None:
-    """Model, rows and sampling."""
+    """Add options for model, rows and sampling."""
     parser.add_argument("--model", type=Path, required=True, help="a Hugging Face folder")
     parser.add_argument("--data", type=Path, required=True, help="rows (JSON lines or Parquet) with prompts")
     parser.add_argument("--limit", type=_positive, default=None, help="only the first rows")
@@ -34,7 +34,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, *, samples: int, tempe
 
 
 def read_sampling(options: argparse.Namespace) -> Sampling:
-    """How responses are drawn."""
+    """Read how responses are sampled."""
     return Sampling(
         samples=options.samples,
         temperature=options.temperature,
@@ -45,7 +45,7 @@ def read_sampling(options: argparse.Namespace) -> Sampling:
 
 
 def prepare_process(platform: str) -> None:
-    """Environment and names, before torch and vLLM are imported: they read both then."""
+    """Set environment and names before torch and vLLM are imported, since they read both then."""
     os.environ.update({**environment(Engine.EVALUATE, platform), **_QUIET})
     if platform == "cpu":
         from trellis_train.compat import vllm_name

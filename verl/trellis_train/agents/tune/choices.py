@@ -77,7 +77,7 @@ def find_problems(config: Any) -> list[str]:
 
 
 def _find_evaluation_problems(evaluations: list[Any]) -> list[str]:
-    """Of several: metrics bear their names, and verl samples the responses to all of them alike."""
+    """Find conflicts of several evaluations: names label their metrics, and verl samples all alike."""
     key, problems = "buffer.explorer_input.eval_tasksets", []
     names = [each.name for each in evaluations]
     if len(set(names)) < len(names):

@@ -270,7 +270,7 @@ def trace(error: BaseException) -> str:
 
 
 def list_their_frames(error: BaseException) -> "list[traceback.FrameSummary]":
-    """Where the error went through the person's own code, the line that raised it last."""
+    """List the frames of the error in the person's own code; the line that raised it comes last."""
     frames = traceback.extract_tb(error.__traceback__)
     return [
         traceback.FrameSummary(name_file(frame.filename), frame.lineno, frame.name, line=frame.line)
@@ -287,7 +287,7 @@ def name_file(filename: str) -> str:
 
 
 def is_theirs(filename: str) -> bool:
-    """Whether a frame is of the person's own code."""
+    """Tell whether a frame is from the person's own code."""
     if IS_PICKLE:
         return not filename.startswith(("<", "/sandbox", "/usr", sys.prefix, sys.base_prefix))
     return filename == WORKFLOW_FILE or bool(FOLDER and filename.startswith(f"{FOLDER}/"))

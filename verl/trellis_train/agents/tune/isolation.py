@@ -91,7 +91,7 @@ class WorkflowRunner:
     def __init__(
         self, source: WorkflowSource, limits: RunnerLimits, services: Services = NO_SERVICES
     ) -> None:
-        """``WorkflowUnusable`` where code cannot be isolated on this machine."""
+        """Raise ``WorkflowUnusable`` where code cannot be isolated on this machine."""
         try:
             require_sandbox()
         except SandboxUnavailable as error:
@@ -117,7 +117,7 @@ class WorkflowRunner:
             self._free.put(process)
 
     async def run(self, task: dict[str, Any], model: AnswersCalls) -> SessionResult:
-        """One session; ``SessionFailed`` where it gave no reward. Its calls are answered by ``model``."""
+        """Run one session with ``model`` answering its calls; ``SessionFailed`` where it gave no reward."""
         if self._places is None:
             self._places = asyncio.Semaphore(self.limits.runners)
         async with self._places:

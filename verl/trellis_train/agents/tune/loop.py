@@ -64,7 +64,7 @@ class TuneLoop(AgentLoopBase):
         self._notes = ErrorNotes(attempt)
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
-        """One session; its samples, the one of the branch that was completed last at the end."""
+        """Run one session; return its samples, with the branch that was completed last at the end."""
         if self._options.reply_tokens is not None:
             sampling_params = {**sampling_params, "max_tokens": self._options.reply_tokens}
         has_thinking = self._options.reasoning_parser != NO_PARSER
@@ -134,18 +134,18 @@ class TuneLoop(AgentLoopBase):
 
 
 def _plain(services: Mapping[str, Any]) -> dict[str, Any]:
-    """As dictionaries and lists: Hydra hands over its own kinds of them."""
+    """Convert to dictionaries and lists: Hydra passes its own kinds of them."""
     found = OmegaConf.to_container(OmegaConf.create(dict(services)))
     return {str(name): value for name, value in dict(found).items()} if isinstance(found, dict) else {}
 
 
 def _report(reward: float, *, branches: int) -> dict[str, float]:
-    """Beside the reward; the same keys for every sample of a run, as verl demands."""
+    """Report values beside the reward; the same keys for every sample of a run, as verl demands."""
     return {"score": reward, "branches": float(branches), "workflow_error": 0.0, ERROR_KEY: 0.0}
 
 
 def _count(model: RecordingChatModel, duration_s: float) -> dict[str, float]:
-    """For the metrics of agents."""
+    """Count turns, calls and branches for the metrics of agents."""
     spans = [span for branch in model.branches for span in branch.transcript.spans]
     return {
         "turns": float(sum(span.is_sampled for span in spans)),

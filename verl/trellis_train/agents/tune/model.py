@@ -69,7 +69,7 @@ class Branch:
         return any(self.mask)
 
     def is_prefix_of(self, forms: Sequence[str], tools: list[Message]) -> bool:
-        """Whether these messages go on from it."""
+        """Tell whether these messages continue this branch."""
         return (
             not (self.is_busy or self.is_broken)
             and self.tools == tools
@@ -82,7 +82,7 @@ class RecordingChatModel(TunableChatModel):
     """One session's model. ``loop`` is a verl ``AgentLoopBase``."""
 
     def __init__(self, loop: Any, sampling_params: Mapping[str, Any], *, has_thinking: bool = False) -> None:
-        """``has_thinking``: what stands before ``</think>`` is no part of a reply's text."""
+        """Take ``has_thinking``: if set, what precedes ``</think>`` is not part of a reply's text."""
         self._loop, self._has_thinking = loop, has_thinking
         self._params = dict(sampling_params)
         self.branches: list[Branch] = []
@@ -241,7 +241,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def _has_asked_call(reply: Message, choice: object) -> bool:
-    """Whether a reply has the call that a choice asks for; forced tokens would not be the policy's."""
+    """Tell whether a reply has the call that a choice asks for; forced tokens would not be the policy's."""
     name = named_tool(choice)
     if name is None and choice != "required":
         return True

@@ -57,7 +57,7 @@ class Options:
         return cls(**chosen, tool_template=template, reasoning_parser=parser)
 
     def as_limits(self) -> RunnerLimits:
-        """For the runner."""
+        """Convert to the limits of the runner."""
         return RunnerLimits(
             runners=int(self.runners),
             session_timeout_s=float(self.session_timeout),

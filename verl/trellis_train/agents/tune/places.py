@@ -94,7 +94,7 @@ def _bring_rows(rows: MappedRows, place: str) -> tuple[MappedRows, list[Fault]]:
 
 
 def _bring_evaluations(evaluations: Mapping[str, MappedRows]) -> tuple[MappedRows | None, list[Fault]]:
-    """One file with the rows of all of them; None where some cannot be had."""
+    """Write one file with the rows of all evaluations; None where some cannot be loaded."""
     faults: list[Fault] = []
     brought: dict[str, MappedRows] = {}
     for place, (name, rows) in enumerate(evaluations.items()):

@@ -38,7 +38,7 @@ class WorkflowSource:
 
     @classmethod
     def read(cls, place: str, *, packages: str | None = None) -> "WorkflowSource":
-        """``file.py``, ``file.py:function``, ``file.pkl`` or a folder; ``WorkflowUnusable``.
+        """Read ``file.py``, ``file.py:function``, ``file.pkl`` or a folder; raises ``WorkflowUnusable``.
 
         ``packages`` is the folder in which requirements were installed; by default this machine's cache.
         """

@@ -42,7 +42,7 @@ class NotInstalled(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Of this machine."""
+    """Return the cache folder of this machine."""
     chosen = os.environ.get(CACHE_VARIABLE)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(chosen) if chosen else home / "trellis" / "workflow-packages"
@@ -164,7 +164,7 @@ def explain(log: str) -> str:
 
 
 def _list_packages(site: Path) -> list[str]:
-    """``name-version`` of each."""
+    """List the packages as ``name-version``."""
     return sorted(path.name.removesuffix(".dist-info") for path in site.glob("*.dist-info"))
 
 

@@ -64,7 +64,7 @@ class Services:
 
     @classmethod
     def of_task(cls, task: AgentTask, attempt: Path | None) -> "Services":
-        """Of a job's agent; keys lie in the attempt's folder."""
+        """Create the services of a job's agent; keys are in the attempt's folder."""
         path = None if attempt is None else attempt / AUXILIARY_KEYS_FILE
         keys = json.loads(path.read_text()) if path is not None and path.is_file() else {}
         places = {name: Path(folder) for name, folder in task.tool_environments.items()}
@@ -79,7 +79,7 @@ class Services:
 
     @classmethod
     def of_job(cls, job: MappedJob) -> "Services":
-        """Of a configuration, for sessions that are played before a training."""
+        """Create the services of a configuration, for sessions that are run before training."""
         places = {name: Path(folder) for name, folder in job.environments.items()}
         found = {name: ChatEndpoint.model_validate(each) for name, each in job.auxiliary_models.items()}
         return cls(places, found, {}, frozenset(json.loads(os.environ.get(HOSTS_VARIABLE) or "[]")))
@@ -158,7 +158,7 @@ class Services:
                     return read_completion(name, answer)
 
     def _find_address(self, name: str, endpoint: ChatEndpoint) -> str:
-        """Where a model is asked; one of the platform's where the API is now: it may have been restarted."""
+        """Find a model's address; the platform's own is read again, as the API may have been restarted."""
         if name in self.platform_models and self.address_file is not None:
             try:
                 address = read_address(self.address_file)

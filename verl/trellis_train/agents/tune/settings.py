@@ -221,7 +221,7 @@ def _fill_in(config: TuneConfig, set_keys: frozenset[str]) -> None:
 
 
 def _list_keys(tree: dict[Any, Any], prefix: str = "") -> list[str]:
-    """Dotted keys of all values; those in a list's entries have the entry's place in them."""
+    """List the dotted keys of all values; keys in a list's entries contain the entry's position."""
     keys = []
     for name, value in tree.items():
         dotted = f"{prefix}{name}"
@@ -232,7 +232,7 @@ def _list_keys(tree: dict[Any, Any], prefix: str = "") -> list[str]:
 
 
 def _explain(error: BaseException) -> str:
-    """OmegaConf's sentence, with the key that it is about."""
+    """Return OmegaConf's message, with the key that it is about."""
     key = getattr(error, "full_key", None)
     line = _first_line(error)
     return f"{key}: {line}" if key and key not in line else line

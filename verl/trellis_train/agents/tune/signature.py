@@ -59,7 +59,7 @@ class InvalidWorkflow(ValueError):
 
 
 def validate_workflow(func: Any, judge: Any = None) -> None:
-    """``ImportError`` without an engine, else ``InvalidWorkflow`` with every fault of the functions."""
+    """Raise ``ImportError`` without an engine, else ``InvalidWorkflow`` with every fault of the functions."""
     require_engine()
     _raise_faults("workflow", find_faults(func, WORKFLOW))
     if judge is not None:
@@ -74,7 +74,7 @@ def _raise_faults(what: str, faults: list[Fault]) -> None:
 
 
 def find_faults(func: Any, wanted: _Wanted) -> list[Fault]:
-    """Every fault of a function; none where it can be used."""
+    """Find every fault of a function; none where it can be used."""
     if not callable(func):
         return [Fault("NOT_CALLABLE", None, "an async function", type(func).__name__)]
     if isinstance(func, functools.partial):

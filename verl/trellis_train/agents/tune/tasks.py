@@ -8,7 +8,7 @@ _PLACES = ("index",)
 
 
 def read_task(row: Mapping[str, Any]) -> dict[str, Any]:
-    """``question``, ``answer``, ``messages``, ``data_source``, and what else the row says of itself.
+    """Read ``question``, ``answer``, ``messages``, ``data_source``, and other information in the row.
 
     >>> row = {"raw_prompt": [{"role": "user", "content": "1+1"}], "reward_model": {"ground_truth": "2"}}
     >>> read_task(row)["answer"]
@@ -26,7 +26,7 @@ def read_task(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's arrays and scalars as lists and numbers, everything unknown as text."""
+    """Convert NumPy's arrays and scalars to lists and numbers, everything unknown to text."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -175,7 +175,7 @@ def find_session_faults(
 
 
 def _find_tool_faults(job: MappedJob) -> list[Fault]:
-    """Whether the model's chat template shows tools; of a model that is not on this machine, nothing."""
+    """Check that the model's chat template shows tools; skipped for a model that is not on this machine."""
     if not any((Path(job.model) / file).is_file() for file in _TEMPLATE_FILES):
         return []
     try:

@@ -52,7 +52,7 @@ def main(address: str, arguments: "list[str]") -> None:
 
 
 def _list_descriptors(connection: int) -> "dict[int, int]":
-    """All that are open, but for the connection and the one that lists them."""
+    """List all open descriptors, except the connection and the one that lists them."""
     numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     found = {}
     for number in numbers:

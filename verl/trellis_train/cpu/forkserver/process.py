@@ -45,7 +45,7 @@ def settings_of_loading(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_obstacle(request: Request, loaded: Mapping[str, str]) -> str | None:
-    """Why a process cannot be forked, or None."""
+    """Explain why a process cannot be forked, or return None."""
     asked = settings_of_loading(request.environment)
     differing = {name for name in asked.keys() | loaded.keys() if asked.get(name) != loaded.get(name)}
     if _is_loaded(asked.get(_PRELOAD, "")):
@@ -59,7 +59,7 @@ def find_obstacle(request: Request, loaded: Mapping[str, str]) -> str | None:
 
 
 def _is_loaded(libraries: str) -> bool:
-    """Whether this process has all of these (ld.so(8): with colons or spaces between) and at least one."""
+    """Tell whether this process has all of these (ld.so(8): colons or spaces between) and at least one."""
     mapped = Path("/proc/self/maps").read_text()
     names = [os.path.realpath(each) for each in libraries.replace(":", " ").split()]
     return bool(names) and all(f" {name}\n" in mapped for name in names)
@@ -74,7 +74,7 @@ def split_options(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def run(request: Request, interpreter: list[str]) -> NoReturn:
-    """Be the process that was asked for, from its descriptors to its end.
+    """Run as the requested process, from setting its descriptors to its end.
 
     ``interpreter``: the command by which it asks for processes of its own.
     """

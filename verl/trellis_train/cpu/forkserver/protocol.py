@@ -29,7 +29,7 @@ class Request:
         folder: str,
         descriptors: "dict[int, int]",
     ) -> None:
-        """``descriptors``: the number each shall have in the process, and its number here."""
+        """Store the request; ``descriptors`` maps each number in the process to its number here."""
         self.arguments = arguments
         self.environment = environment
         self.folder = folder
@@ -90,6 +90,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Whether the other end belongs to this process's user (SO_PEERCRED)."""
+    """Tell whether the other end belongs to this process's user (SO_PEERCRED)."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return bool(struct.unpack("3i", credentials)[1] == os.getuid())

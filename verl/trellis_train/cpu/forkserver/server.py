@@ -188,7 +188,7 @@ class _Server:
 
 
 def _find_threads() -> str | None:
-    """Of a process with other threads of Python's a fork is not sound; those of libraries mend themselves."""
+    """Find other Python threads, which make a fork unsafe; threads of libraries recover by themselves."""
     if threading.active_count() == 1:
         return None
     names = ", ".join(thread.name for thread in threading.enumerate())

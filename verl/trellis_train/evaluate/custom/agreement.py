@@ -30,7 +30,7 @@ def read_label(row: Mapping[str, Any], column: str | None, place: str) -> float 
 
 
 def cohens_kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
-    """Agreement beyond chance (Cohen 1960), -1 to 1.
+    """Compute the agreement beyond chance (Cohen 1960), -1 to 1.
 
     None where it is not defined: without pairs, and where both sides always say the same one thing.
 
@@ -47,7 +47,7 @@ def cohens_kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
 
 
 def measure_agreement(pairs: Sequence[tuple[bool, bool]]) -> dict[str, float | str]:
-    """Remarks of a result: number of people's verdicts, share of equal ones, kappa. Nothing without pairs."""
+    """Return remarks: number of people's verdicts, share of equal ones, kappa. Empty without pairs."""
     if not pairs:
         return {}
     kappa = cohens_kappa(pairs)

@@ -38,7 +38,7 @@ class Custom:
         self.stop = ["\n\n"] if self._order.shots else []
 
     def problems(self) -> Sequence[Problem]:
-        """All rows; ``BenchmarkUnusable`` names the first that has no prompt or no reference."""
+        """Return all rows; ``BenchmarkUnusable`` names the first that has no prompt or no reference."""
         return [self._problem(row) for row in self._rows]
 
     def _problem(self, row: Row) -> Problem:
@@ -72,7 +72,7 @@ class Custom:
         return [*before, {**last, "content": f"{last['content']}\n{listed}"}]
 
     def prompt(self, problem: Problem, chat: bool) -> list[Message] | str:
-        """Solved rows, if any were asked for, and the row's own prompt."""
+        """Build the prompt from solved rows, if any were asked for, and the row's own prompt."""
         shown = [
             (self._ask(row), read_answer(row, self._order, self._format) or "")
             for row in self._examples(problem)
@@ -117,7 +117,7 @@ class Custom:
         return self._scorer.score(problem, answer_part(output))
 
     def score_choices(self, problem: Problem, log_likelihoods: list[float]) -> Scored:
-        """Answers are written here."""
+        """Raise ``NotImplementedError``: answers are generated here."""
         raise NotImplementedError("a dataset's answers are generated")
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
@@ -129,7 +129,7 @@ class Custom:
         return self._scorer.remarks(samples) if isinstance(self._scorer, HasRemarks) else {}
 
     def manifest(self) -> dict[str, Any]:
-        """Columns, template, scorer and examples."""
+        """Describe columns, template, scorer and examples for the manifest."""
         order = self._order
         shots_from = f"first rows of the {SHOTS_PART} split"
         if not has_part(self._files, SHOTS_PART):

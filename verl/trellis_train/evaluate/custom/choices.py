@@ -36,7 +36,7 @@ class ChosenAnswers(PlainScorer):
         return letter_of(number)
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0."""
+        """Score 1 or 0."""
         letter = choice_letter(answer, [str(choice) for choice in problem.row[self._column]])
         return unanswered(self.metrics) if letter is None else right_or_wrong(letter == problem.gold, letter)
 

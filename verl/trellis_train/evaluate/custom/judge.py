@@ -88,7 +88,7 @@ class JudgeAnswers(PlainScorer):
         return _Judged(mean, {"grade": mean, **parts}, {"reason": reason})
 
     def _compare(self, problem: Problem, answer: str) -> _Judged:
-        """Models prefer one place or the other: each of the two has either once."""
+        """Compare in both orders, because models prefer one position: each answer is first once."""
         values = {"rubric": self.settings.rubric, "prompt": problem.text or ""}
         as_first, reason_first = self._judge.ask(
             ask_for_better(**values, first=answer, second=problem.gold), read_better

@@ -33,7 +33,7 @@ class JudgePrompt:
     sha256: str
 
     def fill(self, name: str, **values: object) -> str:
-        """One of its texts with values in the places of their names; braces in values stay what they are."""
+        """Fill values into one of the texts in place of their names; braces in values stay unchanged."""
         return _PLACE.sub(
             lambda place: str(values[place.group(1)]) if place.group(1) in values else place.group(),
             self.texts[name],
@@ -88,7 +88,7 @@ def ask_for_better(rubric: str, *, prompt: str, first: str, second: str) -> str:
 
 
 def read_grades(text: str, count: int) -> tuple[list[float], str]:
-    """Grades of all points, 0 to 1, and the reason; ``BadReply`` for anything but what was asked for."""
+    """Read grades of all points, 0 to 1, and the reason; ``BadReply`` for anything other than requested."""
     reply = _read_object(text)
     grades = reply.get("points")
     if not isinstance(grades, list) or len(grades) != count:
@@ -97,7 +97,7 @@ def read_grades(text: str, count: int) -> tuple[list[float], str]:
 
 
 def read_better(text: str) -> tuple[float, str]:
-    """1 where the first is better, 0 where the second is, 0.5 for neither; and the reason."""
+    """Read the verdict (1: the first is better, 0: the second is, 0.5: neither) and the reason."""
     reply = _read_object(text)
     better = str(reply.get("better")).strip().lower()
     worth = {"a": 1.0, "b": 0.0, "tie": 0.5}
@@ -130,5 +130,5 @@ def _read_reason(reply: dict[str, Any]) -> str:
 
 
 def _mark(text: str) -> str:
-    """Part of the tags around a response, which cannot know it and so cannot close them."""
+    """Compute a part of the tags around a response, which cannot know it and so cannot close them."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

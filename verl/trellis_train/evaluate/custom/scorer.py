@@ -47,10 +47,10 @@ class AnswerScorer(Protocol):
         """Score the text after the thinking. Must be thread-safe and always terminate."""
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """Scores that are no mean over samples."""
+        """Compute scores that are not means over samples."""
 
     def manifest(self) -> dict[str, Any]:
-        """How answers were scored, as JSON."""
+        """Return how answers were scored, as JSON."""
 
     def close(self) -> None:
         """End what was started."""
@@ -71,7 +71,7 @@ class PlainScorer:
         return problem.gold
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """All metrics are means."""
+        """Return nothing more: all metrics are means."""
         del samples
         return []
 
@@ -80,7 +80,7 @@ class PlainScorer:
         return {"scorer": self.settings.model_dump(mode="json")}
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""
 
 
 def custom_order(task: BenchmarkTask) -> CustomOrder:

@@ -19,7 +19,7 @@ class ExactAnswers(PlainScorer):
     """The answer is the reference, white space aside."""
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0."""
+        """Score 1 or 0."""
         found, wanted = squeeze(answer), squeeze(problem.gold)
         if not found:
             return unanswered(self.metrics)
@@ -32,7 +32,7 @@ class ContainedAnswers(PlainScorer):
     """The answer holds the reference as a word of its own."""
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0."""
+        """Score 1 or 0."""
         if not answer.strip():
             return unanswered(self.metrics)
         texts = answer, problem.gold
@@ -55,7 +55,7 @@ class MatchedAnswers(PlainScorer):
             ) from error
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0; FAILED where the pattern takes too long."""
+        """Score 1 or 0; FAILED if the pattern takes too long."""
         last = None
         try:
             for match in self._pattern.finditer(answer, timeout=PATTERN_TIMEOUT_S):

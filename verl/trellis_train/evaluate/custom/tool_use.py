@@ -23,7 +23,7 @@ class ToolUseAnswers(PlainScorer):
         return write_reference(read.truth) or "(no call)"
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """Any text is measured, the empty one too: where no call is wanted, it is right."""
+        """Score any text, including an empty one: where no call is wanted, it is right."""
         read = self._read(problem, problem.key)
         parts = measure(answer, read.truth, read.toolbox)
         is_right = parts["end_to_end_success"] == 1.0

@@ -31,7 +31,7 @@ class NumericAnswers(PlainScorer):
         return number
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0."""
+        """Score 1 or 0."""
         found = last_number(answer)
         if found is None:
             return unanswered(self.metrics)
@@ -51,7 +51,7 @@ class MathAnswers(PlainScorer):
         return find_reference_answer(problem.gold)
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0."""
+        """Score 1 or 0."""
         found = math_answer(answer) or answer.strip()
         if not found:
             return unanswered(self.metrics)
@@ -81,7 +81,7 @@ class JsonAnswers(PlainScorer):
             raise BenchmarkUnusable(f"the schema of '{task.label}' is invalid: {error}") from error
 
     def reference(self, problem: Problem, place: str) -> str:
-        """Where answers must equal it, the reference must be JSON."""
+        """Return the reference, which must be JSON if answers must equal it."""
         if self.needs_answer:
             try:
                 json.loads(problem.gold)
@@ -90,7 +90,7 @@ class JsonAnswers(PlainScorer):
         return problem.gold
 
     def score(self, problem: Problem, answer: str) -> Scored:
-        """1 or 0; UNANSWERED where there is no JSON at all."""
+        """Score 1 or 0; UNANSWERED where there is no JSON at all."""
         if not json_schema(answer, "", schema="{}"):
             return unanswered(self.metrics)
         value = json_schema(answer, problem.gold, schema=self._schema, equals_answer=self.needs_answer)

@@ -22,7 +22,7 @@ class AnswerLog:
 
     @staticmethod
     def name(kind: str, parts: Sequence[Any]) -> str:
-        """Names a request by what it asks."""
+        """Name a request by what it asks."""
         return hashlib.sha256(json.dumps([kind, parts], default=str).encode()).hexdigest()
 
     def open(self, owner: str) -> None:

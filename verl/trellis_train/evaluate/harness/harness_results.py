@@ -14,7 +14,7 @@ _NO_FILTER = "none"
 
 
 def read_scores(found: Mapping[str, Any], task: str) -> list[Score]:
-    """All metrics of a task or group, named ``metric`` or ``metric.filter``, with the harness's errors."""
+    """Read all metrics of a task or group, named ``metric`` or ``metric.filter``, with their errors."""
     values = found["results"].get(task, {})
     n = int(found.get("n-samples", {}).get(task, {}).get("effective", 0)) or int(
         values.get("sample_len", 0) or 0
@@ -41,12 +41,12 @@ def read_scores(found: Mapping[str, Any], task: str) -> list[Score]:
 
 
 def name_metric(metric: str, filter_name: str) -> str:
-    """``exact_match.strict-match``; the filter that filters nothing is left out."""
+    """Return a name like ``exact_match.strict-match``; a filter that does nothing is left out."""
     return metric if filter_name == _NO_FILTER else f"{metric}.{filter_name}"
 
 
 def read_samples(found: Mapping[str, Any], model: HarnessModel) -> list[Sample]:
-    """One sample a document, its filters and metrics together; positions go over all tasks of a group."""
+    """Read one sample per document with all filters and metrics; positions run over all tasks of a group."""
     samples: list[Sample] = []
     for task, rows in found["samples"].items():
         by_document: dict[Any, list[dict[str, Any]]] = {}
@@ -99,7 +99,7 @@ def _read_sample(
 
 
 def _judge(value: float | None) -> Verdict:
-    """By the first metric; where no metric is of one document (perplexity), nothing was answered."""
+    """Judge by the first metric; UNANSWERED if no metric covers a single document (perplexity)."""
     if value is None:
         return Verdict.UNANSWERED
     return Verdict.CORRECT if value >= 1.0 else Verdict.WRONG

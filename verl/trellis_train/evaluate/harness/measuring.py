@@ -145,7 +145,7 @@ class HarnessMeasurement:
         self._log.close(self._spent())
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""
 
     def _evaluate(self, model: Any) -> dict[str, Any]:
         from lm_eval.evaluator import evaluate
@@ -167,7 +167,7 @@ class HarnessMeasurement:
         return found
 
     def _advance(self, part: float) -> None:
-        """After a step of the engine: which part of the harness's requests has its answer."""
+        """Report after an engine step which share of the harness's requests is answered."""
         self._reporter.advance(self._done_before + int(part * self.total))
         self._leave_if_asked()
 
@@ -235,7 +235,7 @@ def _index_tasks(folder: str | None) -> Any:
 
 
 def prepare_task(task: Any, shots: int | None) -> None:
-    """Seeds and examples as ``lm_eval.evaluator.simple_evaluate`` sets them by default."""
+    """Set seeds and examples as ``lm_eval.evaluator.simple_evaluate`` does by default."""
     random.seed(0)
     np.random.seed(_HARNESS_SEED)
     configured = task.get_config("num_fewshot")
@@ -248,7 +248,7 @@ def prepare_task(task: Any, shots: int | None) -> None:
 
 
 def _mean_of(parts: dict[str, list[Score]]) -> Score:
-    """Of a tag's tasks, which the harness gives no common score: the mean of their first metrics."""
+    """Average the first metrics of a tag's tasks, for which the harness gives no common score."""
     first = [scores[0] for scores in parts.values() if scores]
     return Score(
         metric="mean",

@@ -130,7 +130,7 @@ class HarnessModel(TemplateLM):
         return found
 
     def _fit(self, request: Pair) -> tuple[list[int], list[int]]:
-        """Context and continuation, the context without its beginning where both are too long."""
+        """Fit context and continuation, dropping the start of the context where both are too long."""
         texts, context, continuation = request
         room = self.max_length - 1
         excess = len(context) + len(continuation) - room
@@ -165,7 +165,7 @@ class HarnessModel(TemplateLM):
         return _name("generation", [context, sorted(kwargs.items(), key=str), number]), generation
 
     def _answer(self, asked: Sequence[tuple[str, Generation | Likelihood]]) -> list[Answer]:
-        """Answers in the order of the requests; every one is noted when it is there."""
+        """Return answers in the order of the requests; each is logged as soon as it is there."""
         wanted = dict(asked)
         waiting = iter([(name, request) for name, request in wanted.items() if name not in self._log])
         is_more = True
@@ -191,7 +191,7 @@ class HarnessModel(TemplateLM):
 
 
 def _count_repeats(requests: Iterable[Any]) -> Iterable[tuple[Any, int]]:
-    """Each request, and how many times it has come before."""
+    """Yield each request, and how many times it has come before."""
     seen: dict[int, int] = {}
     for request in requests:
         number = seen.get(id(request), 0)

@@ -66,7 +66,7 @@ class HumanEval:
         return [*system, {"role": "user", "content": INSTRUCTION.format(prompt=begun.rstrip())}]
 
     def score(self, problem: Problem, output: str, *, is_truncated: bool) -> Scored:  # noqa: ARG002
-        """1 where the program passes its tests; one that is cut short is tried like any other."""
+        """Score 1 where the program passes its tests; one that is cut short is tried like any other."""
         row = problem.row
         found = find_program(output, row["prompt"], row["entry_point"])
         if found is None:
@@ -83,11 +83,11 @@ class HumanEval:
         return Scored(verdict, score, found.code, {HEADLINE: score}, notes)
 
     def score_choices(self, problem: Problem, log_likelihoods: list[float]) -> Scored:
-        """Programs are generated."""
+        """Raise ``NotImplementedError``: programs are generated."""
         raise NotImplementedError("HumanEval has no choices")
 
     def finish(self, samples: Sequence[Sample]) -> list[Score]:
-        """pass@k for each k that was ordered; pass@1 is the mean."""
+        """Compute pass@k for each k that was requested; pass@1 is the mean."""
         counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         for sample in samples:
             counts[sample.position][0] += 1
@@ -96,7 +96,7 @@ class HumanEval:
         return [pass_at_k_score(pairs, k) for k in sorted(set(self._order.k)) if k > 1]
 
     def manifest(self) -> dict[str, Any]:
-        """How programs were asked for, found and executed."""
+        """Describe how programs were requested, found and executed."""
         return {
             "instruction": INSTRUCTION,
             "samples": self._order.samples,

@@ -72,12 +72,12 @@ def _attempts(text: str, blocks: list[str], prompt: str, function: str) -> Itera
 
 
 def _goes_on(text: str) -> bool:
-    """Whether it begins as the body of a function that was begun before it."""
+    """Tell whether it begins as the body of a function that was started before it."""
     return text.lstrip("\r\n").startswith((" ", "\t")) and not _FENCE.match(text.lstrip())
 
 
 def _list_blocks(text: str) -> list[str]:
-    """Contents of fenced blocks of Python, the last one also where it was not closed."""
+    """List the contents of fenced Python blocks, including a last one that was not closed."""
     blocks = []
     for margin, _, language, code in _FENCE.findall(text):
         if _PYTHON.fullmatch(language) and code.strip():
@@ -86,7 +86,7 @@ def _list_blocks(text: str) -> list[str]:
 
 
 def _list_passages(text: str) -> Iterator[str]:
-    """Code that stands between words, each passage as far as it goes."""
+    """Yield code between prose, each passage as far as it can be parsed."""
     end = 0
     for place in list(_CODE_LINE.finditer(text))[:_MOST_BEGINNINGS]:
         if place.start() >= end and (code := _parsable(text[place.start() :])) is not None:
@@ -95,7 +95,7 @@ def _list_passages(text: str) -> Iterator[str]:
 
 
 def _as_function(code: str, prompt: str, function: str, others: list[str]) -> Found | None:
-    """As code that defines the function by itself."""
+    """Parse as code that defines the function by itself."""
     lines = _parsable(code)
     if lines is None or not _defines(ast.parse(lines), function):
         return None
@@ -105,7 +105,7 @@ def _as_function(code: str, prompt: str, function: str, others: list[str]) -> Fo
 
 
 def _as_body(code: str, prompt: str, function: str) -> Found | None:
-    """As what follows the prompt, also where the indentation of its first or of all lines is lost."""
+    """Parse as what follows the prompt, also where the indentation of its first or all lines is lost."""
     stripped = code.strip("\n")
     ways = (code, "    " + stripped.lstrip(), textwrap.indent(stripped, "    "))
     programs = [_parsable(prompt + body) or "" for body in ways]
@@ -153,7 +153,7 @@ def _find_stray_return(node: ast.AST) -> int | None:
 
 
 def _defines(module: ast.Module, function: str) -> bool:
-    """Whether the last definition of the function says what it returns."""
+    """Tell whether the function's last definition returns, yields or raises; assignments count too."""
     is_defined = False
     for statement in module.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == function:
@@ -165,7 +165,7 @@ def _defines(module: ast.Module, function: str) -> bool:
 
 
 def _is_needed(other: str, code: str, function: str) -> bool:
-    """Whether another block defines names that the code uses and does not define."""
+    """Tell whether another block defines names that the code uses and does not define."""
     try:
         module = ast.parse(other)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

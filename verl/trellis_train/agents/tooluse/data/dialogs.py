@@ -45,7 +45,7 @@ def task_types_of(split: Split, count: int, seed: int) -> list[TaskType]:
 
 
 def offer(draw: random.Random, tools: Tools, needed: list[Tool], *, distractors: int) -> list[str]:
-    """Names of the tools that a dialog may use: those needed among others that look alike."""
+    """Return names of the tools that a dialog may use: those needed among similar others."""
     chosen = {tool.name for tool in needed}
     first = needed[0]
     alike = draw.sample(tools.on_same_object(first), 5) + draw.sample(tools.of_same_action(first), 3)
@@ -62,7 +62,7 @@ def offer(draw: random.Random, tools: Tools, needed: list[Tool], *, distractors:
 
 
 def choose_plan(draw: random.Random, tools: Tools, steps: int) -> list[Tool]:
-    """Different tools of one category, some of which go on with what the one before has made."""
+    """Choose different tools of one category, some of which continue with what the previous one made."""
     category = draw.choice(list(tools.by_category))
     pool = list(tools.by_category[category])
     draw.shuffle(pool)
@@ -78,7 +78,7 @@ def choose_plan(draw: random.Random, tools: Tools, steps: int) -> list[Tool]:
 
 
 def can_follow(first: Tool, second: Tool) -> bool:
-    """Whether the second can work on the thing whose number the first tells."""
+    """Tell whether the second tool can work on the object whose number the first one returns."""
     return first.noun == second.noun and first.shape in ("items", "confirmed") and "id" in second.required
 
 
@@ -117,7 +117,7 @@ class _Dialog:
     # -- what stands in it ---------------------------------------------------------------------
 
     def choose(self) -> Tool:
-        """One tool, offered among others."""
+        """Choose one tool, offered among others."""
         tool = self.draw.choice(self.tools.all)
         self.category = tool.category
         self.offered = offer(self.draw, self.tools, [tool], distractors=4)
@@ -174,7 +174,7 @@ class _Dialog:
         self.reply([(request.tool, result)])
 
     def part(self) -> None:
-        """Thanks, and what is said to them."""
+        """Say thanks and the reply to it."""
         self.say("user", "thanks")
         self.say("assistant", "welcome")
 

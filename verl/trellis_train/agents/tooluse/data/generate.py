@@ -102,7 +102,7 @@ def make_rows(kind: Kind, tools: Tools, seed: int, report: _Report | None) -> di
 
 
 def _read_rows(folder: Path, seed: int) -> dict[str, int]:
-    """Files that the folder holds from before, with their rows."""
+    """Read which files the folder holds from before, with their rows."""
     try:
         known = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
         rows, found = dict(known["rows"]), known["seed"]
@@ -118,7 +118,7 @@ def _read_rows(folder: Path, seed: int) -> dict[str, int]:
 
 
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """JSON lines; the file appears whole or not at all."""
+    """Write JSON lines; the file appears whole or not at all."""
     write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 

@@ -107,7 +107,7 @@ def answer_of(tool: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 
 
 def find_tool_fault(tool: Mapping[str, Any]) -> str | None:
-    """Why a tool that claims to be simulated (``returns``) cannot be; None where it can."""
+    """Explain why a tool that claims to be simulated (``returns``) cannot be; None where it can."""
     known, parameters = tool.get("returns"), tool.get("parameters")
     if not isinstance(parameters, Mapping):
         return "its parameters are not an object"
@@ -130,7 +130,7 @@ def find_tool_fault(tool: Mapping[str, Any]) -> str | None:
 
 
 def _read_limit(limit: Any) -> int:
-    """How many items a call asks for, from 1 to the most that there are."""
+    """Return how many items a call asks for, from 1 to the most that there are."""
     is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
     return int(min(_MOST_ITEMS, max(1, limit))) if is_number else _MOST_ITEMS
 

@@ -38,7 +38,7 @@ def make_tool_queries(tools: Tools, *, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _mislead(draw: random.Random, tools: Tools, tool: Tool) -> list[str]:
-    """Tools of the category that are easily taken for this one: half share its object, half its action."""
+    """Draw tools that are easily confused with this one: half share its object, half its action."""
     half = HARD_NEGATIVES // 2
     chosen = draw.sample(tools.on_same_object(tool), half)
     chosen += draw.sample(tools.of_same_action(tool), HARD_NEGATIVES - half)

@@ -71,11 +71,11 @@ class Tools:
             self._by_noun.setdefault(tool.noun.slug, []).append(tool)
 
     def on_same_object(self, tool: Tool) -> list[Tool]:
-        """Those that do other things to the same object."""
+        """Return the tools that do other things to the same object."""
         return [other for other in self._by_noun[tool.noun.slug] if other is not tool]
 
     def of_same_action(self, tool: Tool) -> list[Tool]:
-        """Those of its category that do the same to other objects."""
+        """Return the tools of the same category that do the same to other objects."""
         return [
             other
             for other in self.by_category[tool.category]
@@ -84,7 +84,7 @@ class Tools:
 
 
 def make_tools(seed: int) -> Tools:
-    """1,200 tools in the order of the vocabulary; the seed chooses how each is described."""
+    """Make 1,200 tools in the order of the vocabulary; the seed chooses how each is described."""
     tools = []
     for category, words in vocabulary()["categories"].items():
         for en, zh, *keys in words["objects"]:

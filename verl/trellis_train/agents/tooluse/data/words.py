@@ -60,18 +60,18 @@ class Noun:
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """Categories with their objects, and the kinds of arguments."""
+    """Read the categories with their objects, and the kinds of arguments."""
     return _read("vocabulary.yaml")
 
 
 @cache
 def phrasing() -> dict[str, Any]:
-    """How people ask and how assistants reply, by language and split."""
+    """Read how people ask and how assistants reply, by language and split."""
     return _read("phrasing.yaml")
 
 
 def pick(draw: random.Random, path: str, language: Language, split: Split) -> Wording:
-    """One of a split's wordings; ``path`` is where they stand, like ``replies.items``."""
+    """Pick one of a split's wordings; ``path`` says where they are, like ``replies.items``."""
     place: Any = phrasing()
     for part in path.split("."):
         place = place[part]
@@ -113,7 +113,7 @@ def make_number(draw: random.Random, noun: Noun) -> str:
 
 
 def say_value(kind: str, value: str | int, language: Language) -> str:
-    """How a request says it."""
+    """Word a value as a request does."""
     return str(vocabulary()["kinds"][kind][language]).format(value=value)
 
 

@@ -23,7 +23,7 @@ METRICS = (OVERALL, *WEIGHTS)
 
 
 def measure(text: str, truth: GroundTruth, toolbox: Toolbox) -> dict[str, float]:
-    """All metrics of a response, each from 0 to 1, ``overall`` (their weighted mean) first."""
+    """Compute all metrics of a response, from 0 to 1, ``overall`` (their weighted mean) first."""
     response = read_response(text)
     values = {
         "tool_selection_accuracy": components.tool_f1(response, truth),
@@ -51,14 +51,14 @@ def is_plan_right(response: Response, truth: GroundTruth, toolbox: Toolbox) -> b
 
 
 def step_efficiency(response: Response, truth: GroundTruth) -> float:
-    """As the reward has it, but 0 where calls are wanted and none is made: nothing done is no saving."""
+    """Compute the reward's efficiency, but 0 if calls are wanted and none is made: that saves nothing."""
     if truth.steps and not response.calls:
         return 0.0
     return components.efficiency(response, truth)
 
 
 def comes_to_the_answer(response: Response, truth: GroundTruth, toolbox: Toolbox) -> bool:
-    """Every call runs in the simulator, the last one gives the reference's result, and the prose its answer.
+    """Tell whether all calls run in the simulator and the last result and the answer are the reference's.
 
     A call that cannot be read counts as one that fails. Where no tool is wanted, calling one is a failure.
     Of tools that cannot be simulated, the calls have to be the reference's, arguments included.
@@ -81,7 +81,7 @@ def comes_to_the_answer(response: Response, truth: GroundTruth, toolbox: Toolbox
 def summarise(
     measured: Iterable[Mapping[str, float]], names: Sequence[str] = METRICS
 ) -> dict[str, dict[str, float]]:
-    """``{metric: {mean, std, count}}``; std is that of a sample (n - 1), 0 of a single value."""
+    """Return ``{metric: {mean, std, count}}``; std is the sample's (n - 1), and 0 for a single value."""
     rows = list(measured)
     summary = {}
     for name in names:

@@ -26,7 +26,7 @@ def task_type_of(dialog: Mapping[str, Any]) -> TaskType:
 
 
 def tools_called(dialog: Mapping[str, Any]) -> list[str]:
-    """Names of the tools that are called, each once, in the order of their first call."""
+    """Return the names of the tools that are called, each once, in the order of their first call."""
     calls = (call["name"] for turn in dialog["turns"] for call in turn.get("calls", ()))
     return list(dict.fromkeys(calls))
 

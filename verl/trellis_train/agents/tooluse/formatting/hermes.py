@@ -31,7 +31,7 @@ def write_turn(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
 
 
 def join_results(results: Sequence[str]) -> str:
-    """One message for the results of the calls of one turn."""
+    """Join the results of the calls of one turn into one message."""
     return _BETWEEN_RESULTS.join(results)
 
 

@@ -21,7 +21,7 @@ class BadWeights(ValueError):
 
 
 def apportion(weights: Mapping[str, float], count: int) -> dict[str, int]:
-    """Whole numbers in the proportion of the weights that make ``count``, by the largest remainders.
+    """Split ``count`` into whole numbers in proportion to the weights, by the largest remainders.
 
     Equal remainders go to the name that comes first in the alphabet: the order of the mapping plays no part.
 
@@ -44,7 +44,7 @@ def apportion(weights: Mapping[str, float], count: int) -> dict[str, int]:
 def quotas(
     weights: Mapping[TaskType, float], available: Mapping[TaskType, int], count: int
 ) -> dict[TaskType, int]:
-    """How many rows to take of each task, ``count`` in all or every row that has a weight.
+    """Return how many rows to take of each task, ``count`` in all or every row that has a weight.
 
     A task with fewer rows than its quota gives all of them; the deficit is spread over the others by their
     weights, again by the largest remainders, until nothing is left to spread or to take.
@@ -99,7 +99,7 @@ def sample_by_weights(
     seed: int,
     type_of: Callable[[_Row], TaskType] = lambda row: cast("Any", row)["task_type"],
 ) -> list[_Row]:
-    """``count`` different rows, mixed by the weights, in an order drawn by the seed.
+    """Sample ``count`` different rows, mixed by the weights, in an order drawn by the seed.
 
     Raises ``BadWeights``.
     """

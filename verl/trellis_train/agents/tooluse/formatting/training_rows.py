@@ -106,7 +106,7 @@ def preference_rows(rows: Iterable[Row], *, seed: int) -> Iterator[dict[str, Any
 
 
 def _mistakes(truth: GroundTruth, draw: random.Random) -> list[str]:
-    """Responses that get a sample wrong, each in another way."""
+    """Return responses that get a sample wrong, each in another way."""
     calls = [{"name": step.name, "arguments": step.arguments or {}} for step in truth.steps]
     others = [name for name in truth.available_tools or [] if name not in truth.tools]
     wrong: list[str] = []

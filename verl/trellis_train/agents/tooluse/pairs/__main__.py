@@ -64,7 +64,7 @@ def main(arguments: Sequence[str], sampler: Sampler | None = None) -> int:
 
 
 def render_pairs(report: PairReport) -> str:
-    """JSON lines, one a pair."""
+    """Render pairs as JSON lines, one per pair."""
     lines = (json.dumps(pair.as_row(), ensure_ascii=False) for pair in report.pairs)
     return "".join(f"{line}\n" for line in lines)
 

@@ -77,7 +77,7 @@ def make_pairs(
     min_margin: float = MIN_MARGIN,
     settings: RewardSettings | None = None,
 ) -> PairReport:
-    """One pair a prompt at most: its best response against its worst, where ``min_margin`` lies between.
+    """Pair each prompt's best response with its worst, if their scores differ by ``min_margin`` or more.
 
     Responses that are the same text count once. Of equal scores the response that came first is taken, so
     that the same responses give the same pairs. Calls are run where the task's tools can be simulated.

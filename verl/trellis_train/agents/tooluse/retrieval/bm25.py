@@ -20,7 +20,7 @@ _WORDS = re.compile(r"[^\W_\u3400-\u9fff]+")
 
 
 def split_words(text: str) -> list[str]:
-    """Words in lower case, and pairs of neighbouring Chinese characters."""
+    """Split into words in lower case, and pairs of neighboring Chinese characters."""
     lowered = text.lower()
     pairs = [
         run[start : start + 2] for run in _CHINESE.findall(lowered) for start in range(max(1, len(run) - 1))
@@ -50,7 +50,7 @@ class BM25:
             self._weights[word] = (places, idf * often * (K1 + 1) / (often + norms[places]))
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        """One number a document; 0 where they share no word."""
+        """Return one score per document; 0 where it shares no word with the query."""
         scores = np.zeros(self._size, dtype=np.float32)
         for word, repeats in Counter(split_words(query)).items():
             if word in self._weights:

@@ -37,7 +37,7 @@ class Encoder(torch.nn.Module):
     def load(
         cls, folder: Path, settings: EncoderSettings | None = None, *, dtype: str = "float32"
     ) -> "Encoder":
-        """From a Hugging Face folder; without ``settings`` from what the folder was trained with."""
+        """Load from a Hugging Face folder; without ``settings``, use those it was trained with."""
         from transformers import AutoModel, AutoTokenizer
 
         if settings is None:
@@ -52,13 +52,13 @@ class Encoder(torch.nn.Module):
         return cls(model, tokenizer, settings)
 
     def save(self, folder: Path) -> None:
-        """Weights, tokenizer and settings."""
+        """Save weights, tokenizer and settings."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         (folder / SETTINGS_FILE).write_text(json.dumps(asdict(self.settings)))
 
     def forward(self, texts: Sequence[str]) -> torch.Tensor:
-        """Vectors of length 1, (texts, hidden), in float32."""
+        """Encode texts as vectors of length 1, (texts, hidden), in float32."""
         tokens = self.tokenizer(
             list(texts),
             padding=True,
@@ -97,7 +97,7 @@ def hide_tokens(mask: torch.Tensor, share: float) -> torch.Tensor:
 
 
 def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """(batch, tokens, hidden) to (batch, hidden); padding stands on the right and does not count."""
+    """Pool (batch, tokens, hidden) to (batch, hidden); padding is on the right and does not count."""
     if pooling == "last":
         # The last place where the mask is 1; a text without tokens takes the first.
         last = (mask.cumsum(1) * mask).argmax(dim=1)

@@ -29,7 +29,7 @@ class ToolIndex:
         return [(self.names[place], float(scores[place])) for place in order]
 
     def save(self, folder: Path) -> None:
-        """Both files, each complete or not at all."""
+        """Save both files, each complete or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
         staging = folder / f".{VECTORS_FILE}"
         with staging.open("wb") as file:
@@ -39,6 +39,6 @@ class ToolIndex:
 
     @classmethod
     def load(cls, folder: Path) -> "ToolIndex":
-        """As it was saved; ``ValueError`` where names and vectors do not go together."""
+        """Load the index as it was saved; ``ValueError`` where names and vectors do not match."""
         names = json.loads((folder / NAMES_FILE).read_text(encoding="utf-8"))
         return cls(names, np.load(folder / VECTORS_FILE))

@@ -61,7 +61,7 @@ class Corpus:
         return self._places.get(name)
 
     def siblings(self) -> list[list[int]]:
-        """For each tool the others of its category."""
+        """Return the other tools of each tool's category."""
         members: dict[str, list[int]] = {}
         for place, category in enumerate(self.categories):
             members.setdefault(category, []).append(place)
@@ -103,7 +103,7 @@ def _read(row: Mapping[str, Any], corpus: Corpus, place: str) -> Query:
 
 
 def _read_tool(text: str, place: str) -> tuple[str, str]:
-    """Name and card of a tool."""
+    """Read name and card of a tool."""
     try:
         tool = json.loads(text)
         return str(tool["name"]), describe(tool)
@@ -138,7 +138,7 @@ def draw_negatives(
     seed: int,
     step: int,
 ) -> list[list[int]]:
-    """Hard negatives of each query: ``count`` other tools of its tool's category.
+    """Draw hard negatives for each query: ``count`` other tools of its tool's category.
 
     Those that the row names come first; what is missing is drawn by seed and step.
     """

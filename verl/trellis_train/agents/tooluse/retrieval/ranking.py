@@ -19,7 +19,7 @@ def rank_of_targets(scores: NDArray[np.float32], targets: Sequence[int]) -> NDAr
 
 
 def measure_ranks(ranks: NDArray[np.int64]) -> dict[str, float]:
-    """``recall@k`` (each query has one right tool) and ``mrr@10``; 0 without queries."""
+    """Return ``recall@k`` (each query has one right tool) and ``mrr@10``; 0 without queries."""
     if len(ranks) == 0:
         return {**{f"recall@{k}": 0.0 for k in RECALL_AT}, f"mrr@{MRR_AT}": 0.0}
     reciprocal = np.where(ranks <= MRR_AT, 1.0 / ranks, 0.0)

@@ -41,7 +41,7 @@ class RunSettings:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "RunSettings":
-        """From resolved settings by name; ``ValueError`` for one that there is not."""
+        """Create settings from resolved values by name; ``ValueError`` for an unknown name."""
         schema = load_retrieval_schema()
         unknown = [name for name in values if schema.find(name) is None]
         if unknown:

@@ -12,7 +12,7 @@ TOOLS, WIDTH, QUERIES = 1200, 1024, 500
 
 
 def measure_search() -> dict[str, float]:
-    """Milliseconds of one query, ten tools found: the median and the 99th percentile."""
+    """Measure the milliseconds of one query that finds ten tools: the median and the 99th percentile."""
     draw = np.random.default_rng(0)
     vectors = draw.standard_normal((TOOLS, WIDTH)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

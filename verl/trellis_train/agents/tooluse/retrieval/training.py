@@ -66,7 +66,7 @@ class RetrievalTrainer:
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self._share_of_rate)
 
     def train_step(self) -> dict[str, float]:
-        """One update; the metrics of the step."""
+        """Run one update and return the metrics of the step."""
         self.encoder.train()
         batch = self._batch()
         rate = self.scheduler.get_last_lr()[0]
@@ -105,7 +105,7 @@ class RetrievalTrainer:
         }
 
     def save(self, checkpoint_dir: Path) -> Path:
-        """``global_step_N`` with encoder, tool vectors and training state; complete or not at all."""
+        """Save ``global_step_N`` with encoder, tool vectors and training state; complete or not at all."""
         place = locate_step(checkpoint_dir, self.step)
         staging = checkpoint_dir / _STAGING
         shutil.rmtree(staging, ignore_errors=True)
@@ -144,7 +144,7 @@ class RetrievalTrainer:
         return [self.queries[row] for row in order[place * size : (place + 1) * size]]
 
     def _share_of_rate(self, step: int) -> float:
-        """Rises evenly during the warm-up, then falls to 0 as a cosine."""
+        """Return the learning rate's share: it rises linearly in warm-up, then falls to 0 as a cosine."""
         warmup = int(self.settings.warmup_ratio * self.total_steps)
         if step < warmup:
             return (step + 1) / (warmup + 1)
@@ -157,7 +157,7 @@ class BadCheckpoint(ValueError):
 
 
 def measure_encoder(encoder: Encoder, corpus: Corpus, queries: Sequence[Query]) -> dict[str, float]:
-    """``recall@k`` and ``mrr@10`` over all tools of the corpus, by exact search."""
+    """Measure ``recall@k`` and ``mrr@10`` over all tools of the corpus, by exact search."""
     scores = encoder.encode([query.text for query in queries]) @ encoder.encode(corpus.cards).T
     return measure_ranks(rank_of_targets(scores.numpy(), [query.tool for query in queries]))
 

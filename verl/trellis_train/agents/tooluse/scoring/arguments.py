@@ -17,7 +17,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 
 def match_tools(calls: Sequence[Call], truth: GroundTruth, tools: Schemas) -> dict[str, float]:
-    """How far each tool of the reference is called with the arguments of its steps.
+    """Measure how far each tool of the reference is called with the arguments of its steps.
 
     A step that no call is made for counts 0. Of a tool no more calls are looked at than it has steps, the
     first ones: trying one value after another must not pay. ``calls`` are without duplicates.
@@ -52,7 +52,7 @@ def match_arguments(
 def find_other_arguments(
     made: Mapping[str, Any], wanted: Mapping[str, Any] | None, schema: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """Names of the arguments that differ, are missing or needless: those of the reference first.
+    """Find the arguments that differ, are missing or are unnecessary: those of the reference first.
 
     Where all are equal but the schema refuses them, what it says.
     """
@@ -66,7 +66,7 @@ def find_other_arguments(
 
 
 def is_equal(made: Any, wanted: Any) -> bool:
-    """Whether two values say the same: case and white space of texts aside, and 5 is 5.0 and "5".
+    """Tell whether two values mean the same: case and white space of texts aside, and 5 is 5.0 and "5".
 
     >>> is_equal(" new  york", "New York"), is_equal("5", 5.0), is_equal([1], [1.0]), is_equal(True, 1)
     (True, True, True, False)

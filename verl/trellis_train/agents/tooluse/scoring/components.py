@@ -68,14 +68,14 @@ def find_repeats(calls: Sequence[Call], truth: GroundTruth) -> Repeats:
 
 
 def coverage(names: Sequence[str], truth: GroundTruth, *, has_calls: bool) -> float:
-    """|names ∩ T| / |T|; with empty T 1 without calls, else 0.5."""
+    """Compute |names ∩ T| / |T|; with empty T it is 1 without calls, else 0.5."""
     if not truth.tools:
         return UNWANTED if has_calls else 1.0
     return len(truth.tools & set(names)) / len(truth.tools)
 
 
 def completion(response: Response, truth: GroundTruth, trace: Trace | None) -> float:
-    """How far the task is done.
+    """Score how much of the task is done.
 
     With a trace .4 coverage of the successful calls + .3 share of calls that succeeded + .3 answer; without
     .6 coverage + .4 answer. Where the row has no answer in prose, the answer of a trace is whether the last
@@ -100,7 +100,7 @@ def completion(response: Response, truth: GroundTruth, trace: Trace | None) -> f
 
 
 def reaches_result(repeats: Repeats, truth: GroundTruth, trace: Trace) -> bool | None:
-    """Whether the last call that is no duplicate gave the reference's result; None where nobody can know."""
+    """Tell whether the last non-duplicate call gave the reference's result; None if that is unknown."""
     if truth.result is None or len(trace.results) < len(trace.successes):
         return None
     last = repeats.places[-1] if repeats.places else None
@@ -108,7 +108,7 @@ def reaches_result(repeats: Repeats, truth: GroundTruth, trace: Trace) -> bool |
 
 
 def tool_f1(response: Response, truth: GroundTruth) -> float:
-    """F1 of the sets of tools; with empty T 1 without calls, else 0.5."""
+    """Compute F1 of the sets of tools; with empty T it is 1 without calls, else 0.5."""
     called = {call.name for call in response.calls}
     if not truth.tools:
         return UNWANTED if called else 1.0
@@ -116,7 +116,7 @@ def tool_f1(response: Response, truth: GroundTruth) -> float:
 
 
 def tool_accuracy(response: Response, truth: GroundTruth, tools: Schemas) -> float:
-    """``tool_f1`` where a right tool counts as far as its arguments are the reference's."""
+    """Compute ``tool_f1``, where a right tool counts as far as its arguments are the reference's."""
     if not truth.tools:
         return tool_f1(response, truth)
     called = {call.name for call in response.calls}
@@ -125,7 +125,7 @@ def tool_accuracy(response: Response, truth: GroundTruth, tools: Schemas) -> flo
 
 
 def efficiency(response: Response, truth: GroundTruth) -> float:
-    """1 up to the number of calls that are needed, then less by .2 for each such number again."""
+    """Return 1 up to the required number of calls, then .2 less for each further such number."""
     optimal, made = truth.needed_steps, len(response.calls)
     if made <= optimal:
         return 1.0
@@ -133,7 +133,7 @@ def efficiency(response: Response, truth: GroundTruth) -> float:
 
 
 def timing(response: Response, truth: GroundTruth) -> float:
-    """clip(g·o - .2 duplicates - .1 retries): whether to call at all, and in which order.
+    """Compute clip(g·o - .2 duplicates - .1 retries): whether to call at all, and in which order.
 
     g is 1 where calls were made exactly if any are wanted; o is the longest common subsequence with the
     reference's tools, as a share of them. Duplicates stand in no order, so that they cannot make one.
@@ -147,7 +147,7 @@ def timing(response: Response, truth: GroundTruth) -> float:
 
 
 def well_formed(response: Response, truth: GroundTruth) -> float:
-    """1 - .3 for tags that do not pair - .2 per bad call, at most .4 - .2 for a call in the prose."""
+    """Return 1 - .3 for unpaired tags - .2 per bad call (at most .4) - .2 for a call in the prose."""
     known = truth.tools | set(truth.available_tools or ())
     lost = UNBALANCED * response.is_unbalanced
     lost += min(MOST_BAD_JSON, BAD_JSON * response.bad_calls)
@@ -156,7 +156,7 @@ def well_formed(response: Response, truth: GroundTruth) -> float:
 
 
 def longest_common(left: Sequence[str], right: Sequence[str]) -> int:
-    """Length of the longest common subsequence, in time len(left) x len(right)."""
+    """Compute the length of the longest common subsequence, in time len(left) x len(right)."""
     row = [0] * (len(right) + 1)
     for one in left:
         above_left = 0
@@ -168,7 +168,7 @@ def longest_common(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def holds_answer(prose: str, answer: str) -> bool:
-    """Whether the answer stands in the prose on its own, case and white space aside.
+    """Tell whether the answer appears in the prose on its own, case and white space aside.
 
     >>> holds_answer("It is 7 km.", "7 km"), holds_answer("It is 17", "7"), holds_answer("It is 7.5", "7")
     (True, False, False)

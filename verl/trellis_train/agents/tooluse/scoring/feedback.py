@@ -70,7 +70,7 @@ def write_feedback(
     trace: Trace | None = None,
     tools: Schemas | None = None,
 ) -> str:
-    """Sentences on tools, order, repeats, form and answer; praise where there is nothing to blame.
+    """Write sentences on tools, order, repeats, form and answer; praise where there is nothing wrong.
 
     ``trace`` as in the reward; ``tools`` are those of the row, None where arguments do not count.
     """
@@ -122,7 +122,7 @@ def write_feedback(
 
 
 def _find_others(repeats: Repeats, truth: GroundTruth, tools: Schemas) -> list[str]:
-    """``tool (argument, argument)`` for the first calls of a tool whose arguments no step of it has."""
+    """Return ``tool (argument, argument)`` for a tool's first calls whose arguments no step of it has."""
     found = []
     for name in dict.fromkeys(truth.names):
         wanted = [step.arguments for step in truth.steps if step.name == name]
@@ -135,6 +135,6 @@ def _find_others(repeats: Repeats, truth: GroundTruth, tools: Schemas) -> list[s
 
 
 def _find_failed(response: Response, trace: Trace) -> list[str]:
-    """Tools with a call that was run and failed."""
+    """Find tools with a call that was run and failed."""
     ran = zip(response.calls, trace.successes, strict=False)
     return list(dict.fromkeys(call.name for call, is_success in ran if not is_success))

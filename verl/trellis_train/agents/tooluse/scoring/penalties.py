@@ -11,14 +11,14 @@ MOST_REDUNDANT = 2
 
 
 def find_wrong_tools(response: Response, truth: GroundTruth) -> list[str]:
-    """Tools that exist and were called though the reference does not; in the order of the calls."""
+    """Find tools that exist and were called though the reference does not; in the order of the calls."""
     invented = set(find_invented_tools(response, truth))
     names = (call.name for call in response.calls)
     return [name for name in dict.fromkeys(names) if name not in truth.tools and name not in invented]
 
 
 def find_invented_tools(response: Response, truth: GroundTruth) -> list[str]:
-    """Tools that were called though there is none of that name; none where nobody knows the names."""
+    """Find tools that were called but do not exist; none where the existing names are unknown."""
     if truth.available_tools is None:
         return []
     known = truth.tools | set(truth.available_tools)

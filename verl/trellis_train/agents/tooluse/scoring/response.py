@@ -21,7 +21,7 @@ class Response:
     prose: str
 
     def has_call_in_prose(self, known_tools: Collection[str]) -> bool:
-        """Whether a call stands outside of the tags: as JSON, or as ``tool(``."""
+        """Tell whether a call is outside of the tags: as JSON, or as ``tool(``."""
         name = self.prose.find('"name"')
         if name >= 0 and self.prose.find('"arguments"', name) > name:
             return True

@@ -82,7 +82,7 @@ class RewardSettings:
         return cls.parse_options(_object(options, "options of the reward"))
 
     def as_record(self) -> dict[str, Any]:
-        """All of them as JSON."""
+        """Return all settings as JSON."""
         return {
             "weights": dict(self.weights),
             "penalties": dict(self.penalties),

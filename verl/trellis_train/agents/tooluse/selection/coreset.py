@@ -34,7 +34,7 @@ class CoresetItem:
 
 
 def select(items: Sequence[CoresetItem], k: int, strategy: Strategy, *, seed: int) -> list[int]:
-    """Positions of ``k`` items (or all, where there are fewer) in the order in which they are chosen.
+    """Select ``k`` items (or all, if there are fewer); return their positions in order of selection.
 
     ``loss_topk``: the highest loss first, equal ones by id. ``random``: drawn by the seed. ``diversity``: the
     longest vector of terms first, then always the item least like the one chosen that is most like it
@@ -80,7 +80,7 @@ def _hardest(items: Sequence[CoresetItem], k: int) -> list[int]:
 
 
 def _farthest(items: Sequence[CoresetItem], places: list[int], k: int) -> list[int]:
-    """``k`` of these places, each as unlike those before it as can be; O(k x terms in the places)."""
+    """Select ``k`` places, each as unlike those before it as possible; O(k x terms in the places)."""
     if k == 0:
         return []
     # In the order of ids, the first of equal ones is the one wanted.
@@ -121,7 +121,7 @@ class _Terms:
         self._count, self._width = len(texts), len(numbers)
 
     def similarities(self, row: int) -> NDArray[Any]:
-        """Cosine of every row to this one; shape (rows,)."""
+        """Compute the cosine of every row to this one; shape (rows,)."""
         own = slice(self._starts[row], self._starts[row + 1])
         dense = np.zeros(self._width)
         dense[self._columns[own]] = self._values[own]

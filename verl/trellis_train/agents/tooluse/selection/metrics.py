@@ -51,7 +51,7 @@ def measure(text: str, metadata: Mapping[str, Any] | None = None) -> DialogMetri
 
 
 def entropy(counts: Mapping[str, int]) -> float:
-    """Of the words' distribution, in bits; 0 where there are none."""
+    """Compute the entropy of the words' distribution, in bits; 0 where there are none."""
     total = sum(counts.values())
     if total == 0:
         return 0.0

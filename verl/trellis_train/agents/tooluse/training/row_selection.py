@@ -116,12 +116,12 @@ def choose_rows(rows: Sequence[Row], spec: JobSpec, *, is_kept: bool = True) -> 
 
 
 def count_kinds(rows: Sequence[Row]) -> dict[str, int]:
-    """How many rows there are of each kind of task."""
+    """Count the rows of each kind of task."""
     return dict(sorted(Counter(str(row["task_type"]) for row in rows).items()))
 
 
 def _with_own_ids(rows: Sequence[Row]) -> list[Row]:
-    """Ids are what rows are told apart by; the second row of an id gets one of its own."""
+    """Make ids unique, because rows are distinguished by them: the second row of an id gets a new one."""
     seen: Counter[str] = Counter()
     named = []
     for row in rows:
@@ -140,7 +140,7 @@ def _focus(rows: Sequence[Row], parameters: Mapping[str, Any]) -> list[Row]:
 
 
 def _mix(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]:
-    """Rows in the shares of the weights; the share of a kind that the dataset lacks goes to the others."""
+    """Mix rows in the shares of the weights; the share of a kind that is absent goes to the others."""
     limit = parameters.get("max_samples")
     available = Counter(cast("TaskType", row["task_type"]) for row in rows)
     weights = {name: float(parameters[f"weight_{name}"]) for name in TASK_TYPES if available[name]}
@@ -162,7 +162,7 @@ def _mix(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]
 
 
 def _draw(rows: list[Row], parameters: Mapping[str, Any], seed: int) -> list[Row]:
-    """Rows whatever their kind."""
+    """Draw rows of any kind."""
     if parameters.get("use_coreset_selection"):
         return cast(
             "list[Row]",
@@ -179,7 +179,7 @@ def _coreset_size(parameters: Mapping[str, Any]) -> int:
 
 
 def _replay(new: list[Row], spec: JobSpec, seed: int, *, is_kept: bool) -> list[Row]:
-    """Rows of earlier runs; where ``is_kept``, the buffer then holds the new ones too."""
+    """Return rows of earlier runs; where ``is_kept``, the buffer then holds the new ones too."""
     job_folder = Path(spec.checkpoint_dir).parent
     noted = job_folder / REPLAYED_FILE
     if noted.exists():

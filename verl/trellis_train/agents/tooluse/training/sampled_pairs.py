@@ -35,7 +35,7 @@ class SamplingStopped(Exception):
 
 
 def sample_pairs(spec: JobSpec, prompts: Path, split: str, is_stopped: Callable[[], bool]) -> list[Pair]:
-    """Pairs from ``num_samples`` responses to each prompt of a Parquet file in verl's form.
+    """Sample pairs from ``num_samples`` responses to each prompt of a Parquet file in verl's form.
 
     Raises ``BadSampling`` where the sampler fails, or where no two responses to train on differ in their
     reward; there may be none to validate on. ``SamplingStopped`` soon after ``is_stopped`` holds.

@@ -46,7 +46,7 @@ def _list_scoring_with(session: Session, source: str, identifier: str) -> list[U
 
 
 def _list_unfinished(session: Session) -> Iterable[tuple[Use, object]]:
-    """Every unfinished job and dry run, with the rewards that it was given."""
+    """List every unfinished job and dry run, with its rewards."""
     jobs = select(Job.id, Job.name, Job.params).where(col(Job.state).in_(ACTIVE))
     for job_id, name, params in session.exec(jobs):
         yield Use("job", job_id, name), params.get("rewards")

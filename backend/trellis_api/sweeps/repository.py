@@ -87,7 +87,7 @@ def map_names(session: Session, sweep_ids: Iterable[str]) -> dict[str, str]:
 
 
 def express_name(sweep_id: Mapped[str | None]) -> ColumnElement[Any]:
-    """Express by what the sweep of this id stands in sorted lists: sweeps of the same name stay apart."""
+    """Return by what the sweep of this id stands in sorted lists: sweeps of the same name stay apart."""
     name = func.lower(Sweep.name) + " " + col(Sweep.id)
     return select(name).where(col(Sweep.id) == sweep_id).scalar_subquery()
 

@@ -43,5 +43,5 @@ def remove_expired(database: Database, settings: Settings) -> int:
 
 
 def list_in_use(session: Session, upload_ids: Collection[str]) -> set[str]:
-    """Of some uploads, those that unfinished imports read or that are kept as files."""
+    """List those of some uploads that unfinished imports read or that are kept as files."""
     return {upload_id for upload_id, users in UPLOADS.map(session, upload_ids).items() if users}

@@ -8,6 +8,7 @@ from functools import cache
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
+import trellis_api.wiring  # noqa: F401
 from trellis_api import health, llms
 from trellis_api.auth.admin_token import ensure_admin_token
 from trellis_api.auth.dependencies import require_user
@@ -53,6 +54,8 @@ from trellis_api.jobs.router import router as jobs_router
 from trellis_api.jobs.script_router import router as job_scripts_router
 from trellis_api.jobs.timing.router import router as timing_router
 from trellis_api.jobs.warm_up import load_engines
+from trellis_api.lineage.router import datasets_router as dataset_lineage_router
+from trellis_api.lineage.router import models_router as model_lineage_router
 from trellis_api.models.router import router as models_router
 from trellis_api.monitoring.dependencies import install_probes
 from trellis_api.monitoring.prometheus import PrometheusMiddleware
@@ -93,6 +96,7 @@ ROUTERS: list[APIRouter] = [
     workflows_router,
     uploads_router,
     datasets_router,
+    dataset_lineage_router,
     versions_router,
     data_tasks_router,
     pipelines_router,
@@ -101,6 +105,7 @@ ROUTERS: list[APIRouter] = [
     sweeps_router,
     generations_router,
     models_router,
+    model_lineage_router,
     cards_router,
     downloads_router,
     registry_router,

@@ -30,7 +30,7 @@ READ_ELSEWHERE: dict[str, tuple[str, str]] = {
     "validation_rows": ("verl/trellis_train/data/prepare.py", '.get("validation_rows")'),
     "target_accuracy": ("verl/trellis_train/engines/ppo.py", '["target_accuracy"]'),
     "patience": ("verl/trellis_train/engines/ppo.py", '["patience"]'),
-    "auxiliary_models": ("backend/trellis_api/workflows/auxiliary.py", ".get(AUXILIARY)"),
+    "auxiliary_models": ("backend/trellis_api/endpoints/auxiliary.py", ".get(AUXILIARY)"),
     "mix_tasks": (_ROWS, '.get("mix_tasks"'),
     "weight_tool_selection": (_ROWS, 'f"weight_{name}"'),
     "weight_multi_step_planning": (_ROWS, 'f"weight_{name}"'),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trellis_api.wiring  # noqa: F401
 from sqlmodel import Session
 from trellis_api import tables
 from trellis_api.core.database import Database

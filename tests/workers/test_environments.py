@@ -543,7 +543,7 @@ def test_a_job_in_an_environment_that_cannot_be_used_is_refused_with_the_field(
 
 
 def test_what_a_model_descends_from_names_the_environment(client: TestClient, installation: Any) -> None:
-    from trellis_api.models.lineage import describe_training
+    from trellis_api.jobs.exports.training import describe_training
 
     environment = ready(client, installation)
     job = installation.add_job(recipe="linksearch", params={"environment": environment["id"]})

@@ -19,7 +19,7 @@ from trellis_api.benchmarks.models import BenchmarkInstall
 from trellis_api.benchmarks.schemas import BenchmarkRead, BenchmarkSource, InstallState
 from trellis_api.core.columns import utc_now
 from trellis_api.core.settings import Settings
-from trellis_api.evaluations import repository as evaluations
+from trellis_api.core.uses import BENCHMARKS
 from trellis_api.rewards.availability import read_sandbox_problem
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def request_install(session: Session, *, name: str) -> BenchmarkRead:
         state = row.state if row else InstallState.ABSENT
         raise BenchmarkNotInstallable(f"The files of '{name}' are already {state}.", {"state": state})
     if row is not None and row.state == InstallState.READY:
-        users = evaluations.names_using_benchmark(session, benchmark=name)
+        users = [use.label for use in BENCHMARKS.find(session, name)]
         if users:
             raise BenchmarkInUse(f"'{name}' is in use by {', '.join(users)[:500]}.", {"evaluations": users})
     _queue(session, name=name, row=row)

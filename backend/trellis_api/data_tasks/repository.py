@@ -98,16 +98,6 @@ def list_kinds_and_states(session: Session, *, task_ids: Collection[str]) -> dic
     return {task_id: (kind, state) for task_id, kind, state in session.exec(query).all()}
 
 
-def tasks_with_model(session: Session, *, model_id: str) -> list[str]:
-    """List the ids of unfinished tasks whose rows a model writes, or whose tokens its tokenizer counts."""
-    used = ((task.id, task.request) for task in list_all_unfinished(session))
-    return [
-        task_id
-        for task_id, request in used
-        if model_id in (request.get("model"), (request.get("pipeline") or {}).get("tokenizer"))
-    ]
-
-
 def list_waiting(session: Session, *, kinds: Collection[DataTaskKind]) -> Sequence[str]:
     """List the ids of tasks that wait for a worker, oldest first."""
     query = select(DataTask.id).where(

@@ -168,16 +168,6 @@ def delete(session: Session, settings: Settings, *, task_id: str) -> None:
     remove_after_commit(session, settings.data_task_dir(task.id))
 
 
-def list_unfinished_uses(session: Session, dataset_id: str) -> Sequence[DataTask]:
-    """List the unfinished tasks that read a dataset, make it, or have it as a resource."""
-    uses = {task.id: task for task in repository.list_unfinished_tasks(session, dataset_id=dataset_id)}
-    for task in repository.list_all_unfinished(session):
-        resources = task.request.get("resources") or {}
-        if any(each.get("dataset_id") == dataset_id for each in resources.values()):
-            uses[task.id] = task
-    return list(uses.values())
-
-
 # -- for workers
 
 

@@ -17,7 +17,6 @@ from trellis_api.datasets import (
     download,
     given_rows,
     imports,
-    lineage,
     quarantine,
     samples,
     service,
@@ -25,7 +24,6 @@ from trellis_api.datasets import (
     version_pages,
 )
 from trellis_api.datasets.schemas import (
-    DataLineageRead,
     DatasetChange,
     DatasetRead,
     DatasetRows,
@@ -340,9 +338,3 @@ def download_dataset(
     )
     headers = {"Content-Disposition": download.disposition(found.filename)}
     return StreamingResponse(found.content, media_type=found.media_type, headers=headers)
-
-
-@router.get("/{dataset_id}/lineage")
-def read_dataset_lineage(dataset_id: str, session: ReadSession) -> DataLineageRead:
-    """Return the lineage from the sources to the jobs and models that used the dataset."""
-    return lineage.read(session, dataset_id=dataset_id)

@@ -12,15 +12,13 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import number_name
 from trellis_api.core.transaction_files import remove_after_commit
+from trellis_api.core.uses import DATASETS
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.datasets import repository
 from trellis_api.datasets.errors import DatasetInUse, DatasetNameTaken, DatasetNotFound
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.schemas import DatasetChange, DatasetOrigin, DatasetRead
 from trellis_api.datasets.states import DatasetState
-from trellis_api.evaluations import repository as evaluations
-from trellis_api.jobs.repository import names_of_jobs_using
-from trellis_api.rewards.repository import list_dry_runs_using
 
 log = logging.getLogger(__name__)
 
@@ -123,15 +121,15 @@ def delete(session: Session, settings: Settings, *, dataset_id: str) -> None:
 
 
 def _refuse_in_use(session: Session, *, dataset_id: str) -> None:
-    jobs = names_of_jobs_using(session, dataset_id=dataset_id)
-    jobs += evaluations.names_using_dataset(session, dataset_id=dataset_id)
-    dry_runs = list_dry_runs_using(session, dataset_id=dataset_id)
-    tasks = [f"{each.kind} {each.id}" for each in tasks_service.list_unfinished_uses(session, dataset_id)]
-    if jobs or dry_runs or tasks:
+    found = DATASETS.find(session, dataset_id)
+    tasks = [f"{use.name} {use.id}" for use in found if use.kind == "task"]
+    dry_runs = [use.label for use in found if use.kind == "dry_run"]
+    jobs = [use.label for use in found if use.kind not in ("task", "dry_run")]
+    if found:
         users = ", ".join([*jobs, *dry_runs, *tasks])
         raise DatasetInUse(
             f"The dataset is used by unfinished work: {users[:500]}.",
-            {"jobs": jobs, "dry_runs": list(dry_runs), "tasks": tasks},
+            {"jobs": jobs, "dry_runs": dry_runs, "tasks": tasks},
         )
 
 

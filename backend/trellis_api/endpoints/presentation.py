@@ -9,6 +9,7 @@ from sqlmodel import Session
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.references import NamedReference
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository, service, sharing
 from trellis_api.endpoints.models import Endpoint
@@ -17,7 +18,7 @@ from trellis_api.endpoints.schemas import EndpointRead, EndpointState, SharingRe
 from trellis_api.jobs import presentation
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_job_names
-from trellis_api.jobs.schemas import JobRead, NamedReference
+from trellis_api.jobs.schemas import JobRead
 from trellis_api.jobs.service import STOPPABLE
 from trellis_api.models.repository import map_model_names
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trellis_api.jobs.schemas import Failure, NamedReference
+from trellis_api.core.references import NamedReference
+from trellis_api.jobs.schemas import Failure
 
 MAX_IDLE_S = 7 * 24 * 3600
 

@@ -7,12 +7,12 @@ from sqlmodel import Session
 from trellis_contracts.agents import EnvironmentManifest
 from trellis_contracts.environments import CallAnswer, EnvironmentState, ToolCallState
 
+from trellis_api.core.references import NamedReference
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.environments import uses
 from trellis_api.environments.models import Environment, EnvironmentCall
 from trellis_api.environments.schemas import EnvironmentDataset, EnvironmentRead, ToolCallRead
-from trellis_api.jobs.schemas import NamedReference
 
 
 def present(session: Session, environment: Environment) -> EnvironmentRead:
@@ -22,7 +22,8 @@ def present(session: Session, environment: Environment) -> EnvironmentRead:
 
 def present_all(session: Session, found: Sequence[Environment]) -> list[EnvironmentRead]:
     """Present several environments in their order."""
-    return [_describe(session, environment) for environment in found]
+    users = uses.map_uses(session, environment_ids=[each.id for each in found])
+    return [_describe(session, each, users=users[each.id]) for each in found]
 
 
 def present_call(call: EnvironmentCall) -> ToolCallRead:
@@ -46,12 +47,11 @@ def present_call(call: EnvironmentCall) -> ToolCallRead:
     )
 
 
-def _describe(session: Session, environment: Environment) -> EnvironmentRead:
+def _describe(session: Session, environment: Environment, *, users: list[str]) -> EnvironmentRead:
     state = EnvironmentState(environment.state)
     manifest = (
         EnvironmentManifest.model_validate(environment.manifest) if environment.manifest is not None else None
     )
-    users = uses.list_uses(session, environment_id=environment.id)
     return EnvironmentRead(
         id=environment.id,
         name=environment.name,

@@ -7,9 +7,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from trellis_contracts.agents import ToolSchema
 from trellis_contracts.environments import EnvironmentKind, EnvironmentState, ToolCallState
 
+from trellis_api.core.choices import Choices
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import NO_NUL, Name, storable_tree
-from trellis_api.jobs.choices import Choices
-from trellis_api.jobs.schemas import NamedReference
 
 #: Of the arguments of a call, as JSON.
 MAX_ARGUMENT_CHARACTERS = 20_000

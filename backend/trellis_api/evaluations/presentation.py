@@ -10,6 +10,7 @@ from trellis_contracts.states import ACTIVE, FINISHED, JobState
 
 from trellis_api.benchmarks.repository import list_installing
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.references import NamedReference
 from trellis_api.evaluations import repository
 from trellis_api.evaluations.measured import map_measured_datasets
 from trellis_api.evaluations.models import CHECKPOINT, Evaluation
@@ -21,7 +22,7 @@ from trellis_api.jobs import presentation
 from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_job_names
-from trellis_api.jobs.schemas import JobRead, NamedReference
+from trellis_api.jobs.schemas import JobRead
 from trellis_api.jobs.service import RESUMABLE
 from trellis_api.models.repository import map_model_names
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import String, cast, delete
 from sqlmodel import Session, col, select, tuple_
@@ -98,21 +97,6 @@ def map_evaluation_names(session: Session, *, evaluation_ids: Iterable[str]) -> 
     return dict(session.exec(select(Evaluation.id, Evaluation.name).where(wanted)).all())
 
 
-def names_using_benchmark(session: Session, *, benchmark: str) -> list[str]:
-    """List the names of the unfinished evaluations that read a benchmark's files."""
-    return [row.name for row, _ in list_active(session) if benchmark in row.benchmark_names]
-
-
-def names_using_dataset(session: Session, *, dataset_id: str) -> list[str]:
-    """List the names of the unfinished evaluations that read rows of a dataset."""
-    return _names_where(session, lambda order: order.get("dataset") == dataset_id)
-
-
-def names_using_file(session: Session, *, file_id: str) -> list[str]:
-    """List the names of the unfinished evaluations that score with a user's own file."""
-    return _names_where(session, lambda order: (order.get("scorer") or {}).get("file") == file_id)
-
-
 def list_reading_version(
     session: Session, *, dataset_id: str, version_id: str
 ) -> list[tuple[Evaluation, Job]]:
@@ -150,11 +134,3 @@ def list_measured(session: Session, *, benchmark: str, limit: int) -> Sequence[E
     is_done = col(Evaluation.recorded_at).is_not(None)
     statement = select(Evaluation).where(named, is_done).order_by(col(Evaluation.recorded_at).desc())
     return session.exec(statement.limit(limit)).all()
-
-
-def _names_where(session: Session, matches: Any) -> list[str]:
-    return [
-        row.name
-        for row, _ in list_active(session)
-        if any(matches(order) for order in row.request["benchmarks"])
-    ]

@@ -17,8 +17,9 @@ from trellis_contracts.renamed import Renamed, deprecated_field
 from trellis_contracts.states import JobState
 
 from trellis_api.core.ids import id_pattern
+from trellis_api.core.references import NamedReference
 from trellis_api.evaluations.orders import MAX_SEED, Orders
-from trellis_api.jobs.schemas import Failure, JobName, NamedReference, Progress
+from trellis_api.jobs.schemas import Failure, JobName, Progress
 
 MAX_TARGETS = 20
 

@@ -99,11 +99,6 @@ def list_uses(session: Session, *, file_id: str) -> list[str]:
     ]
 
 
-def list_uploads(session: Session) -> set[str]:
-    """Return the IDs of the uploads that are kept as files."""
-    return set(session.exec(select(OpenAiFile.upload_id)).all())
-
-
 def map_platform_jobs(session: Session, rows: Sequence[FineTuningJob]) -> dict[str, Job]:
     """Return the platform jobs that carry out fine-tuning jobs, by ID."""
     ids = [row.job_id for row in rows if row.job_id]

@@ -14,13 +14,13 @@ from trellis_contracts.events import (
     OutcomeEvent,
 )
 
+from trellis_api.core import prometheus
 from trellis_api.core.dependencies import SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.ingest import service
 from trellis_api.ingest.body import read_batch_body
 from trellis_api.ingest.dependencies import JobToken
 from trellis_api.jobs.dependencies import JobId
-from trellis_api.monitoring import prometheus
 
 router = APIRouter(
     prefix="/ingest/jobs/{job_id}",

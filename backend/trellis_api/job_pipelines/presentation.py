@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlmodel import Session
 
+from trellis_api.core.references import NamedReference
 from trellis_api.job_pipelines import repository
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_api.job_pipelines.schemas import JobPipelineRead, StageCreate, StageJob, StageRead
@@ -12,7 +13,6 @@ from trellis_api.jobs.failures.hints import find_hint
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.presentation import estimate_eta_s, present_progress
 from trellis_api.jobs.repository import map_jobs
-from trellis_api.jobs.schemas import NamedReference
 from trellis_api.models.repository import map_model_names
 
 _UNDER_WAY = frozenset({PipelineState.RUNNING, PipelineState.STOPPING})

@@ -67,14 +67,14 @@ def list_unsettled(session: Session) -> Sequence[str]:
     ).all()
 
 
-def list_active_documents(session: Session) -> list[tuple[str, dict[str, Any]]]:
-    """List the pipeline name and document of each stage that waits or runs in an active pipeline."""
+def list_active_documents(session: Session) -> list[tuple[str, str, dict[str, Any]]]:
+    """List id and name of the pipeline, and document, of each unfinished stage of pipelines under way."""
     query = (
-        select(JobPipeline.name, PipelineStage.document)
+        select(JobPipeline.id, JobPipeline.name, PipelineStage.document)
         .where(JobPipeline.id == PipelineStage.pipeline_id, col(JobPipeline.is_active).is_(True))
         .where(col(PipelineStage.state).in_([StageState.WAITING.value, StageState.RUNNING.value]))
     )
-    return [(name, dict(document)) for name, document in session.exec(query)]
+    return [(each, name, dict(document)) for each, name, document in session.exec(query)]
 
 
 def find_outcome(session: Session, *, fingerprint: str) -> StageOutcome | None:

@@ -8,17 +8,17 @@ from trellis_contracts.evaluation import EngineSettings
 from trellis_contracts.recipe import DataFormat, Text
 from trellis_contracts.states import JobState
 
+from trellis_api.core.choices import Choices
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import NO_NUL, Description, Name
 from trellis_api.evaluations.orders import Orders
 from trellis_api.job_pipelines.states import PipelineState, StageState
-from trellis_api.jobs.choices import Choices
 from trellis_api.jobs.reporting.schemas import ReportTo
 from trellis_api.jobs.schemas import (
     DataColumns,
     JobName,
     MetricKeyText,
     Mode,
-    NamedReference,
     Progress,
     Resources,
     RevisionText,

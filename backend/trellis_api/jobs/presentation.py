@@ -8,6 +8,7 @@ from trellis_contracts.states import ACTIVE, JobState
 
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
+from trellis_api.core.references import NamedReference
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs import repository
 from trellis_api.jobs.alarms import repository as alarm_repository
@@ -37,14 +38,13 @@ from trellis_api.jobs.schemas import (
     HeadlineMetric,
     JobKind,
     JobRead,
-    NamedReference,
     Progress,
     ResourcesRead,
     Resume,
 )
 from trellis_api.jobs.service import RESUMABLE, STOPPABLE
+from trellis_api.jobs.sweep_names import MAP_SWEEP_NAMES
 from trellis_api.models.repository import map_model_names
-from trellis_api.sweeps.repository import map_names as map_sweep_names
 
 LAST_LINES = 20
 
@@ -227,7 +227,7 @@ class _Names:
             str(job.export_as["job_id"]) for job in jobs if job.export_as and job.export_as.get("job_id")
         }
         self._exports = repository.map_job_names(session, job_ids=export_ids)
-        self._sweeps = map_sweep_names(session, sweep_ids={job.sweep_id for job in jobs if job.sweep_id})
+        self._sweeps = MAP_SWEEP_NAMES(session, {job.sweep_id for job in jobs if job.sweep_id})
         self._models = map_model_names(session, model_ids=model_ids)
         self._datasets = map_dataset_names(session, dataset_ids=dataset_ids)
 

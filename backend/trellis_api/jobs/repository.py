@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, func, or_, tuple_
+from sqlalchemy import delete, func, or_, tuple_
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 from trellis_contracts.data_tasks import DataTaskKind, DataTaskState
@@ -304,16 +304,3 @@ def list_pruned_with_files(session: Session) -> Sequence[Checkpoint]:
         .where(col(Checkpoint.pruned_at).is_not(None), col(Checkpoint.removed_at).is_(None))
         .order_by(col(Checkpoint.pruned_at))
     ).all()
-
-
-def names_of_jobs_using(
-    session: Session, *, dataset_id: str | None = None, model_id: str | None = None
-) -> list[str]:
-    """Return the names of unfinished jobs that need a dataset or model, as a reason not to delete it."""
-    uses: list[ColumnElement[bool]] = []
-    if dataset_id is not None:
-        uses += [col(Job.dataset_id) == dataset_id, col(Job.validation_dataset_id) == dataset_id]
-    if model_id is not None:
-        uses.append(col(Job.model_id) == model_id)
-    is_active = col(Job.state).in_(ACTIVE)
-    return list(session.exec(select(Job.name).where(or_(*uses), is_active).order_by(Job.name)))

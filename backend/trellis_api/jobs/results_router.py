@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from trellis_api.core import prometheus
 from trellis_api.core.dependencies import ReadSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.jobs import results
@@ -20,7 +21,6 @@ from trellis_api.jobs.schemas import (
     MetricKey,
     MetricsRead,
 )
-from trellis_api.monitoring import prometheus
 
 router = APIRouter(prefix="/jobs/{job_id}", tags=["results"], responses=JOB_RESPONSES)
 

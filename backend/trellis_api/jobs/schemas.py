@@ -11,11 +11,12 @@ from trellis_contracts.states import JobState
 from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
+from trellis_api.core.choices import Choices, check_choices
 from trellis_api.core.pricing import Cost
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import NO_NUL, Description, Name
 from trellis_api.evaluations.orders import EvaluateWhileTraining
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
-from trellis_api.jobs.choices import Choices, check_choices
 from trellis_api.jobs.evaluating.schemas import EvaluateRead
 from trellis_api.jobs.fields.schemas import FieldValue
 from trellis_api.jobs.fit.schemas import DataFit
@@ -290,13 +291,6 @@ class Failure(BaseModel):
     changes: list[ParameterChange] = Field(description="Changes known to help, for a clone of the job.")
     resume_helps: bool = Field(description="Another attempt with the same settings may get further.")
     last_lines: list[str] = Field(description="The last lines of output (only when reading one job).")
-
-
-class NamedReference(BaseModel):
-    """Another thing, by id and name."""
-
-    id: str
-    name: str | None = Field(description="Null where it was deleted.")
 
 
 class HeadlineMetric(BaseModel):

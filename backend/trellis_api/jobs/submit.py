@@ -15,6 +15,7 @@ from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
+from trellis_api.endpoints.auxiliary import find_auxiliary_problems
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.composition import JobInputs, build_compose_request
@@ -50,7 +51,6 @@ from trellis_api.models.tried_templates import find_template_problems
 from trellis_api.monitoring.machine import Machine as MeasuredMachine
 from trellis_api.monitoring.machine import find_device_memory
 from trellis_api.rewards.resources import as_terms, find_problems, keep_resources
-from trellis_api.workflows.auxiliary import find_auxiliary_problems
 from trellis_api.workflows.service import find_workflow_problems, keep_workflow
 
 

@@ -9,9 +9,9 @@ from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep,
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
-from trellis_api.models import lineage, service
+from trellis_api.models import service
 from trellis_api.models.catalogue import Catalogue, list_entries
-from trellis_api.models.schemas import LineageRead, ModelCreate, ModelRead, ModelState
+from trellis_api.models.schemas import ModelCreate, ModelRead, ModelState
 
 router = APIRouter(prefix="/models", tags=["models"], responses=ERROR_RESPONSES)
 
@@ -62,12 +62,6 @@ def read_catalogue() -> Catalogue:
 def read_model(model_id: str, session: ReadSession) -> ModelRead:
     """Return one model."""
     return ModelRead.model_validate(service.get_model(session, model_id=model_id))
-
-
-@router.get("/{model_id}/lineage", summary="Lineage of a model")
-def read_lineage(model_id: str, session: ReadSession) -> LineageRead:
-    """Return models, jobs and datasets and how they are connected; deleted ones keep their names."""
-    return lineage.read_lineage(session, model=service.get_model(session, model_id=model_id))
 
 
 @router.post("/{model_id}/retry")

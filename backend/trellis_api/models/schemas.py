@@ -191,44 +191,6 @@ class Lineage(Training):
     )
 
 
-class LineageNode(BaseModel):
-    """A model, job, dataset, environment, evaluation or report in a lineage."""
-
-    id: str
-    kind: Literal["model", "job", "dataset", "environment", "evaluation", "report"]
-    name: str | None
-    exists: bool = Field(description="False where it was deleted.")
-    recipe: str | None = Field(default=None, description="Of a job.")
-    state: str | None = Field(default=None, description="Null for deleted objects and datasets.")
-    form: ExportForm | None = Field(default=None, description="Of a model that was exported.")
-    sha256: str | None = Field(
-        default=None, description="Of a dataset's rows or an environment's files, then."
-    )
-
-
-class LineageEdge(BaseModel):
-    """An edge of the lineage."""
-
-    source: str
-    target: str
-    role: Literal["base", "data", "environment", "checkpoint", "measured", "report"] = Field(
-        description="base: the model that a job starts from; data: what it learns from; environment: what "
-        "its agent works in; checkpoint: what "
-        "became a model; measured: the model, or a checkpoint of the job, by an evaluation; report: what an "
-        "evaluation is told in."
-    )
-    step: int | None = Field(default=None, description="Of the checkpoint.")
-
-
-class LineageRead(BaseModel):
-    """All ancestors and descendants of a model."""
-
-    model_id: str
-    nodes: list[LineageNode]
-    edges: list[LineageEdge]
-    is_cut: bool = Field(description="Truncated: there are more nodes.")
-
-
 class ModelRead(BaseModel):
     """A registered model. Facts about the weights are null until they are downloaded."""
 

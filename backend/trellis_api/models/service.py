@@ -20,8 +20,9 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
-from trellis_api.data_tasks.repository import tasks_with_model
-from trellis_api.jobs.repository import find_checkpoint, find_job, names_of_jobs_using
+from trellis_api.core.uses import MODELS
+from trellis_api.jobs.exports.training import describe_training
+from trellis_api.jobs.repository import find_checkpoint, find_job
 from trellis_api.jobs.service import find_folder
 from trellis_api.models import repository
 from trellis_api.models.catalogue import find_entry, list_entries
@@ -44,7 +45,7 @@ from trellis_api.models.inspection import (
     list_files,
     resolve_folder,
 )
-from trellis_api.models.lineage import continue_lineage, describe_training
+from trellis_api.models.lineage import continue_lineage
 from trellis_api.models.models import Model
 from trellis_api.models.schemas import (
     CatalogueSource,
@@ -56,9 +57,6 @@ from trellis_api.models.schemas import (
     ModelRead,
     ModelState,
 )
-from trellis_api.registry.repository import names_using
-from trellis_api.rewards.resources import uses_of
-from trellis_api.transfers.repository import transfers_of
 
 log = logging.getLogger(__name__)
 
@@ -213,15 +211,14 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     repository.lock_model(session, model_id=model_id)
     model = get_model(session, model_id=model_id)
-    jobs = names_of_jobs_using(session, model_id=model_id)
-    jobs += [name for name in uses_of(session, source="models", identifier=model_id) if name not in jobs]
-    jobs += tasks_with_model(session, model_id=model_id)
-    jobs += transfers_of(session, model_id=model_id)
+    found = MODELS.find(session, model_id)
+    # What tasks are called says nothing of them.
+    jobs = [use.id if use.kind == "task" else use.label for use in found if use.kind != "alias"]
     if jobs:
         raise ModelInUse(
             f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}
         )
-    if aliases := names_using(session, model_id=model_id):
+    if aliases := [use.label for use in found if use.kind == "alias"]:
         raise ModelInUse(
             f"The model is {', '.join(aliases)}; promote another version first.", {"aliases": aliases}
         )

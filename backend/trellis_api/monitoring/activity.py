@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from sqlmodel import Session
 
+from trellis_api.core.references import NamedReference
 from trellis_api.jobs import presentation
 from trellis_api.jobs.alarms.presentation import present_alarm
 from trellis_api.jobs.alarms.repository import list_active_of_unfinished
 from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_jobs
-from trellis_api.jobs.schemas import JobRead, NamedReference
+from trellis_api.jobs.schemas import JobRead
 from trellis_api.monitoring import repository
 from trellis_api.monitoring.schemas import ActiveAlarm, ActivityRead, FinishedJob
 

@@ -3,36 +3,17 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trellis_contracts.states import JobState
 
+from trellis_api.core.prometheus import LATENCY, REGISTRY, REQUESTS
 from trellis_api.endpoints.schemas import EndpointLoad
 from trellis_api.endpoints.service import EndpointCounts
 from trellis_api.monitoring.probes import Probes
 from trellis_api.monitoring.schemas import ComponentHealth
-
-REGISTRY = CollectorRegistry()
-REQUESTS = Counter(
-    "trellis_http_requests",
-    "Requests, by route and status.",
-    ["method", "route", "status"],
-    registry=REGISTRY,
-)
-LATENCY = Histogram(
-    "trellis_http_request_seconds",
-    "Time from a request to the first byte of its response.",
-    ["method", "route"],
-    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-    registry=REGISTRY,
-)
-INGEST_BATCHES = Counter(
-    "trellis_ingest_batches", "Batches that jobs sent (accepted, repeated).", ["outcome"], registry=REGISTRY
-)
-INGEST_POINTS = Counter("trellis_ingest_points", "Metric points that were stored.", registry=REGISTRY)
-SSE_CLIENTS = Gauge("trellis_sse_clients", "Open event streams.", registry=REGISTRY)
 
 
 class StateCollector(Collector):

@@ -8,8 +8,9 @@ from trellis_contracts.states import JobState
 from trellis_contracts.supervision import SupervisedService
 
 from trellis_api.core.pricing import SlotPriceRead
+from trellis_api.core.references import NamedReference
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
-from trellis_api.jobs.schemas import JobRead, NamedReference
+from trellis_api.jobs.schemas import JobRead
 
 
 class ComponentHealth(StrEnum):

@@ -5,8 +5,8 @@ from typing import cast
 
 from sqlmodel import Session
 
+from trellis_api.core.references import NamedReference
 from trellis_api.evaluations.repository import map_evaluation_names
-from trellis_api.jobs.schemas import NamedReference
 from trellis_api.reports.models import Report
 from trellis_api.reports.schemas import (
     ReportCreate,

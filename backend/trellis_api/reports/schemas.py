@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from trellis_api.core.ids import id_pattern
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import Name
-from trellis_api.jobs.schemas import NamedReference
 
 ReportFormat = Literal["md", "html", "pdf"]
 Language = Literal["en", "zh"]

@@ -6,22 +6,13 @@ from datetime import datetime
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, or_, select, tuple_
 from trellis_contracts.dry_run import DryRunState
-from trellis_contracts.states import ACTIVE
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
-from trellis_api.jobs.models import Job
 from trellis_api.rewards.models import DryRun, SandboxProbe
 
 Position = tuple[datetime, str]
-_UNFINISHED = (DryRunState.QUEUED, DryRunState.RUNNING)
-
-
-def list_unfinished_uses(session: Session) -> list[tuple[str, object]]:
-    """List every unfinished job and dry run by name, with its rewards."""
-    jobs = session.exec(select(Job.name, Job.params).where(col(Job.state).in_(ACTIVE))).all()
-    runs = session.exec(select(DryRun.id, DryRun.rewards).where(col(DryRun.state).in_(_UNFINISHED))).all()
-    return [*((name, params.get("rewards")) for name, params in jobs), *runs]
+UNFINISHED = (DryRunState.QUEUED, DryRunState.RUNNING)
 
 
 def find_dry_run(session: Session, *, dry_run_id: str) -> DryRun | None:
@@ -39,12 +30,6 @@ def list_dry_runs(session: Session, *, after: Position | None, limit: int) -> Se
     ).all()
 
 
-def list_dry_runs_using(session: Session, *, dataset_id: str) -> Sequence[str]:
-    """List the ids of the unfinished dry runs that read a dataset."""
-    is_unfinished = col(DryRun.state).in_(_UNFINISHED)
-    return session.exec(select(DryRun.id).where(DryRun.dataset_id == dataset_id, is_unfinished)).all()
-
-
 def add_dry_run(session: Session, dry_run: DryRun) -> None:
     """Insert a dry run."""
     session.add(dry_run)
@@ -60,7 +45,7 @@ def forget_old_dry_runs(session: Session, *, kept: int) -> None:
     """Delete all finished ones but the newest."""
     newest = select(DryRun.id).order_by(col(DryRun.created_at).desc()).limit(kept)
     ids = session.exec(newest).all()
-    is_finished = col(DryRun.state).not_in(_UNFINISHED)
+    is_finished = col(DryRun.state).not_in(UNFINISHED)
     session.exec(delete(DryRun).where(col(DryRun.id).not_in(ids), is_finished))
 
 

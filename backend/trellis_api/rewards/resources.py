@@ -13,11 +13,9 @@ from trellis_recipes.rewards import reward_kinds
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
-from trellis_api.evaluations import repository as evaluations
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.models.tried_templates import require_tried_templates
-from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle
 from trellis_api.rewards.errors import (
     RewardUnavailable,
@@ -61,17 +59,6 @@ def names_used(terms: Iterable[RewardTerm]) -> Iterator[tuple[str, str, str]]:
             value = term.options.get(option.name)
             if option.source is not None and isinstance(value, str):
                 yield option.source, value, f"{index}.options.{option.name}"
-
-
-def uses_of(session: Session, *, source: str, identifier: str) -> list[str]:
-    """List the names of the unfinished jobs, dry runs and evaluations that score with this file or model."""
-    users = []
-    for name, rewards in repository.list_unfinished_uses(session):
-        if any(used[:2] == (source, identifier) for used in names_used(as_terms(rewards))):
-            users.append(name)
-    if source == "reward-files":
-        users += evaluations.names_using_file(session, file_id=identifier)
-    return sorted(users)
 
 
 def find_resources(

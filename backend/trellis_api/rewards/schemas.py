@@ -9,8 +9,9 @@ from trellis_contracts.rewards import RewardKind, RewardTerm
 
 from trellis_api.code_files.schemas import Code, CodeFileRead
 from trellis_api.core.redaction import has_secret
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import NO_NUL, Name, storable_tree
-from trellis_api.jobs.schemas import NamedReference, RevisionText
+from trellis_api.jobs.schemas import RevisionText
 
 
 def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:

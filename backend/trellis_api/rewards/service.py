@@ -13,7 +13,9 @@ from trellis_recipes.rewards import check_mixture
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.references import NamedReference
 from trellis_api.core.settings import Settings
+from trellis_api.core.uses import REWARD_FILES
 from trellis_api.datasets.repository import lock_dataset, map_dataset_names
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs import service as jobs_service
@@ -21,7 +23,6 @@ from trellis_api.jobs.fit import data as data_fit
 from trellis_api.jobs.fit.data import Choice
 from trellis_api.jobs.fit.data_selection import DataSelection, require_rows
 from trellis_api.jobs.rollouts import store as rollout_store
-from trellis_api.jobs.schemas import NamedReference
 from trellis_api.rewards import repository
 from trellis_api.rewards.availability import find_obstacle
 from trellis_api.rewards.errors import (
@@ -33,7 +34,7 @@ from trellis_api.rewards.errors import (
 )
 from trellis_api.rewards.files import FILES
 from trellis_api.rewards.models import DryRun, RewardFile
-from trellis_api.rewards.resources import find_resources, keep_resources, uses_of
+from trellis_api.rewards.resources import find_resources, keep_resources
 from trellis_api.rewards.schemas import DryRunCreate, DryRunRead, RewardFileCreate
 from trellis_api.rewards.source_check import find_problem
 
@@ -58,7 +59,8 @@ def delete_file(session: Session, *, file_id: str) -> None:
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, file_id)
     file = FILES.get(session, file_id)
-    FILES.delete(session, file, users=uses_of(session, source="reward-files", identifier=file_id))
+    users = sorted(use.label for use in REWARD_FILES.find(session, file_id))
+    FILES.delete(session, file, users=users)
 
 
 def start_dry_run(session: Session, settings: Settings, *, request: DryRunCreate) -> DryRun:

@@ -7,12 +7,12 @@ from typing import Any
 from sqlmodel import Session
 from trellis_contracts.states import JobState
 
+from trellis_api.core.references import NamedReference
 from trellis_api.datasets.repository import map_dataset_names
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.presentation import present_progress
 from trellis_api.jobs.repository import map_jobs, sum_earlier_run_times
 from trellis_api.jobs.run_time import current_run_s
-from trellis_api.jobs.schemas import NamedReference
 from trellis_api.models.repository import map_model_names
 from trellis_api.sweeps import importance, measuring, repository
 from trellis_api.sweeps.advance import PRUNED, elapsed_s, used_slot_hours

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
+from sqlalchemy import ColumnElement, func
+from sqlalchemy.orm import Mapped
 from sqlmodel import Session, col, select, tuple_, update
 from trellis_contracts.states import ACTIVE, JobState
 
@@ -78,9 +81,15 @@ def list_unsettled(session: Session) -> Sequence[str]:
     return session.exec(select(Sweep.id).where(is_unsettled).order_by(col(Sweep.created_at))).all()
 
 
-def map_names(session: Session, *, sweep_ids: Iterable[str]) -> dict[str, str]:
+def map_names(session: Session, sweep_ids: Iterable[str]) -> dict[str, str]:
     """Return the names of those sweeps that exist, by ID."""
     return dict(session.exec(select(Sweep.id, Sweep.name).where(col(Sweep.id).in_(list(sweep_ids)))).all())
+
+
+def express_name(sweep_id: Mapped[str | None]) -> ColumnElement[Any]:
+    """Return by what the sweep of this id stands in sorted lists: sweeps of the same name stay apart."""
+    name = func.lower(Sweep.name) + " " + col(Sweep.id)
+    return select(name).where(col(Sweep.id) == sweep_id).scalar_subquery()
 
 
 def read_points(session: Session, *, job_id: str, key: str, after: int = -1) -> list[tuple[int, float]]:

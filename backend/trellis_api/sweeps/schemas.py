@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 from trellis_contracts.states import JobState
 
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import NO_NUL, Name
-from trellis_api.jobs.schemas import JobCreate, MetricKeyText, Mode, NamedReference, Progress
+from trellis_api.jobs.schemas import JobCreate, MetricKeyText, Mode, Progress
 from trellis_api.sweeps.states import RunState, SweepState
 
 MAX_RUNS = 1000

@@ -1,14 +1,13 @@
 """Decides about uploads: which may begin, and which may go."""
 
 import hashlib
+from collections.abc import Collection
 
-from sqlmodel import Session, col, select
-from trellis_contracts.data_tasks import DATA_TASK_FINISHED, DataTaskKind
+from sqlmodel import Session
 
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.data_tasks.models import DataTask
-from trellis_api.fine_tuning.repository import list_uploads
+from trellis_api.core.uses import UPLOADS
 from trellis_api.uploads import storage
 from trellis_api.uploads.errors import UploadInUse
 from trellis_api.uploads.storage import StoredUpload
@@ -30,7 +29,7 @@ def begin(settings: Settings, *, size_bytes: int, metadata: str | None) -> Store
 def delete(session: Session, settings: Settings, *, upload_id: str) -> None:
     """Forget an upload; refused while something reads it or writes to it."""
     upload = storage.find(settings, upload_id)
-    if upload_id in list_in_use(session):
+    if list_in_use(session, [upload_id]):
         raise UploadInUse("An import that is not finished reads this upload, or it is kept as a file.")
     with upload.locked():
         upload.remove()
@@ -39,15 +38,10 @@ def delete(session: Session, settings: Settings, *, upload_id: str) -> None:
 def remove_expired(database: Database, settings: Settings) -> int:
     """Remove what nobody has added to for a day and no import waits for; how many went."""
     with database.read() as session:
-        kept = list_in_use(session)
+        kept = list_in_use(session, storage.list_ids(settings))
     return storage.remove_expired(settings, kept=kept)
 
 
-def list_in_use(session: Session) -> set[str]:
-    """List the ids of the uploads that unfinished imports read, and of those that are kept as files."""
-    requests = session.exec(
-        select(DataTask.request).where(
-            col(DataTask.state).not_in(DATA_TASK_FINISHED), col(DataTask.kind) == DataTaskKind.IMPORT
-        )
-    )
-    return {str(request.get("source", {}).get("upload", "")) for request in requests} | list_uploads(session)
+def list_in_use(session: Session, upload_ids: Collection[str]) -> set[str]:
+    """List those of some uploads that unfinished imports read or that are kept as files."""
+    return {upload_id for upload_id, users in UPLOADS.map(session, upload_ids).items() if users}

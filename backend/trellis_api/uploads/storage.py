@@ -245,6 +245,11 @@ def remove(settings: Settings, upload_id: str) -> None:
         StoredUpload(_folder(settings) / upload_id).remove()
 
 
+def list_ids(settings: Settings) -> list[str]:
+    """List the ids of all uploads that are there."""
+    return [folder.name for folder in _folder(settings).glob("up_*")]
+
+
 def remove_expired(settings: Settings, *, kept: Collection[str] = ()) -> int:
     """Remove what nobody has added to for a day, but for ``kept``; how many went."""
     removed = 0

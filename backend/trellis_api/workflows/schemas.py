@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from trellis_contracts.workflow_states import WorkflowState
 
 from trellis_api.code_files.schemas import Code, CodeFileRead
+from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import Name
-from trellis_api.jobs.schemas import NamedReference
 
 
 class WorkflowCreate(BaseModel):

@@ -14,7 +14,7 @@ from trellis_api.core.errors import DomainError, InvalidRequest
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.core.transaction_files import remove_after_commit, remove_unless_committed
-from trellis_api.job_pipelines.uses import list_uses
+from trellis_api.core.uses import WORKFLOWS, list_labels
 from trellis_api.uploads.errors import explain_disk_error
 from trellis_api.uploads.storage import require_complete
 from trellis_api.workflows.errors import (
@@ -111,7 +111,7 @@ def delete_workflow(session: Session, settings: Settings, *, workflow_id: str) -
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, workflow_id)
     file = FILES.get(session, workflow_id)
-    FILES.delete(session, file, users=list_uses(session, parameter=PARAMETER, value=workflow_id))
+    FILES.delete(session, file, users=list_labels(WORKFLOWS.find(session, workflow_id)))
     if file.files is not None:
         remove_after_commit(session, package_folder(settings, workflow_id))
 

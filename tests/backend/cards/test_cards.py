@@ -13,9 +13,10 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
 from trellis_api.jobs import repository
+from trellis_api.jobs.exports.training import describe_training
 from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Attempt, Checkpoint
-from trellis_api.models.lineage import continue_lineage, describe_training
+from trellis_api.models.lineage import continue_lineage
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.card_rules import find_card_problems

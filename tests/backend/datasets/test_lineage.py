@@ -8,9 +8,9 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.data_tasks.models import DataTask
-from trellis_api.datasets import lineage
 from trellis_api.datasets.models import Dataset
 from trellis_api.evaluations.models import Evaluation
+from trellis_api.lineage import datasets as lineage
 from trellis_api.models.models import Model
 from trellis_api.reports import service as reports
 from trellis_api.reports.schemas import ReportCreate

@@ -249,3 +249,18 @@ def test_benchmarks_are_brought_once(client: TestClient, install: Callable[..., 
     assert here["can_install"]  # another revision than the catalogue's
     names = [each["name"] for each in client.get("/api/v1/benchmarks").json()["items"]]
     assert names == ["gsm8k", "humaneval", "math", "math500", "mmlu"]
+
+
+def test_files_of_a_benchmark_that_an_evaluation_reads_are_not_replaced(
+    client: TestClient, ask: Ask, install: Callable[..., None]
+) -> None:
+    install("gsm8k")  # another revision than the catalogue's
+    made = ask().json()["items"][0]
+
+    early = client.post("/api/v1/benchmarks/gsm8k/install")
+    client.post(f"/api/v1/evaluations/{made['id']}/cancel")
+    later = client.post("/api/v1/benchmarks/gsm8k/install")
+
+    assert (early.status_code, early.json()["error"]) == (409, "benchmark_in_use")
+    assert early.json()["details"] == {"evaluations": [made["name"]]}
+    assert (later.status_code, later.json()["state"]) == (202, "pending")

@@ -14,8 +14,9 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.evaluations.models import Evaluation
 from trellis_api.jobs import service
+from trellis_api.jobs.exports.training import describe_training
 from trellis_api.models import repository
-from trellis_api.models.lineage import continue_lineage, describe_training
+from trellis_api.models.lineage import continue_lineage
 from trellis_api.models.models import Model
 from trellis_api.reports import service as reports
 from trellis_api.reports.schemas import ReportCreate
@@ -153,8 +154,8 @@ def test_what_was_measured_of_models_and_checkpoints_belongs_to_their_lineage(
 @pytest.mark.parametrize(
     ("place", "most"),
     [
-        ("trellis_api.models.lineage.MAX_NODES", 2),
-        ("trellis_api.evaluations.lineage.MOST_EVALUATIONS", 1),
+        ("trellis_api.lineage.models.MAX_NODES", 2),
+        ("trellis_api.lineage.measured.MOST_EVALUATIONS", 1),
     ],
 )
 def test_a_lineage_that_is_cut_says_so(

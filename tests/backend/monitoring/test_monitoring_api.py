@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from fastapi.testclient import TestClient
+from trellis_api.core import prometheus
 from trellis_api.core.columns import utc_now
 from trellis_api.core.migrations import upgrade
 from trellis_api.core.settings import Settings
 from trellis_api.main import create_app
-from trellis_api.monitoring import prometheus
 from trellis_contracts.states import JobState
 from trellis_testing.waiting import wait_until
 

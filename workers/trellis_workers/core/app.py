@@ -3,6 +3,7 @@
 import gc
 from typing import Any
 
+import trellis_api.wiring  # noqa: F401
 from celery import Celery
 from celery.signals import after_setup_logger, celeryd_after_setup
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from sqlmodel import Session, col, select
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.core.uses import DATASETS
 from trellis_api.data_tasks import repository as data_tasks
 from trellis_api.datasets.models import DatasetVersion
-from trellis_api.jobs.repository import names_of_jobs_using
-from trellis_api.rewards.repository import list_dry_runs_using
 
 log = logging.getLogger(__name__)
 _FILE = "data.parquet"
+#: Users of a dataset that were given the file, not the rows of a version.
+_READERS = ("job", "dry_run")
 
 
 def tidy_first_files(settings: Settings, database: Database) -> None:
@@ -31,8 +32,7 @@ def tidy_first_files(settings: Settings, database: Database) -> None:
             for dataset_id, path in found.items()
             if dataset_id in imported
             and not any(path.resolve().is_relative_to(each) for each in read)
-            and not names_of_jobs_using(session, dataset_id=dataset_id)
-            and not list_dry_runs_using(session, dataset_id=dataset_id)
+            and not any(use.kind in _READERS for use in DATASETS.find(session, dataset_id))
         ]
     for path in spent:
         path.unlink(missing_ok=True)

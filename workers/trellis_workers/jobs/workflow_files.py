@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trellis_api.core.settings import Settings
+from trellis_api.endpoints.auxiliary import find_auxiliary_models
 from trellis_api.environments.resources import require_environment
 from trellis_api.jobs.models import Job
-from trellis_api.workflows.auxiliary import find_auxiliary_models
 from trellis_api.workflows.folders import package_folder, packages_cache
 from trellis_api.workflows.service import require_workflow
 from trellis_contracts.attempt import AUXILIARY_KEYS_FILE, WORKFLOW_FILE

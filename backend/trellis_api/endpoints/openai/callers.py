@@ -11,9 +11,9 @@ from trellis_api.auth.service import authenticate_token
 from trellis_api.core.database import Database
 from trellis_api.core.dependencies import DatabaseDep
 from trellis_api.core.shared_lookups import SharedLookups
+from trellis_api.endpoints.auxiliary import parse_auxiliary_models
 from trellis_api.endpoints.errors import ModelUnknown
 from trellis_api.jobs.repository import find_attempt_by_token, find_job
-from trellis_api.workflows.auxiliary import parse_auxiliary_models
 
 
 async def require_caller(

@@ -8,6 +8,7 @@ from prometheus_client import Counter
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
+from trellis_api.core.prometheus import REGISTRY
 from trellis_api.endpoints.errors import (
     EndpointFailed,
     EndpointNotReady,
@@ -18,7 +19,6 @@ from trellis_api.endpoints.errors import (
     EngineSilent,
 )
 from trellis_api.endpoints.schemas import EndpointRequests, RequestOutcome
-from trellis_api.monitoring.prometheus import REGISTRY
 
 REQUESTS = Counter(
     "trellis_endpoint_requests",

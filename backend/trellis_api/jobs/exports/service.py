@@ -29,10 +29,10 @@ from trellis_api.jobs.errors import (
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.keys import list_prefixes
 from trellis_api.jobs.exports.orders import ExportOrder
+from trellis_api.jobs.exports.training import describe_training
 from trellis_api.jobs.models import EXPORT, TRAIN, Checkpoint, Job
 from trellis_api.jobs.schemas import ExportAs, ExportCreate
 from trellis_api.jobs.storage import check_storage
-from trellis_api.models.lineage import describe_training
 from trellis_api.models.repository import find_model, find_model_named, lock_model
 
 log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.fields import order as field_order
 from trellis_api.jobs.fields.service import JobField, is_text
 from trellis_api.jobs.models import Attempt, Job, JobTag
+from trellis_api.jobs.sweep_names import EXPRESS_SWEEP
 from trellis_api.models.models import Model
-from trellis_api.sweeps.models import Sweep
 
 Direction = Literal["asc", "desc"]
 
@@ -142,6 +142,8 @@ def _express(order: JobOrder, *, dialect: str, now: datetime) -> ColumnElement[A
         case JobSort.COST:
             # One price holds for all: slot-seconds are in the order of their cost.
             return _duration_s(dialect, now) * func.nullif(col(Job.gpus), 0)
+        case JobSort.SWEEP:
+            return EXPRESS_SWEEP(col(Job.sweep_id))
         case sort:
             found: ColumnElement[Any] = _COLUMNS[sort]
             return found
@@ -159,12 +161,6 @@ _COLUMNS: dict[JobSort, Any] = {
     JobSort.STATE: case(*((col(Job.state) == state, place) for state, place in _LIFE.items())),
     JobSort.PROGRESS: cast(Job.step, Float(53)) / func.nullif(Job.total_steps, 0),
     JobSort.STARRED: case((col(Job.is_starred) == true(), 1), else_=0),
-    # Sweeps of the same name stay apart.
-    JobSort.SWEEP: (
-        select(func.lower(Sweep.name) + " " + col(Sweep.id))
-        .where(col(Sweep.id) == Job.sweep_id)
-        .scalar_subquery()
-    ),
     JobSort.TAGS: select(func.min(JobTag.tag)).where(col(JobTag.job_id) == Job.id).scalar_subquery(),
 }
 

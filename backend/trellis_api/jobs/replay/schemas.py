@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from trellis_contracts.recipe import DataFormat
 from trellis_recipes.issues import Issue
 
-from trellis_api.jobs.choices import Choices
+from trellis_api.core.choices import Choices
 from trellis_api.jobs.schemas import DataColumns, JobCreate, JobName, RevisionText
 
 _TEXT = 64

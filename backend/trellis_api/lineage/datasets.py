@@ -10,10 +10,10 @@ from trellis_api.data_tasks.models import DataTask
 from trellis_api.data_tasks.repository import WITHOUT_RESULT
 from trellis_api.datasets import repository, service, version_repository
 from trellis_api.datasets.models import Dataset, DatasetVersion
-from trellis_api.datasets.schemas import DataLineageEdge, DataLineageNode, DataLineageRead
-from trellis_api.evaluations import lineage as evaluations
-from trellis_api.evaluations.lineage import Measured
 from trellis_api.jobs.models import Job
+from trellis_api.lineage import measured as evaluations
+from trellis_api.lineage.measured import Measured
+from trellis_api.lineage.schemas import DataLineageEdge, DataLineageNode, DataLineageRead
 from trellis_api.models.models import Model
 from trellis_api.models.repository import map_model_names
 

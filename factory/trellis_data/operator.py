@@ -6,7 +6,7 @@ was reduced shard by shard. Shards are worked on in separate processes and a run
 between any two of them, so what passes from one phase to the next lies in files.
 
 Parameters must be importable without anything heavy (the API shows their schema): an operator's
-module imports lingua, tokenizers, scikit-learn and the like inside functions.
+module imports lingua, tokenizers and the like inside functions.
 """
 
 from abc import ABC, abstractmethod

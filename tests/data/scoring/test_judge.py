@@ -98,6 +98,21 @@ def test_the_cost_bound_holds(endpoint: ChatEndpoint, judge_of: Any) -> None:
     assert judge.spent == pytest.approx(0.11 * len(endpoint.requests))
 
 
+@pytest.mark.parametrize(
+    ("status", "is_paid"), [(408, True), (504, True), (429, False), (503, False), (422, False)]
+)
+def test_an_attempt_that_timed_out_is_paid_and_a_refused_one_is_not(
+    endpoint: ChatEndpoint, judge_of: Any, status: int, is_paid: bool
+) -> None:
+    judge = judge_of(max_cost=9.0, retries=1, input_price=1_000.0, output_price=1_000.0)
+    endpoint.answers = [(status, "no")]
+    judged(judge, answers(("q", "answer")))
+    heard = 0.11 * sum(1 for _ in endpoint.requests[1:])
+
+    # A call that was not heard to its end counts as the dearest that it may have been.
+    assert (judge.spent > heard + 0.1) is is_paid
+
+
 def test_a_judge_that_is_away_stops_the_run(endpoint: ChatEndpoint, judge_of: Any) -> None:
     endpoint.default = (500, "broken")
 

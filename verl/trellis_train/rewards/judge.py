@@ -7,11 +7,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import openai
 from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.grades import BadReply, ask_for_grade, parse_grade
 from trellis_contracts.ledger import BudgetSpent, Ledger
+from trellis_data.chat_calls import cost_of, explain, highest_cost, pause_after
 
 from trellis_train.rewards.sample import Sample
 from trellis_train.rewards.scorer import RewardUnusable
@@ -20,18 +20,6 @@ from trellis_train.rewards.scorer import RewardUnusable
 MAX_REPLY_TOKENS = 1024
 _MAX_CACHED = 20_000
 _MAX_CONCURRENT = 64
-_MILLION = 1_000_000
-#: What an endpoint's chat template may add to the text of a call.
-_TEMPLATE_TOKENS = 128
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
-#: Answers that every call would get, and those that this one may not get a moment later.
-_REFUSED = frozenset({401, 403, 404})
-_PASSING = frozenset({408, 409, 429})
-#: Answers in the place of one that did not come in time.
-_TIMED_OUT = frozenset({408, 504})
-#: The connection was not even made.
-_NEVER_ARRIVED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 LEDGER_FILE = "judge-{name}.json"
 
 
@@ -125,16 +113,16 @@ class JudgeScorer:
             try:
                 return await self._attempt(question)
             except openai.APIError as error:
-                if attempt == self._retries or not _may_pass(error):
+                failure = explain(error)
+                if attempt == self._retries or not failure.may_pass:
                     raise
-                pause_s = _wanted_pause_s(error) or _FIRST_PAUSE_S * 2**attempt
-            await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
+                pause_s = pause_after(attempt, failure.pause_s)
+            await asyncio.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, question: str) -> Any:
         """Make one request with its own share of the limit: each may cost money, whatever becomes of it."""
-        # A token is a byte at least, in any language.
-        most = self._price(len(question.encode("utf-8", "replace")) + _TEMPLATE_TOKENS, MAX_REPLY_TOKENS)
+        most = highest_cost(self._endpoint, [question], MAX_REPLY_TOKENS)
         try:
             self._ledger.reserve(most)
         except BudgetSpent as error:
@@ -151,20 +139,17 @@ class JudgeScorer:
                 temperature=0.0,
                 max_tokens=MAX_REPLY_TOKENS,
             )
-            cost = self._cost_of(reply, most)
+            cost = cost_of(self._endpoint, reply, most)
             return reply
-        except openai.APIStatusError as error:
-            if error.status_code not in _TIMED_OUT:
-                cost = 0.0  # it has refused to work
-            if error.status_code in _REFUSED:
+        except openai.APIError as error:
+            failure = explain(error)
+            if failure.is_free:
+                cost = 0.0
+            if failure.is_refused:
                 raise RewardUnusable(
-                    f"The judge '{self._name}' rejected the request (HTTP {error.status_code}): check its "
+                    f"The judge '{self._name}' rejected the request (HTTP {failure.status}): check its "
                     "API key, model and URL."
                 ) from None
-            raise
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, _NEVER_ARRIVED):
-                cost = 0.0
             raise
         finally:
             self._ledger.settle(most, cost)
@@ -182,36 +167,9 @@ class JudgeScorer:
             )
         return self._client
 
-    def _price(self, input_tokens: float, output_tokens: float) -> float:
-        endpoint = self._endpoint
-        return (input_tokens * endpoint.input_price + output_tokens * endpoint.output_price) / _MILLION
-
-    def _cost_of(self, reply: Any, most: float) -> float:
-        """Compute the cost by the endpoint's own count; without a count, assume the most possible."""
-        usage = getattr(reply, "usage", None)
-        if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
-            return most
-        return self._price(usage.prompt_tokens, usage.completion_tokens)
-
 
 def _text_of(reply: Any) -> str:
     try:
         return str(reply.choices[0].message.content or "")
     except (AttributeError, IndexError, TypeError) as error:
         raise BadReply("the judge's response is not a chat completion") from error
-
-
-def _may_pass(error: openai.APIError) -> bool:
-    """Tell whether the same call may succeed a moment later."""
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code in _PASSING or error.status_code >= 500
-    return isinstance(error, openai.APIConnectionError)
-
-
-def _wanted_pause_s(error: openai.APIError) -> float | None:
-    """Read how long the endpoint asks clients to wait; None where it does not say."""
-    header = error.response.headers.get("retry-after") if isinstance(error, openai.APIStatusError) else None
-    try:
-        return float(header) if header else None
-    except ValueError:  # a date: the usual pause will do
-        return None

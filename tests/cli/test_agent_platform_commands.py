@@ -71,6 +71,7 @@ def test_an_environment_is_made_listed_tried_and_deleted(platform: LightPlatform
     assert read(platform, "environments", "list") == []
 
 
+@pytest.mark.slow
 def test_wrong_environments_end_with_what_is_wrong(platform: LightPlatform, database: Database) -> None:
     refused = trellis(platform, "environments", "make", "x", "--set", "profile=3")
     assert refused.returncode == ExitCode.REFUSED

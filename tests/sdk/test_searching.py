@@ -67,6 +67,7 @@ def test_the_table_has_a_row_for_every_trial(search: trellis.SearchResult) -> No
     assert float(rows[1]["reward"]) == pytest.approx(0.7)
 
 
+@pytest.mark.slow
 def test_a_search_of_which_every_trial_fails_says_so(tmp_path: Path) -> None:
     space = {"algorithm.optimizer.lr": [1.0]}
     with pytest.raises(trellis.TuneFailed, match="all 1 trials failed"):

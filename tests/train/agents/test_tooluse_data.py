@@ -66,6 +66,7 @@ def is_valid(tools: dict[str, Row], call: Row) -> bool:
 # -- counts -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_there_are_1200_tools_in_25_categories_of_48_each_with_a_schema(tools: dict[str, Row]) -> None:
     assert len(tools) == 1200
     assert Counter(Counter(tool["category"] for tool in tools.values()).values()) == {48: 25}

@@ -3,6 +3,7 @@
 Shared by the client for threads (``trellis_data.chat_client``) and the rewards, which await their calls.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,7 @@ def price(endpoint: ChatEndpoint, input_tokens: float, output_tokens: float) -> 
 
 
 def highest_cost(endpoint: ChatEndpoint, texts: Iterable[str], max_tokens: int) -> float:
-    """Bound what a call with these texts can cost: a token is a byte at least, in any language."""
+    """Compute the most that a call with these texts can cost: a token is a byte at least, in any language."""
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     return price(endpoint, size + _TEMPLATE_TOKENS, max_tokens)
 
@@ -89,6 +90,7 @@ def cost_of(endpoint: ChatEndpoint, completion: Any, most: float) -> float:
 
 def _seconds(header: str | None) -> float | None:
     try:
-        return float(header) if header else None
+        wanted = float(header or "nan")
     except ValueError:  # a date: the usual pause will do
         return None
+    return wanted if math.isfinite(wanted) and wanted > 0 else None

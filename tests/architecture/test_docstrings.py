@@ -40,4 +40,4 @@ def test_a_docstring_of_a_function_starts_with_a_verb(folder: str) -> None:
         if not starts_with_verb(text)
     ]
 
-    assert others == [], "say what the function does; a new verb is added to VERBS"
+    assert others == [], "say what the function does; a new verb is added to verbs.txt"

@@ -11,7 +11,10 @@ const SOURCES = resolve('src')
 const ENTRIES = ['main.ts', 'auth/LoginPage.vue', 'layout/DashboardFrame.vue', 'jobs/page/JobPage.vue'].map((name) => join(SOURCES, name))
 /** Names texts of all domains; a page asks for those of its own. */
 const EXCEPT = /routes\.ts$|\/ui\/state\.ts$|\/i18n\/texts\//
-const STATIC = /^(?:import|export)\s(?!type)[^'"]*?['"]([@.][^'"]+)['"]/gm
+const STATIC = /^(?:import|export)\s(?!type\s)([^'"=]*?)['"]([@.][^'"]+)['"]/gm
+/** What a domain offers to others, as its `index.ts` says it. */
+const OFFERED = /^export \{([^}]*)\} from '(\.[^']+)'/gm
+const DOMAIN = /^@\/(?!i18n$)[^/]+$/
 const LAZY = /(withAllTexts\(\s*\(\) => )?import\(\s*['"]([@.][^'"]+)['"]/g
 const FOREIGN = new RegExp(`['"\`](?:${Object.keys(rest).join('|')})\\.[\\w$]+`, 'g')
 
@@ -22,6 +25,21 @@ function find(from: string, name: string): string {
   return found
 }
 
+function namesIn(list: string): string[] {
+  return list.split(/[{},\s]+/).filter((word) => /^\w+$/.test(word) && word !== 'import' && word !== 'from')
+}
+
+/** The files behind an import: of a domain's `index.ts` only what is asked for, as in the build (vite.config.ts). */
+function filesOf(from: string, asked: string, name: string): string[] {
+  const file = find(from, name)
+  if (!DOMAIN.test(name)) return [file]
+  const wanted = namesIn(asked)
+  const offered = [...readFileSync(file, 'utf8').matchAll(OFFERED)].map(([, list = '', source = '']) => ({ names: namesIn(list.replace(/default as /g, '')), source }))
+  const hits = offered.filter(({ names }) => names.some((one) => wanted.includes(one)))
+  const isOwn = wanted.some((one) => one !== 'type' && !hits.some(({ names }) => names.includes(one)))
+  return [...(isOwn ? [file] : []), ...hits.map(({ source }) => find(file, source))]
+}
+
 /** Files that come with some files, and those that they load later, without `withAllTexts`. */
 function follow(entries: readonly string[]): Set<string> {
   const seen = new Set<string>()
@@ -30,7 +48,7 @@ function follow(entries: readonly string[]): Set<string> {
     if (seen.has(file) || EXCEPT.test(file) || !/\.(ts|vue)$/.test(file)) continue
     seen.add(file)
     const code = readFileSync(file, 'utf8')
-    for (const [, name = ''] of code.matchAll(STATIC)) todo.push(find(file, name))
+    for (const [, asked = '', name = ''] of code.matchAll(STATIC)) todo.push(...filesOf(file, asked, name))
     // Pages ask for their texts by their routes.
     for (const [, wrapper, name = ''] of code.matchAll(LAZY)) if (wrapper === undefined && !file.endsWith('/router.ts')) todo.push(find(file, name))
   }

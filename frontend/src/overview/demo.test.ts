@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Template } from '@/jobPipelines/types'
+import type { Template } from '@/jobPipelines'
 
 import { requestOf } from './demo'
 

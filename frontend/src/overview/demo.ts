@@ -3,8 +3,7 @@ import { api, unwrap } from '@/api/client'
 import { ApiError } from '@/api/errors'
 import type { components } from '@/api/schema'
 import type { Locale } from '@/i18n'
-import { draftOfTemplate, emptyDraft, toRequest } from '@/jobPipelines/editor/draft'
-import type { JobPipelineCreate, Template } from '@/jobPipelines/types'
+import { draftOfTemplate, emptyDraft, type JobPipelineCreate, type Template, toRequest } from '@/jobPipelines'
 
 type Dataset = components['schemas']['DatasetRead']
 type Model = components['schemas']['ModelRead']

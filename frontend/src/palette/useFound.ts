@@ -4,7 +4,7 @@ import { useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { useDebouncedQuery } from '@/api/useDebouncedQuery'
-import { useRecipeNames } from '@/jobs/shared/useRecipeNames'
+import { useRecipeNames } from '@/jobs'
 
 import { type Entry, findRoute, findState, type FoundItem, type Group, hasWords, ICONS } from './entries'
 

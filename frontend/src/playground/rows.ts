@@ -1,6 +1,6 @@
 /** What is kept of conversations: rows that models learn from, in a dataset that is new or there already. */
 import { api, unwrap } from '@/api/client'
-import type { Dataset } from '@/datasets/types'
+import type { Dataset } from '@/datasets'
 
 import type { Message } from './stream'
 

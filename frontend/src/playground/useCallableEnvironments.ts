@@ -4,7 +4,7 @@ import type { Ref } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
-import type { Environment } from '@/environments/types'
+import type { Environment } from '@/environments'
 
 const PAGE_SIZE = 100
 

@@ -4,9 +4,8 @@ import { computed } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
-import { writesText } from '@/models/types'
-import { useReadyModels } from '@/models/useReadyModels'
-import { aliasesOf } from '@/registry/types'
+import { useReadyModels, writesText } from '@/models'
+import { aliasesOf } from '@/registry'
 
 import type { Endpoint } from './types'
 

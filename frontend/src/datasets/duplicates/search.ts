@@ -1,5 +1,5 @@
 /** How duplicates are looked for: the operators that find them, and what each of them can be told. */
-import type { PipelineStep } from '@/pipelines/types'
+import type { PipelineStep } from '@/pipelines'
 
 export const METHODS = ['exact', 'minhash', 'simhash'] as const
 export type Method = (typeof METHODS)[number]

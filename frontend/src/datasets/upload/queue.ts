@@ -4,11 +4,11 @@ import { computed, markRaw, reactive, shallowRef, watch } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import { startTransfer, type Transfer } from '@/api/upload/transfer'
 
 import type { DataTask, Dataset, ImportMode, Mixed } from '../types'
 import { nameOfFile } from './names'
 import { secondsLeft, Speedometer } from './speed'
-import { startTransfer, type Transfer } from './transfer'
 
 export type SendState = 'chosen' | 'waiting' | 'sending' | 'paused' | 'failed' | 'handing-over' | 'done'
 

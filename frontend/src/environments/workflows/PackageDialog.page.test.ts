@@ -2,7 +2,7 @@ import { NMessageProvider } from 'naive-ui'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { h } from 'vue'
 
-import * as transfer from '@/datasets/upload/transfer'
+import * as transfer from '@/api/upload/transfer'
 import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 

@@ -83,8 +83,6 @@ export default {
     tensorParallelHelp: 'Number of GPUs each model replica is sharded across.',
     gpuMemory: 'GPU memory utilization',
     gpuMemoryHelp: 'Ignored on CPU.',
-    between: 'Between {min} and {max}.',
-    atLeast: 'At least {min}.',
     start: 'Start | Start | Start {count} evaluations',
     started: 'Nothing was queued | The evaluation is queued. | {count} evaluations are queued.',
   },

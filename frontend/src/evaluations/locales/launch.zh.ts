@@ -83,8 +83,6 @@ export default {
     tensorParallelHelp: '模型分布在这些 GPU 上。',
     gpuMemory: 'GPU 显存占比',
     gpuMemoryHelp: '在 CPU 上没有意义。',
-    between: '从 {min} 到 {max}。',
-    atLeast: '至少 {min}。',
     start: '开始 | 开始 | 开始 {count} 次评测',
     started: '没有排队的评测 | 评测已排队。 | {count} 次评测已排队。',
   },

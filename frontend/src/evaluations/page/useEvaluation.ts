@@ -1,7 +1,7 @@
 /** One evaluation, read anew while it moves. */
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
-import { isActive } from '@/jobs/types'
+import { isActive } from '@/jobs'
 
 const RUNNING_MS = 2_000
 

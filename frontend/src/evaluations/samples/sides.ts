@@ -1,5 +1,5 @@
 /** Two answers side by side: each with what only it says marked. */
-import { type Piece, markTexts } from '@/pipelines/diff/marking'
+import { type Piece, markTexts } from '@/ui/marking'
 
 export interface SidePiece {
   text: string

@@ -1,7 +1,7 @@
 /** How evaluations, their targets, benchmarks and metrics are called. */
 import { useI18n } from 'vue-i18n'
 
-import { shortId } from '@/datasets/revision'
+import { shortId } from '@/datasets'
 import { useTextOr } from '@/i18n/useTextOr'
 
 import type { EvaluationTarget, MeasuredDataset } from '../types'

@@ -1,7 +1,7 @@
 /** The settings of an evaluation in words: "100 problems · 8-shot". */
 import { useI18n } from 'vue-i18n'
 
-import { shortId } from '@/datasets/revision'
+import { shortId } from '@/datasets'
 import { useTextOr } from '@/i18n/useTextOr'
 
 import { type Configuration, settingsOf } from './settings'

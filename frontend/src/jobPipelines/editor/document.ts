@@ -1,6 +1,6 @@
 /** A pipeline as text, as `trellis job-pipelines` takes it. */
 import { isRecord } from '@/api/json'
-import { toYaml } from '@/jobs/shared/yaml'
+import { toYaml } from '@/ui/tree/yaml'
 
 import type { JobPipelineCreate } from '../types'
 

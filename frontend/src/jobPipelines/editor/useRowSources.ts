@@ -4,7 +4,7 @@ import { computed } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { readAllPages } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
-import type { Dataset } from '@/datasets/types'
+import type { Dataset } from '@/datasets'
 
 const PAGE_SIZE = 200
 

@@ -1,6 +1,5 @@
 /** What stands in the launch form, and how it becomes a request. */
-import { isTerm } from '@/rewards/terms/terms'
-import type { RewardTerm } from '@/rewards/types'
+import { isTerm, type RewardTerm } from '@/rewards'
 
 import type { DataFormat, Issue, Job, JobCreate, Parameter, ParameterChange, Preset, Recipe } from '../types'
 import { emptyEvaluate, type EvaluateDraft, evaluateOfJob, toEvaluate } from './evaluating/draft'

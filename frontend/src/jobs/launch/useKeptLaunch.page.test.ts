@@ -2,7 +2,7 @@ import { type App, h, reactive } from 'vue'
 import { createMemoryHistory, createRouter, type Router, RouterView } from 'vue-router'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
-import { providePlatform } from '@/overview/usePlatform'
+import { providePlatform } from '@/composables/usePlatform'
 import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 

@@ -5,9 +5,8 @@ import { useRoute } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
-import { usePlatform } from '@/overview/usePlatform'
-import { readColumns } from '@/rewards/dryrun/address'
-import { readTerms } from '@/rewards/terms/terms'
+import { usePlatform } from '@/composables/usePlatform'
+import { readColumns, readTerms } from '@/rewards'
 
 import { useRecipes } from '../shared/useRecipes'
 import type { Job, ParameterChange, Recipe } from '../types'

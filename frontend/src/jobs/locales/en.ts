@@ -178,8 +178,6 @@ export default {
     aboveTo: 'Greater than {low}, up to {high}.',
     atLeast: 'At least {low}.',
     atMost: 'At most {high}.',
-    notANumber: 'Not a number.',
-    notAnInteger: 'Not an integer.',
     script: {
       title: 'Import a verl script',
       help: 'Paste or choose a shell script that launches verl’s PPO or SFT trainer. The script is parsed, never run, and its settings replace the ones below.',
@@ -195,8 +193,6 @@ export default {
     overrideValue: 'Value',
     addOverride: 'Add override',
     removeOverride: 'Remove {key}',
-    severity: { error: 'Error:', warning: 'Warning:' },
-    useSuggestion: 'Use {suggestion}',
     preview: 'Preview',
     previewWaits: 'Choose a model and a dataset to preview the configuration.',
     previewEarlier: 'Preview from before your last change.',
@@ -214,12 +210,6 @@ export default {
     commandHelp: 'Runs the same training with the engine directly, without the platform.',
     request: 'Request',
     requestHelp: 'Launches this job from a script.',
-  },
-  tree: {
-    search: 'Search keys and values',
-    onlySet: 'Only values set by this job',
-    copyYaml: 'Copy as YAML',
-    nothing: 'No matches.',
   },
   tab: {
     charts: 'Charts',

@@ -177,8 +177,6 @@ export default {
     aboveTo: '大于 {low}，不超过 {high}。',
     atLeast: '不小于 {low}。',
     atMost: '不超过 {high}。',
-    notANumber: '这不是数字。',
-    notAnInteger: '这不是整数。',
     script: {
       title: '从 verl 脚本开始',
       help: '粘贴启动 verl PPO 或 SFT 训练器的 shell 脚本，或选择其文件。脚本只会被读取，不会运行；其设置会取代下面的设置。',
@@ -194,8 +192,6 @@ export default {
     overrideValue: '值',
     addOverride: '添加覆盖项',
     removeOverride: '移除 {key}',
-    severity: { error: '错误：', warning: '警告：' },
-    useSuggestion: '改用 {suggestion}',
     preview: '预览',
     previewWaits: '选择模型和数据集后即可看到配置。',
     previewEarlier: '这里是最近一次修改之前的结果。',
@@ -213,12 +209,6 @@ export default {
     commandHelp: '不经平台，仅用引擎运行同样的训练。',
     request: '请求',
     requestHelp: '在脚本中启动该任务。',
-  },
-  tree: {
-    search: '搜索键和值',
-    onlySet: '只看本任务的设置',
-    copyYaml: '复制为 YAML',
-    nothing: '没有符合的内容。',
   },
   tab: {
     charts: '图表',

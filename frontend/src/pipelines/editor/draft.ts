@@ -1,6 +1,6 @@
 /** A pipeline while it is being put together: steps with keys of their own, so that they can move. */
 import { isRecord } from '@/api/json'
-import type { FieldIssue, IssueMap } from '@/jobs/launch/issues'
+import type { FieldIssue, IssueMap } from '@/ui/form/issues'
 
 import { RESOURCE_PARAMS } from '../fields/suggestions'
 import type { Pipeline, PipelineProblem } from '../types'

@@ -4,7 +4,7 @@ import { computed, ref, shallowRef, watch } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
 import { useSubmission } from '@/composables/useSubmission'
-import { isOver } from '@/datasets/tasks/useDataTask'
+import { isOver } from '@/datasets'
 
 import type { DataTask, PipelineStep, Purpose, Run } from '../types'
 import { useRun } from './useRun'

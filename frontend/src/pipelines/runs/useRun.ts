@@ -1,7 +1,7 @@
 /** A run, read again until it is over. */
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
-import { isOver } from '@/datasets/tasks/useDataTask'
+import { isOver } from '@/datasets'
 
 import type { Run } from '../types'
 

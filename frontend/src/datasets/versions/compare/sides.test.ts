@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Piece } from '@/pipelines/diff/marking'
+import type { Piece } from '@/ui/marking'
 
 import { sidesOf } from './sides'
 

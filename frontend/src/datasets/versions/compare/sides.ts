@@ -1,5 +1,5 @@
 /** A row that differs, field by field, as it stands on either side. */
-import { cutSame, type FieldMarks, markRows, type Piece } from '@/pipelines/diff/marking'
+import { cutSame, type FieldMarks, markRows, type Piece } from '@/ui/marking'
 
 import type { DiffRow } from '../types'
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { newOrder, type OrderDraft, toOrder } from '@/evaluations/launch/draft'
-import { newScorer } from '@/evaluations/launch/scorer'
+import { newOrder, newScorer, type OrderDraft, toOrder } from '@/evaluations'
 
 import { emptyEvaluate, evaluateOfJob, isComplete, labelsOf, toEvaluate } from './draft'
 import { orderDraft } from './fromOrder'

@@ -1,5 +1,5 @@
 /** What a job's checkpoints are to be measured on, while it is being put together. */
-import { missingIn, type OrderDraft, toOrder } from '@/evaluations/launch/draft'
+import { missingIn, type OrderDraft, toOrder } from '@/evaluations'
 
 import type { Job, JobCreate } from '../../types'
 import { orderDraft } from './fromOrder'

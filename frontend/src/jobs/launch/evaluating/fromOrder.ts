@@ -1,7 +1,5 @@
 /** A benchmark's order as its form holds it, so that a copied job can be changed. */
-import { newOrder, type OrderDraft } from '@/evaluations/launch/draft'
-import { newScorer, type ScorerDraft } from '@/evaluations/launch/scorer'
-import type { Order } from '@/evaluations/types'
+import { newOrder, newScorer, type Order, type OrderDraft, type ScorerDraft } from '@/evaluations'
 
 type Scorer = Extract<Order, { benchmark: 'custom' }>['scorer']
 

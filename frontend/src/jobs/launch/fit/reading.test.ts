@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
+import { groupIssues } from '@/ui/form/issues'
+
 import type { DataFit, JobPreview } from '../../types'
 import { type Draft, emptyDraft, toRequest } from '../draft'
-import { groupIssues } from '../issues'
 import { fieldsOf, isFieldOf, readingOf, setReading, shownFits } from './reading'
 
 function preview(data: Partial<DataFit> | null, validation: Partial<DataFit> | null): JobPreview {

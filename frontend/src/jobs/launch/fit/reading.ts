@@ -1,7 +1,8 @@
 /** How a person wants rows to be read, of the training data and of the validation. */
+import type { FieldIssue, IssueMap } from '@/ui/form/issues'
+
 import type { DataFit, DataFormat, JobPreview } from '../../types'
 import type { Draft } from '../draft'
-import type { FieldIssue, IssueMap } from '../issues'
 
 const PARTS = ['training', 'validation'] as const
 

@@ -2,8 +2,8 @@ import { nextTick, reactive } from 'vue'
 import { describe, expect, it } from 'vitest'
 
 import { mount } from '@/testing/withSetup'
+import { groupIssues } from '@/ui/form/issues'
 
-import { groupIssues } from '../issues'
 import { emptyReport } from './draft'
 import ReportSection from './ReportSection.vue'
 

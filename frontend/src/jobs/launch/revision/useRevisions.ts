@@ -5,8 +5,7 @@ import { useI18n } from 'vue-i18n'
 
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
-import { findVersion, MAIN } from '@/datasets/versions/naming'
-import type { Refs, Version } from '@/datasets/versions/types'
+import { findVersion, MAIN, type Refs, type Version } from '@/datasets'
 import { useFormat } from '@/format/useFormat'
 
 /** More than a person scrolls through; an older version is chosen by tag, or by its id. */

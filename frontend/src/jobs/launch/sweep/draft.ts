@@ -1,6 +1,6 @@
 /** What varies in a launch, and how it becomes a sweep. */
-import type { SweepCreate, Variation } from '@/sweeps/types'
 import { roundTo } from '@/format/numbers'
+import type { SweepCreate, Variation } from '@/sweeps'
 
 import type { JobCreate, Parameter } from '../../types'
 

@@ -1,7 +1,8 @@
 /** Errors and warnings, sorted to the fields that they concern. */
 import type { ApiError } from '@/api/errors'
+import type { components } from '@/api/schema'
 
-import type { Issue } from '../types'
+type Issue = components['schemas']['Issue']
 
 export interface FieldIssue extends Issue {
   severity: 'error' | 'warning'

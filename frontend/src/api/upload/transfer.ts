@@ -4,9 +4,9 @@
  */
 import { defaultOptions, DetailedError, type PreviousUpload, Upload } from 'tus-js-client'
 
-import { CLIENT_HEADERS, noteStatus } from '@/api/client'
-import { noteSilence } from '@/api/connection'
-import { ApiError, toApiError, UNREACHABLE } from '@/api/errors'
+import { CLIENT_HEADERS, noteStatus } from '../client'
+import { noteSilence } from '../connection'
+import { ApiError, toApiError, UNREACHABLE } from '../errors'
 
 const ENDPOINT = '/api/v1/uploads'
 const PIECE_BYTES = 16 * 1024 ** 2

@@ -22,7 +22,7 @@ const CHUNKS: readonly (readonly [string, RegExp])[] = [
   ['library-dark', /naive-ui\/es\/(themes\/|_styles\/common\/dark|(_internal\/)?[\w-]+\/styles\/dark)|src\/theme\/libraryDark/],
   ['library-zh', /src\/theme\/libraryTextsZh|naive-ui\/es\/locales\/(common|date)\/zhCN|node_modules\/date-fns\/locale\/zh-CN/],
   ['library', /node_modules\/date-fns\/locale\/(_lib|en-US)[/.]|node_modules\/(@?css-render|vooks|vueuc|evtd|vdirs|seemly|treemate|lodash-es)\/|naive-ui\/es\/(_mixins|_styles|_utils|vue-jsx-vapor|(_internal\/)?[\w-]+\/styles|locales\/(common|date)\/enUS|_internal\/(clear|close|fade-in-expand-transition|focus-detector|icons?|icon-switch-transition|loading|scrollbar|select-menu|suffix|wave)|alert|button|button-group|card|config-provider|dialog|drawer|dropdown|empty|icon|input|message|modal|popover|scrollbar|skeleton|tooltip)\//],
-  ['ui', /src\/(api\/(?!upload)|composables\/|i18n\/|ui\/(?!form|graph|tree|Markdown|markdown|marking|CodeFile)|format\/|layout\/(?!ShortcutDialog|NotFoundPage)|theme\/naive|theme\/libraryTexts\.ts|overview\/HealthMark)/],
+  ['ui', /node_modules\/@vueuse\/|src\/(api\/(?!upload)|composables\/|i18n\/|ui\/(?!form|graph|tree|Markdown|markdown|marking|CodeFile)|format\/|layout\/(?!ShortcutDialog|NotFoundPage)|theme\/naive|theme\/libraryTexts\.ts|overview\/HealthMark)/],
 ]
 
 /** Components that only some pages use have a file each: what a page imports would bring the library's index with it. */

@@ -11,11 +11,11 @@ const SOURCES = resolve('src')
 const ENTRIES = ['main.ts', 'auth/LoginPage.vue', 'layout/DashboardFrame.vue', 'jobs/page/JobPage.vue'].map((name) => join(SOURCES, name))
 /** Names texts of all domains; a page asks for those of its own. */
 const EXCEPT = /routes\.ts$|\/ui\/state\.ts$|\/i18n\/texts\//
-const STATIC = /^(?:import|export)\s(?!type\s)([^'"=]*?)['"]([@.][^'"]+)['"]/gm
+const STATIC = /^(?:import|export)\s(?!type\s)([^'"=]*?)['"]((?:@\/|\.)[^'"]+)['"]/gm
 /** What a domain offers to others, as its `index.ts` says it. */
 const OFFERED = /^export \{([^}]*)\} from '(\.[^']+)'/gm
 const DOMAIN = /^@\/(?!i18n$)[^/]+$/
-const LAZY = /(withAllTexts\(\s*\(\) => )?import\(\s*['"]([@.][^'"]+)['"]/g
+const LAZY = /(withAllTexts\(\s*\(\) => )?import\(\s*['"]((?:@\/|\.)[^'"]+)['"]/g
 const FOREIGN = new RegExp(`['"\`](?:${Object.keys(rest).join('|')})\\.[\\w$]+`, 'g')
 
 function find(from: string, name: string): string {

@@ -17,15 +17,26 @@ function borders(files, { depth = 0, ignores = [], isShared = false, hasCharts =
   const patterns = []
   if (!hasCharts) patterns.push({ group: chartLibraries, message: 'Only src/charts imports the chart library.' })
   if (isShared) patterns.push({ regex: domain, message: 'What all domains use imports none of them.' })
-  else if (depth > 0) patterns.push({ regex: inner, message: "Of another domain, only its index.ts: '@/jobs', not '@/jobs/types'." })
-  if (depth > 0) patterns.push({ regex: `^(?:\\.\\./){${depth}}`, message: "Other folders of src are imported as '@/…'." })
+  else if (depth > 0)
+    patterns.push({ regex: inner, message: "Of another domain, only its index.ts: '@/jobs', not '@/jobs/types'." })
+  if (depth > 0)
+    patterns.push({ regex: `^(?:\\.\\./){${depth}}`, message: "Other folders of src are imported as '@/…'." })
   const loaded = isShared ? domain : inner
   return {
     files,
     ignores,
     rules: {
       'no-restricted-imports': ['error', { patterns }],
-      'no-restricted-syntax': depth === 0 ? 'off' : ['error', { selector: `ImportExpression[source.value=/${loaded.replaceAll('/', '\\u002F')}/]`, message: "Of another domain, only its index.ts; it offers what is loaded late, too." }],
+      'no-restricted-syntax':
+        depth === 0
+          ? 'off'
+          : [
+              'error',
+              {
+                selector: `ImportExpression[source.value=/${loaded.replaceAll('/', '\\u002F')}/]`,
+                message: 'Of another domain, only its index.ts; it offers what is loaded late, too.',
+              },
+            ],
     },
   }
 }
@@ -72,7 +83,10 @@ export default ts.config(
     const below = `${'*/'.repeat(depth - 1)}*.{ts,vue}`
     return [
       borders([`src/*/${below}`], { depth, ignores: ASSEMBLY }),
-      borders(SHARED.map((folder) => `src/${folder}/${below}`), { depth, ignores: ASSEMBLY, isShared: true }),
+      borders(
+        SHARED.map((folder) => `src/${folder}/${below}`),
+        { depth, ignores: ASSEMBLY, isShared: true },
+      ),
       borders([`src/charts/${below}`], { depth, isShared: true, hasCharts: true }),
     ]
   }),

@@ -16,4 +16,13 @@ export { runTimeS } from './shared/runTime'
 export { useMetricTitle } from './shared/useMetricTitle'
 export { useRecipeNames } from './shared/useRecipeNames'
 export { useRecipes } from './shared/useRecipes'
-export { type DataOffer, isActive, type Issue, JOB_STATES, type JobState, type MissingRole, type Parameter, type Recipe } from './types'
+export {
+  type DataOffer,
+  isActive,
+  type Issue,
+  JOB_STATES,
+  type JobState,
+  type MissingRole,
+  type Parameter,
+  type Recipe,
+} from './types'

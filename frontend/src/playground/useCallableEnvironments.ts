@@ -12,7 +12,9 @@ export function useCallableEnvironments(isWanted: Ref<boolean>): Resource<Enviro
   return useResource(
     async (signal) => {
       if (!isWanted.value) return null
-      const all = await readAllPages<Environment>((cursor) => unwrap(api.GET('/api/v1/environments', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })))
+      const all = await readAllPages<Environment>((cursor) =>
+        unwrap(api.GET('/api/v1/environments', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })),
+      )
       return all.filter(({ can_call: canCall }) => canCall)
     },
     { watch: isWanted },

@@ -16,7 +16,11 @@ export interface Search {
 
 export const DEFAULT_SEARCH: Search = { method: 'minhash', threshold: 0.8, distance: 3, keep: 'first' }
 
-const OPERATORS: Readonly<Record<Method, string>> = { exact: 'exact_duplicates', minhash: 'minhash_duplicates', simhash: 'simhash_duplicates' }
+const OPERATORS: Readonly<Record<Method, string>> = {
+  exact: 'exact_duplicates',
+  minhash: 'minhash_duplicates',
+  simhash: 'simhash_duplicates',
+}
 
 export function stepOf(search: Search): PipelineStep {
   const { method, threshold, distance, keep } = search

@@ -7,7 +7,9 @@ export interface SidePiece {
 }
 
 function side(pieces: readonly Piece[], own: Piece['mark']): SidePiece[] {
-  return pieces.filter((piece) => piece.mark === 'same' || piece.mark === own).map((piece) => ({ text: piece.text, isOwn: piece.mark === own }))
+  return pieces
+    .filter((piece) => piece.mark === 'same' || piece.mark === own)
+    .map((piece) => ({ text: piece.text, isOwn: piece.mark === own }))
 }
 
 export function markSides(a: string, b: string): { a: SidePiece[]; b: SidePiece[] } {

@@ -11,8 +11,17 @@ export function useSettingsText(): (configuration: Configuration) => string {
   const textOr = useTextOr()
 
   return (configuration) => {
-    const version = configuration.dataset?.version == null ? [] : [t('evaluations.leaderboard.setting.version', { value: shortId(configuration.dataset.version) })]
-    const parts = settingsOf(configuration).map(({ name, value }) => t(`evaluations.leaderboard.setting.${name}`, { value: textOr(`evaluations.leaderboard.value.${value}`, String(value)) }, typeof value === 'number' ? value : 2))
+    const version =
+      configuration.dataset?.version == null
+        ? []
+        : [t('evaluations.leaderboard.setting.version', { value: shortId(configuration.dataset.version) })]
+    const parts = settingsOf(configuration).map(({ name, value }) =>
+      t(
+        `evaluations.leaderboard.setting.${name}`,
+        { value: textOr(`evaluations.leaderboard.value.${value}`, String(value)) },
+        typeof value === 'number' ? value : 2,
+      ),
+    )
     return [...version, ...parts].join(' · ')
   }
 }

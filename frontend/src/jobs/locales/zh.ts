@@ -32,7 +32,18 @@ export default {
   one: '任务',
   subtitle: '所有训练任务：排队中、运行中与已结束。',
   deleted: '已删除',
-  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', group: '任意分组', environment: '全部环境', workflow: '全部智能体代码' },
+  filter: {
+    kind: '类型',
+    alarms: '有警报',
+    starred: '有星标',
+    text: '名称、编号或标签',
+    states: '全部状态',
+    recipe: '全部训练方案',
+    tag: '任意标签',
+    group: '任意分组',
+    environment: '全部环境',
+    workflow: '全部智能体代码',
+  },
   progress: {
     step: '第 {step} 步',
     steps: '第 {step} / {total} 步',
@@ -120,7 +131,8 @@ export default {
       added: '已保存：{name}',
       code: 'Python 代码',
       fromFile: '从文件读取',
-      codeHelp: '一个接收 task 和 model 并返回奖励的异步函数；也可以返回 WorkflowOutput，并另写一个异步函数 judge。此处只做检查而不运行；训练时在沙箱中运行。',
+      codeHelp:
+        '一个接收 task 和 model 并返回奖励的异步函数；也可以返回 WorkflowOutput，并另写一个异步函数 judge。此处只做检查而不运行；训练时在沙箱中运行。',
     },
     group: {
       run: '运行',

@@ -11,7 +11,9 @@ export function useRun(id: () => string | null) {
   return useResource<Run | null>(
     async (signal) => {
       const wanted = id()
-      return wanted === null ? null : unwrap(api.GET('/api/v1/pipelines/runs/{task_id}', { params: { path: { task_id: wanted } }, signal }))
+      return wanted === null
+        ? null
+        : unwrap(api.GET('/api/v1/pipelines/runs/{task_id}', { params: { path: { task_id: wanted } }, signal }))
     },
     { watch: id, intervalMs: (run) => (run === null || isOver(run.task) ? null : POLL_MS) },
   )

@@ -23,7 +23,13 @@ export function groupIssues(errors: readonly Issue[], warnings: readonly Issue[]
 }
 
 function isIssue(value: unknown): value is Issue {
-  return typeof value === 'object' && value !== null && 'field' in value && 'message' in value && typeof value.field === 'string'
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'field' in value &&
+    'message' in value &&
+    typeof value.field === 'string'
+  )
 }
 
 /** Fields of error codes that concern one field without naming it. */

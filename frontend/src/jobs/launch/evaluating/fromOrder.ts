@@ -21,7 +21,15 @@ function scorerDraft(scorer: Scorer): ScorerDraft {
     case 'json':
       return { ...draft, schemaText: scorer.schema_text ?? '', equalsAnswer: scorer.equals_answer }
     case 'judge':
-      return { ...draft, judge: scorer.judge, form: scorer.form, rubric: scorer.rubric, threshold: scorer.threshold, maxCost: scorer.max_cost, humanColumn: scorer.human_column ?? null }
+      return {
+        ...draft,
+        judge: scorer.judge,
+        form: scorer.form,
+        rubric: scorer.rubric,
+        threshold: scorer.threshold,
+        maxCost: scorer.max_cost,
+        humanColumn: scorer.human_column ?? null,
+      }
     case 'file':
       return { ...draft, file: scorer.file, threshold: scorer.threshold }
     default:

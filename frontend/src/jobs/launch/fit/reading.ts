@@ -21,7 +21,9 @@ const FIELDS: Readonly<Record<Part, { format: string; columns: string }>> = {
 }
 
 export function readingOf(draft: Draft, part: Part): Reading {
-  return part === 'training' ? { format: draft.dataFormat, columns: draft.columns } : { format: draft.validationFormat, columns: draft.validationColumns }
+  return part === 'training'
+    ? { format: draft.dataFormat, columns: draft.columns }
+    : { format: draft.validationFormat, columns: draft.validationColumns }
 }
 
 export function setReading(draft: Draft, part: Part, { format, columns }: Reading): void {

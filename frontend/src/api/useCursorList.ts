@@ -123,5 +123,14 @@ export function useCursorList<T extends { id: string | number }>(
     await first.refresh()
   }
 
-  return { first, items, hasMore: computed(() => nextCursor.value !== null), isLoadingMore, moreError, loadMore, reload, restart }
+  return {
+    first,
+    items,
+    hasMore: computed(() => nextCursor.value !== null),
+    isLoadingMore,
+    moreError,
+    loadMore,
+    reload,
+    restart,
+  }
 }

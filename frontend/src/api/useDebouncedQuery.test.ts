@@ -19,7 +19,13 @@ function start(ask: Ask) {
     await vi.advanceTimersByTimeAsync(waitMs)
   }
 
-  return { query, type, end: () => { scope.stop() } }
+  return {
+    query,
+    type,
+    end: () => {
+      scope.stop()
+    },
+  }
 }
 
 const failure = new ApiError({ code: 'internal_error', message: 'no', status: 500 })
@@ -59,7 +65,11 @@ describe('a question to the API while it is being typed', () => {
   })
 
   it('does not take the old answer for a current one when the new question failed', async () => {
-    const ask = vi.fn<Ask>().mockResolvedValueOnce('about a').mockRejectedValueOnce(failure).mockResolvedValueOnce('about b')
+    const ask = vi
+      .fn<Ask>()
+      .mockResolvedValueOnce('about a')
+      .mockRejectedValueOnce(failure)
+      .mockResolvedValueOnce('about b')
     const { query, type, end } = start(ask)
     await type('a')
 

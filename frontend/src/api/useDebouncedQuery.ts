@@ -6,7 +6,10 @@ import { type ApiError, asApiError } from './errors'
 const PAUSE_MS = 300
 
 /** `question` is plain data; it gives null while there is nothing to ask. */
-export function useDebouncedQuery<Q, A>(question: () => Q | null, ask: (question: Q, signal: AbortSignal) => Promise<A>) {
+export function useDebouncedQuery<Q, A>(
+  question: () => Q | null,
+  ask: (question: Q, signal: AbortSignal) => Promise<A>,
+) {
   /** The newest good answer: after a failure, and while another one is on its way, it is that of an earlier question. */
   const answer = shallowRef<A | null>(null)
   /** Why the latest question has no answer. */

@@ -8,7 +8,12 @@ import { useResource } from './useResource'
 function run<T>(setup: () => T): { it: T; end: () => void } {
   const scope = effectScope()
   const it = scope.run(setup) as T
-  return { it, end: () => { scope.stop() } }
+  return {
+    it,
+    end: () => {
+      scope.stop()
+    },
+  }
 }
 
 function hide(isHidden: boolean): void {
@@ -41,7 +46,14 @@ describe('useResource', () => {
 
   it('keeps what a change answered, though a read that began before it ends after it', async () => {
     let answer: (value: string) => void = () => undefined
-    const { it: resource, end } = run(() => useResource(() => new Promise<string>((resolve) => { answer = resolve })))
+    const { it: resource, end } = run(() =>
+      useResource(
+        () =>
+          new Promise<string>((resolve) => {
+            answer = resolve
+          }),
+      ),
+    )
 
     resource.set('changed')
     answer('before the change')
@@ -85,8 +97,14 @@ describe('useResource', () => {
   })
 
   it('reads again only as long as what was read asks for it', async () => {
-    const load = vi.fn<() => Promise<string>>().mockResolvedValue('ready').mockResolvedValueOnce('waiting').mockResolvedValueOnce('waiting')
-    const { it: resource, end } = run(() => useResource(load, { intervalMs: (state) => (state === 'waiting' ? 1000 : null) }))
+    const load = vi
+      .fn<() => Promise<string>>()
+      .mockResolvedValue('ready')
+      .mockResolvedValueOnce('waiting')
+      .mockResolvedValueOnce('waiting')
+    const { it: resource, end } = run(() =>
+      useResource(load, { intervalMs: (state) => (state === 'waiting' ? 1000 : null) }),
+    )
 
     await vi.advanceTimersByTimeAsync(1000)
     expect(load).toHaveBeenCalledTimes(2)
@@ -123,7 +141,9 @@ describe('useCursorList', () => {
   }
 
   it('joins pages without showing a row twice', async () => {
-    const { it: list, end } = run(() => useCursorList((cursor) => Promise.resolve(pages[cursor ?? 'start'] ?? { items: [] })))
+    const { it: list, end } = run(() =>
+      useCursorList((cursor) => Promise.resolve(pages[cursor ?? 'start'] ?? { items: [] })),
+    )
     await vi.advanceTimersByTimeAsync(0)
     expect(list.hasMore.value).toBe(true)
 
@@ -135,10 +155,17 @@ describe('useCursorList', () => {
   })
 
   it('has the page that was being loaded when a reload came in between', async () => {
-    interface Page { items: { id: string }[]; next_cursor?: string }
+    interface Page {
+      items: { id: string }[]
+      next_cursor?: string
+    }
     const asked: { resolve: (page: Page) => void; reject: (cause: Error) => void }[] = []
     const load = vi.fn((cursor: string | undefined) =>
-      cursor === undefined ? Promise.resolve({ items: [{ id: '1' }], next_cursor: 'two' }) : new Promise<Page>((resolve, reject) => { asked.push({ resolve, reject }) }),
+      cursor === undefined
+        ? Promise.resolve({ items: [{ id: '1' }], next_cursor: 'two' })
+        : new Promise<Page>((resolve, reject) => {
+            asked.push({ resolve, reject })
+          }),
     )
     const { it: list, end } = run(() => useCursorList(load))
     await vi.advanceTimersByTimeAsync(0)
@@ -166,7 +193,9 @@ describe('useCursorList', () => {
       ['two', { items: [{ id: '2' }, { id: '3' }], next_cursor: 'three' }],
       ['three', { items: [{ id: '4' }], next_cursor: null }],
     ])
-    const { it: list, end } = run(() => useCursorList((cursor) => Promise.resolve(pages.get(cursor ?? 'start') ?? { items: [] })))
+    const { it: list, end } = run(() =>
+      useCursorList((cursor) => Promise.resolve(pages.get(cursor ?? 'start') ?? { items: [] })),
+    )
     await vi.advanceTimersByTimeAsync(0)
     await list.loadMore()
     pages.set('start', { items: [{ id: '0' }], next_cursor: 'one' })

@@ -1,4 +1,5 @@
 /** Reads something from the server and keeps it fresh while the page is visible. */
+import { useEventListener } from '@vueuse/core'
 import { onScopeDispose, readonly, ref, shallowRef, watch } from 'vue'
 import type { Ref, ShallowRef, WatchSource } from 'vue'
 
@@ -103,8 +104,8 @@ export function useResource<T>(
     if (running === null && error.value !== null && !document.hidden) void refresh()
   }
 
-  document.addEventListener('visibilitychange', onVisibility)
-  window.addEventListener('online', retryAtOnce)
+  useEventListener(document, 'visibilitychange', onVisibility)
+  useEventListener(window, 'online', retryAtOnce)
   // Another read got through: whatever failed meanwhile can be read again.
   watch(connection.state, (state) => {
     if (state === 'online') retryAtOnce()
@@ -113,8 +114,6 @@ export function useResource<T>(
     isDisposed = true
     clearTimeout(timer)
     running?.abort()
-    document.removeEventListener('visibilitychange', onVisibility)
-    window.removeEventListener('online', retryAtOnce)
   })
 
   if (options.watch !== undefined) {

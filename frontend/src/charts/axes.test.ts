@@ -19,15 +19,29 @@ describe('axes', () => {
     expect(makeAxis('one', [3], String).place(3)).toBe(0.5)
   })
   it('of a list shows as many words as can be read, and lists that read the same once', () => {
-    expect(makeAxis('name', Array.from({ length: 20 }, (_, index) => `n${index}`), String).ticks).toHaveLength(10)
+    expect(
+      makeAxis(
+        'name',
+        Array.from({ length: 20 }, (_, index) => `n${index}`),
+        String,
+      ).ticks,
+    ).toHaveLength(10)
     expect(makeAxis('targets', [['q'], ['q'], ['v']], String).ticks.map((tick) => tick.at)).toEqual([0, 1])
   })
   it('of a parameter leave out runs that do not have it', () => {
-    const rows = [{ id: 0, label: 'a', values: { rank: 8 }, value: 1 }, { id: 1, label: 'b', values: { rank: 16, alpha: 1 }, value: 2 }]
+    const rows = [
+      { id: 0, label: 'a', values: { rank: 8 }, value: 1 },
+      { id: 1, label: 'b', values: { rank: 16, alpha: 1 }, value: 2 },
+    ]
     expect(listParameters(rows)).toEqual(['rank', 'alpha'])
     expect([parameterAxis('alpha', rows).place(undefined), parameterAxis('alpha', rows).place(1)]).toEqual([null, 0.5])
   })
   it('calls the best one 1 whichever way is up', () => {
-    expect([goodness(1, [1, 3], 'min'), goodness(3, [1, 3], 'min'), goodness(3, [1, 3], 'max'), goodness(2, [2, 2], 'min')]).toEqual([1, 0, 1, 1])
+    expect([
+      goodness(1, [1, 3], 'min'),
+      goodness(3, [1, 3], 'min'),
+      goodness(3, [1, 3], 'max'),
+      goodness(2, [2, 2], 'min'),
+    ]).toEqual([1, 0, 1, 1])
   })
 })

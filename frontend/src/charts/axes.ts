@@ -58,7 +58,10 @@ function numberAxis(name: string, values: readonly number[], show: (value: unkno
     return high === low ? 0.5 : (map(value) - low) / (high - low)
   }
   const few = unique(values)
-  const shown = few.length <= 4 ? few : [Math.min(...values), isLog ? 10 ** ((low + high) / 2) : (low + high) / 2, Math.max(...values)]
+  const shown =
+    few.length <= 4
+      ? few
+      : [Math.min(...values), isLog ? 10 ** ((low + high) / 2) : (low + high) / 2, Math.max(...values)]
   return { name, place, ticks: shown.map((value) => ({ at: place(value) ?? 0, label: show(roundTo(value, 3)) })) }
 }
 
@@ -82,11 +85,19 @@ export function listParameters(rows: readonly ParameterRow[]): string[] {
 
 /** Of one parameter over all runs that have it. */
 export function parameterAxis(name: string, rows: readonly ParameterRow[]): Axis {
-  return makeAxis(name, rows.flatMap((row) => (row.values[name] == null ? [] : [row.values[name]])), formatParameter)
+  return makeAxis(
+    name,
+    rows.flatMap((row) => (row.values[name] == null ? [] : [row.values[name]])),
+    formatParameter,
+  )
 }
 
 export function metricAxis(metric: string, rows: readonly ParameterRow[]): Axis {
-  return makeAxis(metric, rows.map((row) => row.value), (value) => formatNumber(Number(value)))
+  return makeAxis(
+    metric,
+    rows.map((row) => row.value),
+    (value) => formatNumber(Number(value)),
+  )
 }
 
 /** How good a value is, from 0 for the worst to 1 for the best; of a metric without a better end all are alike. */

@@ -39,7 +39,10 @@ describe('merging streamed points', () => {
   it('puts points that arrive late where they belong', () => {
     const curve = emptyCurve()
 
-    mergePoints(curve, [4, 1, 3, 2].map((step) => ({ step, value: step * 10 })))
+    mergePoints(
+      curve,
+      [4, 1, 3, 2].map((step) => ({ step, value: step * 10 })),
+    )
 
     expect(curve.steps).toEqual([1, 2, 3, 4])
     expect(curve.values).toEqual([10, 20, 30, 40])

@@ -1,7 +1,19 @@
 /** The parts of ECharts that curves need; those of other charts are in `moreCharts.ts`. Nothing else is bundled. */
 import { LineChart, ScatterChart } from 'echarts/charts'
-import type { BarSeriesOption, CustomSeriesOption, LineSeriesOption, RadarSeriesOption, ScatterSeriesOption } from 'echarts/charts'
-import { DataZoomInsideComponent, GridComponent, MarkLineComponent, ToolboxComponent, TooltipComponent } from 'echarts/components'
+import type {
+  BarSeriesOption,
+  CustomSeriesOption,
+  LineSeriesOption,
+  RadarSeriesOption,
+  ScatterSeriesOption,
+} from 'echarts/charts'
+import {
+  DataZoomInsideComponent,
+  GridComponent,
+  MarkLineComponent,
+  ToolboxComponent,
+  TooltipComponent,
+} from 'echarts/components'
 import type {
   DataZoomComponentOption,
   GridComponentOption,
@@ -39,6 +51,7 @@ export type ChartOption = ComposeOption<
   | TooltipComponentOption
 >
 
-export type SeriesOption = BarSeriesOption | CustomSeriesOption | LineSeriesOption | RadarSeriesOption | ScatterSeriesOption
+export type SeriesOption =
+  BarSeriesOption | CustomSeriesOption | LineSeriesOption | RadarSeriesOption | ScatterSeriesOption
 
 export { connect } from 'echarts/core'

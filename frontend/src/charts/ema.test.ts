@@ -41,7 +41,11 @@ describe('smoothing', () => {
     const thinned = whole.filter((index) => index % 4 === 0)
 
     const smoothWhole = smooth(whole, 0.95)
-    const smoothThinned = smooth(thinned, 0.95, thinned.map((_, index) => (index === 0 ? 1 : 4)))
+    const smoothThinned = smooth(
+      thinned,
+      0.95,
+      thinned.map((_, index) => (index === 0 ? 1 : 4)),
+    )
 
     expect(Math.abs((smoothThinned.at(-1) ?? 0) - (smoothWhole[396] ?? 0))).toBeLessThan(2)
   })

@@ -24,7 +24,10 @@ describe('binning values', () => {
   })
 
   it('cuts at round numbers', () => {
-    const bins = binValues(Array.from({ length: 101 }, (_, index) => index / 100), 10)
+    const bins = binValues(
+      Array.from({ length: 101 }, (_, index) => index / 100),
+      10,
+    )
 
     expect(bins.slice(0, 3).map((bin) => bin.from)).toEqual([0, 0.1, 0.2])
   })

@@ -21,7 +21,11 @@ export function binValues(values: readonly number[], maxBins = 20): Bin[] {
   if (low === high) return [{ from: low, to: high, count: finite.length }]
   const distinct = [...new Set(finite)].sort((a, b) => a - b)
   if (distinct.length <= 6) {
-    return distinct.map((value) => ({ from: value, to: value, count: finite.filter((other) => other === value).length }))
+    return distinct.map((value) => ({
+      from: value,
+      to: value,
+      count: finite.filter((other) => other === value).length,
+    }))
   }
   const width = roundWidth((high - low) / maxBins)
   const start = Math.floor(low / width) * width

@@ -35,7 +35,11 @@ function intervalSeries({ id, points, color }: HistoryOptionInput['lines'][numbe
         const [x = 0, bottom = 0] = api.coord([api.value(0), api.value(1)])
         const [, top = 0] = api.coord([api.value(0), api.value(2)])
         const path = `M${x - CAP_PX} ${top}H${x + CAP_PX}M${x} ${top}V${bottom}M${x - CAP_PX} ${bottom}H${x + CAP_PX}`
-        return { type: 'path', shape: { pathData: path }, style: { stroke: color, fill: 'none', lineWidth: 1.25, opacity: 0.75 } }
+        return {
+          type: 'path',
+          shape: { pathData: path },
+          style: { stroke: color, fill: 'none', lineWidth: 1.25, opacity: 0.75 },
+        }
       },
     },
   ]
@@ -46,7 +50,18 @@ function lineSeries(line: HistoryOptionInput['lines'][number]): SeriesOption[] {
   return [
     ...intervalSeries(line),
     // The curve may be stepped over a gap of versions that were not measured; its points say which were.
-    { id: `${line.id}:line`, type: 'line', data, color: line.color, symbol: 'circle', symbolSize: 8, animation: false, z: 3, lineStyle: { width: 1.75 }, cursor: 'pointer' },
+    {
+      id: `${line.id}:line`,
+      type: 'line',
+      data,
+      color: line.color,
+      symbol: 'circle',
+      symbolSize: 8,
+      animation: false,
+      z: 3,
+      lineStyle: { width: 1.75 },
+      cursor: 'pointer',
+    },
   ]
 }
 
@@ -74,7 +89,14 @@ export function historyOption(input: HistoryOptionInput): ChartOption {
         overflow: 'truncate',
         showMinLabel: isOrder ? undefined : false,
         showMaxLabel: isOrder ? undefined : false,
-        formatter: (value: number) => (isOrder ? (Number.isInteger(value) ? (input.places[value] ?? '') : '') : Number.isInteger(value) ? formatStepTick(value) : ''),
+        formatter: (value: number) =>
+          isOrder
+            ? Number.isInteger(value)
+              ? (input.places[value] ?? '')
+              : ''
+            : Number.isInteger(value)
+              ? formatStepTick(value)
+              : '',
       },
       axisLine: { lineStyle: { color: palette.lineStrong } },
       axisTick: { show: false },

@@ -39,14 +39,18 @@ export function barsHeight(rows: number, series: number): number {
 
 /** Shares are drawn up to one, so that two charts can be compared by eye; anything else as far as it goes. */
 export function axisEnds(series: readonly BarSeries[]): { min: number | undefined; max: number | undefined } {
-  const values = series.flatMap((one) => one.bars.flatMap((bar) => (bar === null ? [] : [bar.value, bar.low ?? bar.value, bar.high ?? bar.value])))
+  const values = series.flatMap((one) =>
+    one.bars.flatMap((bar) => (bar === null ? [] : [bar.value, bar.low ?? bar.value, bar.high ?? bar.value])),
+  )
   const isShare = values.every((value) => value >= 0 && value <= 1)
   return isShare ? { min: 0, max: 1 } : { min: undefined, max: undefined }
 }
 
 /** "58.3 % (51.2 % – 65.1 %)". */
 export function sayBar(bar: IntervalBar, write: (value: number) => string): string {
-  return bar.low === null || bar.high === null ? write(bar.value) : `${write(bar.value)} (${write(bar.low)} – ${write(bar.high)})`
+  return bar.low === null || bar.high === null
+    ? write(bar.value)
+    : `${write(bar.value)} (${write(bar.low)} – ${write(bar.high)})`
 }
 
 /** Draws a whisker over the bar of the same row and series; a row is [index, low, high]. */
@@ -58,14 +62,23 @@ function whisker(color: string, at: number, count: number): NonNullable<CustomSe
     const layout = api.barLayout({ count, barGap: '10%', barCategoryGap: '30%' })?.[at]
     const y = middle + (layout?.offsetCenter ?? 0)
     const cap = Math.min(4, (layout?.width ?? BAR_PX) / 3)
-    const line = (x1: number, y1: number, x2: number, y2: number) => ({ type: 'line' as const, shape: { x1, y1, x2, y2 }, style: { stroke: color, lineWidth: 1.5 } })
-    return { type: 'group', children: [line(left, y, right, y), line(left, y - cap, left, y + cap), line(right, y - cap, right, y + cap)] }
+    const line = (x1: number, y1: number, x2: number, y2: number) => ({
+      type: 'line' as const,
+      shape: { x1, y1, x2, y2 },
+      style: { stroke: color, lineWidth: 1.5 },
+    })
+    return {
+      type: 'group',
+      children: [line(left, y, right, y), line(left, y - cap, left, y + cap), line(right, y - cap, right, y + cap)],
+    }
   }
 }
 
 /** The rows that have an interval, as the whiskers need them. */
 export function whiskerRows(bars: readonly (IntervalBar | null)[]): [number, number, number][] {
-  return bars.flatMap((bar, index): [number, number, number][] => (bar === null || bar.low === null || bar.high === null ? [] : [[index, bar.low, bar.high]]))
+  return bars.flatMap((bar, index): [number, number, number][] =>
+    bar === null || bar.low === null || bar.high === null ? [] : [[index, bar.low, bar.high]],
+  )
 }
 
 function seriesOf(data: IntervalBars, palette: Palette): SeriesOption[] {
@@ -80,7 +93,15 @@ function seriesOf(data: IntervalBars, palette: Palette): SeriesOption[] {
         barGap: '10%',
         barCategoryGap: '30%',
       },
-      { type: 'custom', name: one.name, data: whiskerRows(one.bars), encode: { x: [1, 2], y: 0 }, renderItem: whisker(palette.ink, index, data.series.length), silent: true, z: 10 },
+      {
+        type: 'custom',
+        name: one.name,
+        data: whiskerRows(one.bars),
+        encode: { x: [1, 2], y: 0 },
+        renderItem: whisker(palette.ink, index, data.series.length),
+        silent: true,
+        z: 10,
+      },
     ]
   })
 }
@@ -96,7 +117,9 @@ function tooltipText(data: IntervalBars, row: number): HTMLElement {
     const bar = one.bars[row] ?? null
     const line = document.createElement('div')
     line.className = 'chart-tooltip-row'
-    line.textContent = [data.series.length > 1 ? one.name : '', bar === null ? '–' : sayBar(bar, data.write)].filter((part) => part !== '').join(' · ')
+    line.textContent = [data.series.length > 1 ? one.name : '', bar === null ? '–' : sayBar(bar, data.write)]
+      .filter((part) => part !== '')
+      .join(' · ')
     root.append(line)
   }
   return root
@@ -128,7 +151,13 @@ export function intervalOption(data: IntervalBars, palette: Palette, isNarrow: b
       type: 'category',
       inverse: true,
       data: [...data.names],
-      axisLabel: { color: palette.inkMuted, fontSize: 12, interval: 0, width: isNarrow ? NARROW_NAME_PX : NAME_PX, overflow: 'truncate' },
+      axisLabel: {
+        color: palette.inkMuted,
+        fontSize: 12,
+        interval: 0,
+        width: isNarrow ? NARROW_NAME_PX : NAME_PX,
+        overflow: 'truncate',
+      },
       axisTick: { show: false },
       axisLine: { lineStyle: { color: palette.lineStrong } },
     },

@@ -12,14 +12,21 @@ describe('a drawn line', () => {
   it('interrupts the line at a NaN and marks it instead of joining its neighbours', () => {
     const drawn = drawLine(lineOf({ values: [1, NaN, 3] }), 'step', 0, false)
 
-    expect(drawn.raw).toEqual([[0, 1], [1, null], [2, 3]])
+    expect(drawn.raw).toEqual([
+      [0, 1],
+      [1, null],
+      [2, 3],
+    ])
     expect(drawn.broken).toEqual([[1, NaN]])
   })
 
   it('keeps the raw points beside the smoothed ones', () => {
     const drawn = drawLine(lineOf({ values: [0, 1] }), 'step', 0.5, false)
 
-    expect(drawn.raw).toEqual([[0, 0], [1, 1]])
+    expect(drawn.raw).toEqual([
+      [0, 0],
+      [1, 1],
+    ])
     expect(drawn.smoothed?.[1]?.[1]).toBeCloseTo(0.5 / 0.75)
   })
 
@@ -34,7 +41,11 @@ describe('a drawn line', () => {
   it('lies at seconds of training on the time axis', () => {
     const drawn = drawLine({ ...lineOf({ values: [1, 2, 3] }), clock: (step) => step * 1.5 }, 'time', 0, false)
 
-    expect(drawn.raw).toEqual([[0, 1], [1.5, 2], [3, 3]])
+    expect(drawn.raw).toEqual([
+      [0, 1],
+      [1.5, 2],
+      [3, 3],
+    ])
   })
 
   it('gives a dot to points without a neighbour in a long curve', () => {
@@ -46,13 +57,18 @@ describe('a drawn line', () => {
   })
 
   it('gives every point a dot while there are few', () => {
-    expect(drawLine(lineOf({ values: [4, 5] }), 'step', 0, false).lonely).toEqual([[0, 4], [1, 5]])
+    expect(drawLine(lineOf({ values: [4, 5] }), 'step', 0, false).lonely).toEqual([
+      [0, 4],
+      [1, 5],
+    ])
   })
 })
 
 describe('the common x axis', () => {
   it('spans all lines', () => {
-    expect(xDomain([lineOf({ values: [1, 2], steps: [3, 8] }), lineOf({ values: [1], steps: [20] })], 'step')).toEqual([3, 20])
+    expect(xDomain([lineOf({ values: [1, 2], steps: [3, 8] }), lineOf({ values: [1], steps: [20] })], 'step')).toEqual([
+      3, 20,
+    ])
   })
 
   it('is null without points', () => {
@@ -73,14 +89,31 @@ describe('the nearest point', () => {
     [6, 1],
     [99, 2],
   ])('to %d is number %d', (x, index) => {
-    expect(nearest([[0, 1], [10, 1], [20, 1]], x)).toBe(index)
+    expect(
+      nearest(
+        [
+          [0, 1],
+          [10, 1],
+          [20, 1],
+        ],
+        x,
+      ),
+    ).toBe(index)
   })
 })
 
 describe('the summary of a curve', () => {
   it('finds last, lowest and highest values with their steps', () => {
     expect(summarise(lineOf({ values: [3, NaN, -1, 7, 5] }).curve)).toEqual({
-      count: 4, firstX: 0, lastX: 4, last: 5, lowest: -1, lowestX: 2, highest: 7, highestX: 3, brokenCount: 1,
+      count: 4,
+      firstX: 0,
+      lastX: 4,
+      last: 5,
+      lowest: -1,
+      lowestX: 2,
+      highest: 7,
+      highestX: 3,
+      brokenCount: 1,
     })
   })
 

@@ -105,7 +105,8 @@ export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog:
   const drawable = (value: number) => (Number.isFinite(value) && !(isLog && value <= 0) ? value : null)
   const dots = (column: readonly number[]): Dot[] => column.map((value, index) => [x[index] ?? 0, drawable(value)])
   const raw = dots(values)
-  const smoothed = smoothing > 0 && line.isExact !== true ? dots(smooth(values, smoothing, gapsOf(line.curve.steps))) : null
+  const smoothed =
+    smoothing > 0 && line.isExact !== true ? dots(smooth(values, smoothing, gapsOf(line.curve.steps))) : null
   return {
     id: line.id,
     label: line.label,
@@ -118,7 +119,10 @@ export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog:
     ),
     belowZero: isLog ? values.filter((value) => value <= 0).length : 0,
     look: line.look,
-    band: line.band === undefined || isLog ? undefined : x.map((at, index) => [at, line.band?.low[index] ?? NaN, line.band?.high[index] ?? NaN]),
+    band:
+      line.band === undefined || isLog
+        ? undefined
+        : x.map((at, index) => [at, line.band?.low[index] ?? NaN, line.band?.high[index] ?? NaN]),
   }
 }
 
@@ -185,7 +189,15 @@ export function summarise(curve: Curve): LineSummary | null {
     }
     if (summary === null) {
       summary = {
-        count: 0, firstX: x, lastX: x, last: value, lowest: value, lowestX: x, highest: value, highestX: x, brokenCount: 0,
+        count: 0,
+        firstX: x,
+        lastX: x,
+        last: value,
+        lowest: value,
+        lowestX: x,
+        highest: value,
+        highestX: x,
+        brokenCount: 0,
       }
     }
     summary.count += 1
@@ -204,6 +216,8 @@ export function toCsv(lines: readonly ChartLine[], isOfTime = false): string {
   const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
   const columns = lines.map((line) => new Map(line.curve.steps.map((step, index) => [step, line.curve.values[index]])))
   const steps = [...new Set(lines.flatMap((line) => line.curve.steps))].sort((a, b) => a - b)
-  const rows = steps.map((step) => [isOfTime ? new Date(step).toISOString() : step, ...columns.map((column) => column.get(step) ?? '')].join(','))
+  const rows = steps.map((step) =>
+    [isOfTime ? new Date(step).toISOString() : step, ...columns.map((column) => column.get(step) ?? '')].join(','),
+  )
   return `${[isOfTime ? 'time' : 'step', ...lines.map((line) => quote(lines.length === 1 ? line.id : line.label))].join(',')}\n${rows.join('\n')}\n`
 }

@@ -6,8 +6,21 @@ import { endsOfFlat, metricOption } from './metricOption'
 
 describe('the chart', () => {
   const option = metricOption({
-    lines: [], colors: [], xAxis: 'time', timeUnitS: 60, domain: null, isLog: false, unit: null, xTitle: 'Training time (min)', palette: light, tooltip: () => '',
-    marks: [{ step: 20, x: 4, label: 'attempt 2', isCritical: false, isPlain: true }, { step: 20, x: 4, label: 'KL spike', isCritical: true }, { step: 30, x: 6, label: 'attempt 3', isCritical: false, isPlain: true }],
+    lines: [],
+    colors: [],
+    xAxis: 'time',
+    timeUnitS: 60,
+    domain: null,
+    isLog: false,
+    unit: null,
+    xTitle: 'Training time (min)',
+    palette: light,
+    tooltip: () => '',
+    marks: [
+      { step: 20, x: 4, label: 'attempt 2', isCritical: false, isPlain: true },
+      { step: 20, x: 4, label: 'KL spike', isCritical: true },
+      { step: 30, x: 6, label: 'attempt 3', isCritical: false, isPlain: true },
+    ],
   })
 
   it('says what its x axis counts, in which unit', () => {
@@ -15,8 +28,13 @@ describe('the chart', () => {
   })
 
   it('labels what happened, once a place', () => {
-    const [marks] = option.series as { markLine: { data: { name: string; xAxis: number; label: { show: boolean; formatter: () => string } }[] } }[]
-    expect(marks?.markLine.data.map(({ xAxis, label }) => [xAxis, label.show, label.formatter()])).toEqual([[4, true, 'KL spike · attempt 2'], [6, true, 'attempt 3']])
+    const [marks] = option.series as {
+      markLine: { data: { name: string; xAxis: number; label: { show: boolean; formatter: () => string } }[] }
+    }[]
+    expect(marks?.markLine.data.map(({ xAxis, label }) => [xAxis, label.show, label.formatter()])).toEqual([
+      [4, true, 'KL spike · attempt 2'],
+      [6, true, 'attempt 3'],
+    ])
   })
 })
 

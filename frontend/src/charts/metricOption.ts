@@ -31,10 +31,25 @@ const ZOOM_ID = 'zoom-x'
 /** A soft stretch between two lines of which nothing else is seen: the upper one stands on the lower one. */
 function bandSeries(line: DrawnLine, color: string): SeriesOption[] {
   if (line.band === undefined || line.raw.length === 0) return []
-  const shared = { type: 'line', stack: `${line.id}:band`, stackStrategy: 'all', symbol: 'none', silent: true, animation: false, lineStyle: { opacity: 0 }, color, z: 1 } as const
+  const shared = {
+    type: 'line',
+    stack: `${line.id}:band`,
+    stackStrategy: 'all',
+    symbol: 'none',
+    silent: true,
+    animation: false,
+    lineStyle: { opacity: 0 },
+    color,
+    z: 1,
+  } as const
   return [
     { ...shared, id: `${line.id}:low`, data: line.band.map(([x, low]) => [x, low]) },
-    { ...shared, id: `${line.id}:high`, data: line.band.map(([x, low, high]) => [x, high - low]), areaStyle: { color, opacity: 0.16 } },
+    {
+      ...shared,
+      id: `${line.id}:high`,
+      data: line.band.map(([x, low, high]) => [x, high - low]),
+      areaStyle: { color, opacity: 0.16 },
+    },
   ]
 }
 
@@ -45,10 +60,23 @@ function lineSeries(line: DrawnLine, color: string): SeriesOption[] {
   if (line.smoothed !== null) {
     series.push({ ...shared, id: `${line.id}:raw`, data: line.raw, z: 2, lineStyle: { width: 1, opacity: 0.28 } })
   }
-  series.push({ ...shared, id: `${line.id}:line`, data: line.smoothed ?? line.raw, z: 3, lineStyle: { width: 1.75, type: dash } })
+  series.push({
+    ...shared,
+    id: `${line.id}:line`,
+    data: line.smoothed ?? line.raw,
+    z: 3,
+    lineStyle: { width: 1.75, type: dash },
+  })
   if (line.lonely.length > 0) {
     series.push({
-      id: `${line.id}:dots`, type: 'scatter', data: line.lonely, color, symbolSize: 5, silent: true, animation: false, z: 4,
+      id: `${line.id}:dots`,
+      type: 'scatter',
+      data: line.lonely,
+      color,
+      symbolSize: 5,
+      silent: true,
+      animation: false,
+      z: 4,
     })
   }
   if (line.broken.length > 0) {
@@ -86,10 +114,27 @@ function markSeries({ marks, palette }: MetricOptionInput): SeriesOption[] {
         silent: true,
         animation: false,
         data: joinMarks(marks).map((mark) => {
-          const color = mark.color ?? (mark.isPlain === true ? palette.inkFaint : mark.isCritical ? palette.failed : palette.stopping)
+          const color =
+            mark.color ??
+            (mark.isPlain === true ? palette.inkFaint : mark.isCritical ? palette.failed : palette.stopping)
           // Along its line and beneath the edge: beside it, a label would cover the curve, and above it the unit.
-          const label = { show: true, formatter: () => mark.label, position: 'insideEndTop', color, fontSize: 10, distance: 3, width: 110, overflow: 'truncate' } as const
-          return { name: mark.label, xAxis: mark.x, itemStyle: { color }, lineStyle: { color, width: 1.25, type: 'dashed' }, label }
+          const label = {
+            show: true,
+            formatter: () => mark.label,
+            position: 'insideEndTop',
+            color,
+            fontSize: 10,
+            distance: 3,
+            width: 110,
+            overflow: 'truncate',
+          } as const
+          return {
+            name: mark.label,
+            xAxis: mark.x,
+            itemStyle: { color },
+            lineStyle: { color, width: 1.25, type: 'dashed' },
+            label,
+          }
         }),
       },
     },
@@ -114,7 +159,9 @@ export function endsOfFlat({ min, max }: { min: number; max: number }): [number,
 function xTick(value: number, { xAxis, timeUnitS, domain }: MetricOptionInput): string {
   if (xAxis === 'step') return formatStepTick(value)
   if (xAxis === 'tokens') return formatTick(value)
-  return xAxis === 'wall' ? formatMoment(value, domain === null ? undefined : domain[1] - domain[0]) : formatElapsedTick(value, timeUnitS)
+  return xAxis === 'wall'
+    ? formatMoment(value, domain === null ? undefined : domain[1] - domain[0])
+    : formatElapsedTick(value, timeUnitS)
 }
 
 export function metricOption(input: MetricOptionInput): ChartOption {
@@ -130,7 +177,11 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       min: xAxis === 'time' || xAxis === 'tokens' ? 0 : (domain?.[0] ?? 'dataMin'),
       max: domain === null ? 'dataMax' : domain[1] > domain[0] ? domain[1] : domain[0] + 1,
       minInterval: xAxis === 'step' ? 1 : undefined,
-      axisLabel: { ...axisLabel, formatter: (value: number) => xTick(value, input), showMaxLabel: xAxis === 'step' ? undefined : false },
+      axisLabel: {
+        ...axisLabel,
+        formatter: (value: number) => xTick(value, input),
+        showMaxLabel: xAxis === 'step' ? undefined : false,
+      },
       axisLine: { lineStyle: { color: palette.lineStrong } },
       axisTick: { show: false },
       splitLine: { show: false },
@@ -179,7 +230,14 @@ export function metricOption(input: MetricOptionInput): ChartOption {
     },
     // The wheel scrolls the page; with Ctrl it zooms. Dragging selects a stretch (see MetricChart).
     dataZoom: [
-      { id: ZOOM_ID, type: 'inside', filterMode: 'filter', zoomOnMouseWheel: 'ctrl', moveOnMouseMove: 'shift', moveOnMouseWheel: false },
+      {
+        id: ZOOM_ID,
+        type: 'inside',
+        filterMode: 'filter',
+        zoomOnMouseWheel: 'ctrl',
+        moveOnMouseMove: 'shift',
+        moveOnMouseWheel: false,
+      },
     ],
     toolbox: {
       // Out of sight: it lends its rectangle selection, which MetricChart switches on.
@@ -187,7 +245,12 @@ export function metricOption(input: MetricOptionInput): ChartOption {
       itemSize: 0,
       feature: { dataZoom: { yAxisIndex: false, brushStyle: { color: palette.accent, opacity: 0.18 } } },
     },
-    series: [...input.lines.flatMap((line, index) => lineSeries(line, line.look?.color ?? input.colors[index % input.colors.length] ?? palette.accent)), ...markSeries(input)],
+    series: [
+      ...input.lines.flatMap((line, index) =>
+        lineSeries(line, line.look?.color ?? input.colors[index % input.colors.length] ?? palette.accent),
+      ),
+      ...markSeries(input),
+    ],
   }
 }
 

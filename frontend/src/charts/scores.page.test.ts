@@ -59,7 +59,9 @@ describe('measurements', () => {
   })
 
   it('are named as text in the tooltip, whatever a name holds', () => {
-    const tooltip = scoreTooltip('Step 1', [{ name: '<img src=x onerror=alert(1)>', value: '50%', detail: '40% – 60%' }])
+    const tooltip = scoreTooltip('Step 1', [
+      { name: '<img src=x onerror=alert(1)>', value: '50%', detail: '40% – 60%' },
+    ])
 
     expect(tooltip.querySelector('img')).toBeNull()
     expect(tooltip.textContent).toContain('40% – 60%')

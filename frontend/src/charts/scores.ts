@@ -32,7 +32,9 @@ export interface RadarShape {
 
 /** Whole range that the points of a history need, intervals included; null without points. */
 export function valueRange(lines: readonly ScoreLine[]): [number, number] | null {
-  const values = lines.flatMap((line) => line.points.flatMap((point) => [point.low ?? point.value, point.high ?? point.value])).filter(Number.isFinite)
+  const values = lines
+    .flatMap((line) => line.points.flatMap((point) => [point.low ?? point.value, point.high ?? point.value]))
+    .filter(Number.isFinite)
   return values.length === 0 ? null : [Math.min(...values), Math.max(...values)]
 }
 
@@ -51,7 +53,10 @@ export function scoreAxis(range: [number, number] | null): [number, number] {
 }
 
 /** Axes that every shape has a score on, and those that are left out because one has none. */
-export function commonAxes(axes: readonly string[], shapes: readonly RadarShape[]): { kept: number[]; leftOut: string[] } {
+export function commonAxes(
+  axes: readonly string[],
+  shapes: readonly RadarShape[],
+): { kept: number[]; leftOut: string[] } {
   const isKept = (index: number) => shapes.every((shape) => Number.isFinite(shape.values[index] ?? NaN))
   return {
     kept: axes.flatMap((_, index) => (isKept(index) ? [index] : [])),

@@ -2,7 +2,13 @@
 import { formatFixed } from '@/format/numbers'
 
 /** SVG path of `values` in a box of `width` × `height`, over `range` or that of the values; a value that is not finite breaks the line. */
-export function sparklinePath(values: readonly number[], width: number, height: number, padding = 2, range?: readonly [number, number]): string {
+export function sparklinePath(
+  values: readonly number[],
+  width: number,
+  height: number,
+  padding = 2,
+  range?: readonly [number, number],
+): string {
   const finite = values.filter(Number.isFinite)
   if (finite.length === 0) return ''
   const low = range?.[0] ?? Math.min(...finite)

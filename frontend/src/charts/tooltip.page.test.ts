@@ -24,7 +24,19 @@ describe('the tooltip', () => {
   it('says where a line was measured that was not measured at the step', () => {
     const sparse = drawLine({ id: 'b', label: 'b', curve: { steps: [10, 20], values: [1, 2] } }, 'step', 0, false)
 
-    const rows = metricTooltip([drawn('a', Array.from({ length: 30 }, () => 0)), sparse], ['red'], 16, '', { sayX: (x) => `step ${x}`, sayStep: String }).querySelectorAll('.chart-tooltip-row')
+    const rows = metricTooltip(
+      [
+        drawn(
+          'a',
+          Array.from({ length: 30 }, () => 0),
+        ),
+        sparse,
+      ],
+      ['red'],
+      16,
+      '',
+      { sayX: (x) => `step ${x}`, sayStep: String },
+    ).querySelectorAll('.chart-tooltip-row')
 
     expect(rows[0]?.querySelector('.chart-tooltip-at')).toBeNull()
     expect(rows[1]?.querySelector('.chart-tooltip-at')?.textContent).toBe('(step 20: 2)')
@@ -33,17 +45,30 @@ describe('the tooltip', () => {
 
   describe('on an axis of time', () => {
     const words = { sayX: (x: number) => `${x} min`, sayStep: (step: number) => `step ${step}` }
-    const run = (label: string, steps: number[], values: number[], minutes: number) => drawLine({ id: label, label, curve: { steps, values }, clock: (step) => step * minutes }, 'time', 0, false)
-    const places = (tooltip: HTMLElement) => [...tooltip.querySelectorAll('.chart-tooltip-row')].map((row) => [row.querySelector('.chart-tooltip-value')?.textContent, row.querySelector('.chart-tooltip-at')?.textContent])
+    const run = (label: string, steps: number[], values: number[], minutes: number) =>
+      drawLine({ id: label, label, curve: { steps, values }, clock: (step) => step * minutes }, 'time', 0, false)
+    const places = (tooltip: HTMLElement) =>
+      [...tooltip.querySelectorAll('.chart-tooltip-row')].map((row) => [
+        row.querySelector('.chart-tooltip-value')?.textContent,
+        row.querySelector('.chart-tooltip-at')?.textContent,
+      ])
 
     it('names the step at which each value was measured, and its time where that is another', () => {
       const lines = [run('a', [1, 2, 3], [5, 6, 7], 2), run('b', [1, 2], [8, 9], 3)]
 
-      expect(places(metricTooltip(lines, ['red'], 4, '4 min', words))).toEqual([['6', '(step 2)'], ['8', '(step 1, 3 min)']])
+      expect(places(metricTooltip(lines, ['red'], 4, '4 min', words))).toEqual([
+        ['6', '(step 2)'],
+        ['8', '(step 1, 3 min)'],
+      ])
     })
 
     it('shows a dash for a line that does not reach so far', () => {
-      expect(places(metricTooltip([run('a', [1, 20], [5, 6], 2), run('b', [1, 2], [8, 9], 3)], ['red'], 40, '', words))).toEqual([['6', '(step 20)'], ['–', '(step 2, 6 min: 9)']])
+      expect(
+        places(metricTooltip([run('a', [1, 20], [5, 6], 2), run('b', [1, 2], [8, 9], 3)], ['red'], 40, '', words)),
+      ).toEqual([
+        ['6', '(step 20)'],
+        ['–', '(step 2, 6 min: 9)'],
+      ])
     })
 
     it('names no step where the line lies over moments', () => {
@@ -54,7 +79,10 @@ describe('the tooltip', () => {
   })
 
   it('says what happened at the step', () => {
-    const say = (x: number) => metricTooltip([drawn('run', [1, 2, 3])], ['red'], x, '', null, [{ x: 1, label: 'attempt 2' }]).querySelector('.chart-tooltip-mark')?.textContent
+    const say = (x: number) =>
+      metricTooltip([drawn('run', [1, 2, 3])], ['red'], x, '', null, [{ x: 1, label: 'attempt 2' }]).querySelector(
+        '.chart-tooltip-mark',
+      )?.textContent
 
     expect([say(1), say(2)]).toEqual(['attempt 2', undefined])
   })

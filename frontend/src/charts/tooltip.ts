@@ -59,9 +59,13 @@ export function metricTooltip(
     // The chart's own title says what a single line is.
     if (lines.length > 1) row.append(element('span', 'chart-tooltip-name', line.label))
     const place = words === null ? '' : placeOf(line, at, x, words)
-    const isAbsent = exactX !== x && (line.steps === null || x < (line.raw[0]?.[0] ?? x) || x > (line.raw.at(-1)?.[0] ?? x))
+    const isAbsent =
+      exactX !== x && (line.steps === null || x < (line.raw[0]?.[0] ?? x) || x > (line.raw.at(-1)?.[0] ?? x))
     if (place !== '' && isAbsent) {
-      row.append(element('strong', 'chart-tooltip-value', '–'), element('span', 'chart-tooltip-at', `(${place}: ${raw})`))
+      row.append(
+        element('strong', 'chart-tooltip-value', '–'),
+        element('span', 'chart-tooltip-at', `(${place}: ${raw})`),
+      )
       root.append(row)
       return
     }

@@ -1,5 +1,6 @@
 /** A chart over the whole screen, and back. */
-import { onScopeDispose, type Ref, ref } from 'vue'
+import { useEventListener } from '@vueuse/core'
+import { type Ref, ref } from 'vue'
 
 export function useFullScreen(figure: Ref<HTMLElement | null>) {
   const isFull = ref(false)
@@ -12,10 +13,7 @@ export function useFullScreen(figure: Ref<HTMLElement | null>) {
   function onFullChange(): void {
     isFull.value = document.fullscreenElement === figure.value && figure.value !== null
   }
-  document.addEventListener('fullscreenchange', onFullChange)
-  onScopeDispose(() => {
-    document.removeEventListener('fullscreenchange', onFullChange)
-  })
+  useEventListener(document, 'fullscreenchange', onFullChange)
 
   return { isFull, toggleFull }
 }

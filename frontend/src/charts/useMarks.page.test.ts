@@ -5,11 +5,18 @@ import { withSetup } from '@/testing/withSetup'
 import type { ChartLine, ChartMark, XAxis } from './lines'
 import { useMarks } from './useMarks'
 
-const line = (id: string, factor: number): ChartLine => ({ id, label: id, curve: { steps: [1, 2], values: [1, 2] }, clock: (step) => step * factor })
+const line = (id: string, factor: number): ChartLine => ({
+  id,
+  label: id,
+  curve: { steps: [1, 2], values: [1, 2] },
+  clock: (step) => step * factor,
+})
 const mark = (more: Partial<ChartMark>): ChartMark => ({ step: 2, label: 'attempt 2', isCritical: false, ...more })
 
 function placesOf(marks: ChartMark[], xAxis: XAxis): number[] {
-  const { it: found, end } = withSetup(() => useMarks(() => ({ marks, lines: [line('a', 10), line('b', 100)], xAxis }), String))
+  const { it: found, end } = withSetup(() =>
+    useMarks(() => ({ marks, lines: [line('a', 10), line('b', 100)], xAxis }), String),
+  )
   const places = found.placedMarks.value.map(({ x }) => x)
   end()
   return places

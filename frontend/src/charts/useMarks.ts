@@ -29,7 +29,9 @@ export function useMarks(chart: () => Marked, sayPlace: (x: number) => string) {
   function sayMark(mark: ChartMark): string {
     const { lines, xAxis } = chart()
     const isMoment = xAxis === 'wall' && lines.every((line) => line.clock == null)
-    return isMoment ? t('charts.markAt', { label: mark.label, place: sayPlace(mark.step) }) : t('charts.mark', { label: mark.label, step: mark.step })
+    return isMoment
+      ? t('charts.markAt', { label: mark.label, place: sayPlace(mark.step) })
+      : t('charts.mark', { label: mark.label, step: mark.step })
   }
 
   const saidMarks = computed(() => placedMarks.value.map((mark) => ({ x: mark.x, label: sayMark(mark) })))

@@ -4,7 +4,10 @@ import type VChart from 'vue-echarts'
 
 import { type ChartLine, nearestStep, type XAxis } from './lines'
 
-export function usePinned(chart: ShallowRef<InstanceType<typeof VChart> | null>, drawn: () => { lines: readonly ChartLine[]; xAxis: XAxis }) {
+export function usePinned(
+  chart: ShallowRef<InstanceType<typeof VChart> | null>,
+  drawn: () => { lines: readonly ChartLine[]; xAxis: XAxis },
+) {
   const pinned = ref<number | null>(null)
 
   /** `event` is the canvas's own: a click beside a line counts as well. */

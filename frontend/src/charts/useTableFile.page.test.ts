@@ -28,11 +28,13 @@ function read(text: Blob): Promise<string> {
 
 async function save(readWhole?: () => Promise<ChartLine[]>): Promise<void> {
   let asked: Promise<void> | null = null
-  const page = { setup: () => {
-    const { saveTable } = useTableFile(() => ({ name: 'loss', lines: [line([1, 9])], readWhole }))
-    asked = saveTable()
-    return () => null
-  } }
+  const page = {
+    setup: () => {
+      const { saveTable } = useTableFile(() => ({ name: 'loss', lines: [line([1, 9])], readWhole }))
+      asked = saveTable()
+      return () => null
+    },
+  }
   const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(page)) })
   await asked
   await Promise.all(texts.map(async (text, at) => saved[at]?.push(await read(text))))
@@ -49,10 +51,13 @@ describe('the values of a chart as a file', () => {
     saved.length = 0
     texts = []
     givenBack = []
-    vi.stubGlobal('URL', Object.assign(class extends URL {}, {
-      createObjectURL: (text: Blob) => `blob:${String(texts.push(text))}`,
-      revokeObjectURL: (address: string) => givenBack.push(address),
-    }))
+    vi.stubGlobal(
+      'URL',
+      Object.assign(class extends URL {}, {
+        createObjectURL: (text: Blob) => `blob:${String(texts.push(text))}`,
+        revokeObjectURL: (address: string) => givenBack.push(address),
+      }),
+    )
     vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
       saved.push([this.download])
     })

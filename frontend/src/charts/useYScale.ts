@@ -11,7 +11,10 @@ export function useYScale(scale: Ref<YScale>, usual: () => Ends) {
   // Of its own, because the page may tell the scale only after the next key is pressed.
   const typed = ref({ low: scale.value.low, high: scale.value.high })
   const own = computed(() => [readEnd(typed.value.low), readEnd(typed.value.high)] as const)
-  const yRange = computed<[number | null, number | null]>(() => [own.value[0] ?? readEnd(String(usual()[0])), own.value[1] ?? readEnd(String(usual()[1]))])
+  const yRange = computed<[number | null, number | null]>(() => [
+    own.value[0] ?? readEnd(String(usual()[0])),
+    own.value[1] ?? readEnd(String(usual()[1])),
+  ])
   const hasRange = computed(() => own.value.some((end) => end !== null))
 
   /** Empty text, and what a log scale cannot show, leave an end to the values. */

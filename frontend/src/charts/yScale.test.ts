@@ -4,13 +4,18 @@ import { readScales, USUAL_SCALE, writeScales } from './yScale'
 
 describe('the scales of charts in an address', () => {
   it('come back as they were, also of a metric with a comma in its name', () => {
-    const scales = new Map([['actor/loss', { isLog: true, low: '', high: '' }], ['a,b', { isLog: false, low: '-0.5', high: '1e3' }]])
+    const scales = new Map([
+      ['actor/loss', { isLog: true, low: '', high: '' }],
+      ['a,b', { isLog: false, low: '-0.5', high: '1e3' }],
+    ])
 
     expect(readScales(writeScales(scales))).toEqual(scales)
   })
 
   it('keep what is typed as it is, also where it is no number', () => {
-    expect(readScales(writeScales(new Map([['loss', { isLog: false, low: '0,5', high: '-' }]]))).get('loss')).toMatchObject({ low: '0,5', high: '-' })
+    expect(
+      readScales(writeScales(new Map([['loss', { isLog: false, low: '0,5', high: '-' }]]))).get('loss'),
+    ).toMatchObject({ low: '0,5', high: '-' })
   })
 
   it('say nothing of charts that are drawn as usual', () => {

@@ -24,15 +24,19 @@ function parseScale(text: string): [key: string, scale: YScale] | null {
 
 /** The scales that an address holds, by the key of their metric; what cannot be read is left out. */
 export function readScales(texts: readonly unknown[]): Map<string, YScale> {
-  return new Map(texts.flatMap((text) => {
-    const found = typeof text === 'string' ? parseScale(text) : null
-    return found === null ? [] : [found]
-  }))
+  return new Map(
+    texts.flatMap((text) => {
+      const found = typeof text === 'string' ? parseScale(text) : null
+      return found === null ? [] : [found]
+    }),
+  )
 }
 
 /** The shortest form: nothing of charts that are drawn as usual. */
 export function writeScales(scales: ReadonlyMap<string, YScale>): string[] {
   return [...scales]
     .filter(([, { isLog, low, high }]) => isLog || low.trim() !== '' || high.trim() !== '')
-    .map(([key, { isLog, low, high }]) => [isLog ? 'log' : '', ...[low, high].map((end) => end.trim().replaceAll(',', '%2C')), key].join(','))
+    .map(([key, { isLog, low, high }]) =>
+      [isLog ? 'log' : '', ...[low, high].map((end) => end.trim().replaceAll(',', '%2C')), key].join(','),
+    )
 }

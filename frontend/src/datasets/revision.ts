@@ -26,7 +26,11 @@ export function splitsShown(newest: Splits, revision: string | null, shown: { sp
 const HELD_OUT: ReadonlySet<string> = new Set(['validation', 'valid', 'val', 'dev', 'test', 'eval'])
 
 /** What a job that begins on the page of a dataset reads: the version and the split shown. Looking at held-out rows asks for no training on them, and main and train are what the platform takes anyway. */
-export function trainingQuery(dataset: string, revision: string | null, shown: { split: string } | null): Record<string, string> {
+export function trainingQuery(
+  dataset: string,
+  revision: string | null,
+  shown: { split: string } | null,
+): Record<string, string> {
   const split = shown === null || shown.split === 'train' || HELD_OUT.has(shown.split) ? null : shown.split
   return { dataset, ...(revision === null ? {} : { version: revision }), ...(split === null ? {} : { split }) }
 }

@@ -1,5 +1,6 @@
 /** Lets files be dropped anywhere on the page; true while some hover over the window. */
-import { onMounted, onScopeDispose, ref } from 'vue'
+import { useEventListener } from '@vueuse/core'
+import { ref } from 'vue'
 
 export function useFileDrop(onFiles: (files: File[]) => void) {
   const isOver = ref(false)
@@ -39,16 +40,12 @@ export function useFileDrop(onFiles: (files: File[]) => void) {
     if (files.length > 0) onFiles(files)
   }
 
-  const listeners = { dragenter: onEnter, dragleave: onLeave, dragover: onOver, drop: onDrop } as const
-  onMounted(() => {
-    for (const [name, listener] of Object.entries(listeners)) window.addEventListener(name, listener as EventListener)
-    // A drop that a drop zone took ends the hovering too, but does not reach the window.
-    window.addEventListener('drop', reset, { capture: true })
-  })
-  onScopeDispose(() => {
-    for (const [name, listener] of Object.entries(listeners)) window.removeEventListener(name, listener as EventListener)
-    window.removeEventListener('drop', reset, { capture: true })
-  })
+  useEventListener(window, 'dragenter', onEnter)
+  useEventListener(window, 'dragleave', onLeave)
+  useEventListener(window, 'dragover', onOver)
+  useEventListener(window, 'drop', onDrop)
+  // A drop that a drop zone took ends the hovering too, but does not reach the window.
+  useEventListener(window, 'drop', reset, { capture: true })
 
   return { isOver }
 }

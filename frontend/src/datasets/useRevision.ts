@@ -27,20 +27,29 @@ type Holding = Pick<VersionDetail, 'id' | 'splits' | 'format' | 'format_columns'
 export function useRevision(dataset: MaybeRefOrGetter<Dataset>) {
   const route = useRoute()
   const router = useRouter()
-  const text = (name: string) => (typeof route.query[name] === 'string' && route.query[name] !== '' ? route.query[name] : null)
+  const text = (name: string) =>
+    typeof route.query[name] === 'string' && route.query[name] !== '' ? route.query[name] : null
   const revision = computed(() => text('version'))
   const head = computed(() => toValue(dataset).head)
   const id = computed(() => toValue(dataset).id)
 
   const refs = useResource(
-    (signal) => unwrap(api.GET('/api/v1/datasets/{dataset_id}/refs', { params: { path: { dataset_id: id.value } }, signal })),
+    (signal) =>
+      unwrap(api.GET('/api/v1/datasets/{dataset_id}/refs', { params: { path: { dataset_id: id.value } }, signal })),
     { watch: [id, head] },
   )
-  const version = computed(() => (revision.value === null ? head.value : resolveRevision(revision.value, refs.data.value)))
+  const version = computed(() =>
+    revision.value === null ? head.value : resolveRevision(revision.value, refs.data.value),
+  )
   const detail = useResource<VersionDetail | null>(
     async (signal) => {
       if (version.value === null || version.value === head.value) return null
-      return unwrap(api.GET('/api/v1/datasets/{dataset_id}/versions/{version_id}', { params: { path: { dataset_id: id.value, version_id: version.value } }, signal }))
+      return unwrap(
+        api.GET('/api/v1/datasets/{dataset_id}/versions/{version_id}', {
+          params: { path: { dataset_id: id.value, version_id: version.value } },
+          signal,
+        }),
+      )
     },
     { watch: [id, version] },
   )
@@ -49,7 +58,14 @@ export function useRevision(dataset: MaybeRefOrGetter<Dataset>) {
   const holding = computed<Holding | null>(() => {
     const it = toValue(dataset)
     if (version.value === null) return null
-    if (version.value === it.head) return { id: version.value, splits: it.splits, format: it.format ?? 'unknown', format_columns: it.format_columns, columns: it.columns }
+    if (version.value === it.head)
+      return {
+        id: version.value,
+        splits: it.splits,
+        format: it.format ?? 'unknown',
+        format_columns: it.format_columns,
+        columns: it.columns,
+      }
     return detail.data.value
   })
   const shown = computed<Shown | null>(() => {
@@ -57,7 +73,16 @@ export function useRevision(dataset: MaybeRefOrGetter<Dataset>) {
     const { splits, format, format_columns, columns } = holding.value
     const split = chooseSplit(splits, text('split'))
     if (split === null) return null
-    return { revision: revision.value, version: holding.value.id, splits, split, rowCount: splits[split] ?? 0, format, format_columns, columns }
+    return {
+      revision: revision.value,
+      version: holding.value.id,
+      splits,
+      split,
+      rowCount: splits[split] ?? 0,
+      format,
+      format_columns,
+      columns,
+    }
   })
 
   function show(next: { version?: string | null; split?: string | null }): void {

@@ -27,4 +27,12 @@ export const VERDICTS = ['correct', 'wrong', 'unanswered', 'truncated', 'failed'
 export const CHANGES = ['any', 'better', 'worse'] as const
 export type Change = (typeof CHANGES)[number]
 
-export const BENCHMARK_NAMES = ['gsm8k', 'math', 'math500', 'humaneval', 'mmlu', 'custom', 'harness'] as const satisfies readonly Order['benchmark'][]
+export const BENCHMARK_NAMES = [
+  'gsm8k',
+  'math',
+  'math500',
+  'humaneval',
+  'mmlu',
+  'custom',
+  'harness',
+] as const satisfies readonly Order['benchmark'][]

@@ -1,6 +1,18 @@
 import { describe, expect, it } from 'vitest'
 
-import { formatElapsedTick, formatFixed, formatMoment, formatNumber, formatPercent, formatSigned, formatSignedPercent, formatStepTick, formatTick, roundTo, timeUnit } from './numbers'
+import {
+  formatElapsedTick,
+  formatFixed,
+  formatMoment,
+  formatNumber,
+  formatPercent,
+  formatSigned,
+  formatSignedPercent,
+  formatStepTick,
+  formatTick,
+  roundTo,
+  timeUnit,
+} from './numbers'
 
 describe('numbers in tables and tooltips', () => {
   it.each([

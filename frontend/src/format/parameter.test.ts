@@ -4,7 +4,15 @@ import { formatParameter } from './parameter'
 
 describe('a value of a parameter', () => {
   it('is written as a person would, small ones as powers', () => {
-    expect([0.00001, 3.1622776e-6, 0.05, 8, 1234567.5, 'bf16', true].map(formatParameter)).toEqual(['1e-5', '3.162e-6', '0.05', '8', '1.235e6', 'bf16', 'true'])
+    expect([0.00001, 3.1622776e-6, 0.05, 8, 1234567.5, 'bf16', true].map(formatParameter)).toEqual([
+      '1e-5',
+      '3.162e-6',
+      '0.05',
+      '8',
+      '1.235e6',
+      'bf16',
+      'true',
+    ])
   })
 
   it('of several parts shows all of them', () => {

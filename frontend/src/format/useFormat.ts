@@ -54,7 +54,12 @@ export function useFormat() {
   /** An amount of money; less than a cent keeps two digits that say something. */
   function money(amount: number, currency: string): string {
     const isTiny = amount !== 0 && Math.abs(amount) < 0.01
-    return new Intl.NumberFormat(tag.value, { style: 'currency', currency, currencyDisplay: 'narrowSymbol', ...(isTiny ? { maximumSignificantDigits: 2 } : {}) }).format(amount)
+    return new Intl.NumberFormat(tag.value, {
+      style: 'currency',
+      currency,
+      currencyDisplay: 'narrowSymbol',
+      ...(isTiny ? { maximumSignificantDigits: 2 } : {}),
+    }).format(amount)
   }
 
   function bytes(size: number): string {

@@ -14,7 +14,8 @@ describe('the documentation in the dashboard', () => {
   })
 
   it('leads from one document to another, and nowhere else', () => {
-    const text = '# Data\n\nSee [serving](serving.md#votes), [below](#import), [the web](https://example.com), [an example](../sdk/examples) and [a decision](adr/0001-x.md).\n\n## Import\n\n```\n## a comment [x](data.md)\n```\n'
+    const text =
+      '# Data\n\nSee [serving](serving.md#votes), [below](#import), [the web](https://example.com), [an example](../sdk/examples) and [a decision](adr/0001-x.md).\n\n## Import\n\n```\n## a comment [x](data.md)\n```\n'
 
     expect(readDocument(text, 'data')).toEqual({
       title: 'Data',

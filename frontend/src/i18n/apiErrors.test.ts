@@ -12,7 +12,9 @@ function backendCodes(): string[] {
     // Only running jobs talk to ingest.
     .filter((name) => name.endsWith('errors.py') && !name.startsWith('ingest'))
   const codes = files.flatMap((name) =>
-    [...readFileSync(join(BACKEND, name), 'utf8').matchAll(/^ +code(?:: ClassVar\[str\])? = "(\w+)"/gm)].map(([, code]) => code ?? ''),
+    [...readFileSync(join(BACKEND, name), 'utf8').matchAll(/^ +code(?:: ClassVar\[str\])? = "(\w+)"/gm)].map(
+      ([, code]) => code ?? '',
+    ),
   )
   return [...new Set(codes)]
 }

@@ -150,7 +150,8 @@ export const zhByCode: Readonly<Record<string, string>> = {
   reward_file_not_found: '没有这个奖励文件，可能已被删除。',
   reward_unavailable: '此奖励在本平台上不可用。',
   rollout_not_found: '没有这条回答，可能已被清除。',
-  row_refused_by_template: '模型的对话模板拒绝该行（说明中给出了行号和原因）。请从数据中去掉模板不接受的内容（通常是系统消息和工具结果），或选择其他模型。',
+  row_refused_by_template:
+    '模型的对话模板拒绝该行（说明中给出了行号和原因）。请从数据中去掉模板不接受的内容（通常是系统消息和工具结果），或选择其他模型。',
   rows_unfit: '“{dataset}”中的数据行不是 {wanted} 格式。请选择其他数据集，或新建一个。',
   run_not_found: '没有这次运行，可能已被删除。',
   sample_dataset_not_found: '没有这个示例数据集。',
@@ -186,8 +187,10 @@ export const zhByCode: Readonly<Record<string, string>> = {
   too_many_shared_conversations: '分享的对话已达上限，请先删除一个，或等待最早的链接过期。',
   too_many_tags: '标签过多，一个任务最多 32 个。',
   tool_call_not_found: '没有这次调用，可能已被清除。',
-  tools_not_shown: '该模型的对话模板不展示工具，智能体将不知道可以调用什么；请选择支持工具的模型，或将 tool_template 设为 hermes。',
-  tools_unsupported: '该模型的对话模板不包含工具，或其工具调用格式无法解析。请换用支持工具的模型，或在系统消息中描述工具。',
+  tools_not_shown:
+    '该模型的对话模板不展示工具，智能体将不知道可以调用什么；请选择支持工具的模型，或将 tool_template 设为 hermes。',
+  tools_unsupported:
+    '该模型的对话模板不包含工具，或其工具调用格式无法解析。请换用支持工具的模型，或在系统消息中描述工具。',
   transfer_file_missing: '它没有可下载的文件：不是导出，或尚未完成。',
   transfer_finished: '该推送或导出已经结束。',
   transfer_not_found: '没有这个推送或导出。',

@@ -28,7 +28,11 @@ const PROBLEM_SHAPES = [
 ]
 
 /** What training cannot read, and what its program says beyond that. */
-const UNUSABLE_SHAPES = [/\bBadRow\(.*"(\w+)"\)(?: from error)?$/gm, /code: str = "(\w+)"/g, /\b_unusable\(.*"(\w+)"\)$/gm]
+const UNUSABLE_SHAPES = [
+  /\bBadRow\(.*"(\w+)"\)(?: from error)?$/gm,
+  /code: str = "(\w+)"/g,
+  /\b_unusable\(.*"(\w+)"\)$/gm,
+]
 const CANNOT_SHOW_SHAPES = [/\bCannotShow\(\s*"(\w+)"/g]
 
 function codesIn(folders: readonly string[], shapes: readonly RegExp[]): string[] {
@@ -37,22 +41,43 @@ function codesIn(folders: readonly string[], shapes: readonly RegExp[]): string[
       .filter((name) => name.endsWith('.py'))
       .map((name) => readFileSync(join(ROOT, folder, name), 'utf8')),
   )
-  return [...new Set(texts.flatMap((text) => shapes.flatMap((shape) => [...text.matchAll(shape)].map(([, code]) => code ?? ''))))]
+  return [
+    ...new Set(
+      texts.flatMap((text) => shapes.flatMap((shape) => [...text.matchAll(shape)].map(([, code]) => code ?? ''))),
+    ),
+  ]
 }
 
 describe('what is wrong with data', () => {
   it('has a Chinese text for every reason why a row goes to quarantine', () => {
     const codes = codesIn([`${FACTORY}/reading`], ROW_SHAPES)
 
-    expect(codes).toEqual(expect.arrayContaining(['not_json', 'type_conflict', 'too_long', 'not_csv', 'cell_count', 'too_deep', 'too_many_columns', 'row_damaged', 'row_invalid']))
+    expect(codes).toEqual(
+      expect.arrayContaining([
+        'not_json',
+        'type_conflict',
+        'too_long',
+        'not_csv',
+        'cell_count',
+        'too_deep',
+        'too_many_columns',
+        'row_damaged',
+        'row_invalid',
+      ]),
+    )
     expect(codes.filter((code) => zhByRowProblem[code] === undefined)).toEqual([])
   })
 
   it('has a Chinese text for every reason why training cannot use a row, or no row at all', () => {
-    const codes = codesIn(['recipes/trellis_recipes/data', `${FACTORY}/formats`, 'verl/trellis_train/data'], UNUSABLE_SHAPES)
+    const codes = codesIn(
+      ['recipes/trellis_recipes/data', `${FACTORY}/formats`, 'verl/trellis_train/data'],
+      UNUSABLE_SHAPES,
+    )
     const whole = codesIn(['verl/trellis_train/data'], CANNOT_SHOW_SHAPES)
 
-    expect(codes).toEqual(expect.arrayContaining(['missing', 'wrong_value', 'no_answer', 'bad_tool_call', 'template_failed']))
+    expect(codes).toEqual(
+      expect.arrayContaining(['missing', 'wrong_value', 'no_answer', 'bad_tool_call', 'template_failed']),
+    )
     expect(codes.filter((code) => zhByUnusableRow[code] === undefined)).toEqual([])
     expect(whole).toEqual(expect.arrayContaining(['format_not_trainable', 'model_without_end']))
     expect(whole.filter((code) => ({ ...zhByCode, ...zhByDataProblem })[code] === undefined)).toEqual([])
@@ -62,7 +87,17 @@ describe('what is wrong with data', () => {
     const codes = codesIn([FACTORY, 'workers/trellis_workers/data', 'backend/trellis_api/datasets'], PROBLEM_SHAPES)
     const known = { ...zhByCode, ...zhByCause, ...zhByDataProblem }
 
-    expect(codes).toEqual(expect.arrayContaining(['version_unknown', 'operator_unknown', 'no_input', 'no_row_readable', 'disk_full', 'worker_died', 'param_unknown']))
+    expect(codes).toEqual(
+      expect.arrayContaining([
+        'version_unknown',
+        'operator_unknown',
+        'no_input',
+        'no_row_readable',
+        'disk_full',
+        'worker_died',
+        'param_unknown',
+      ]),
+    )
     expect(codes.filter((code) => known[code] === undefined)).toEqual([])
   })
 })

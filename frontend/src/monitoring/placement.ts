@@ -32,7 +32,12 @@ export function stepClock(times: StepTimes): (moment: number) => number | null {
 }
 
 /** A column over time as a curve; what has no place or was not measured is left out. */
-export function placeColumn(at: readonly string[], values: readonly (number | null)[], place: (moment: number) => number | null, scale: number) {
+export function placeColumn(
+  at: readonly string[],
+  values: readonly (number | null)[],
+  place: (moment: number) => number | null,
+  scale: number,
+) {
   const steps: number[] = []
   const found: number[] = []
   at.forEach((moment, index) => {

@@ -7,12 +7,37 @@ import { mount } from '@/testing/withSetup'
 import DayCard from './DayCard.vue'
 
 const GROWING = {
-  node: 'alpha', pid: 7, name: 'celery', job_id: 'job_aaaaaaaaaaaa', job_name: 'a leak', started_at: '2026-01-01T00:00:00Z', is_alive: true,
-  memory_bytes: 3 * 1024 ** 3, peak_bytes: 3 * 1024 ** 3, growth_bytes: 1024 ** 3, growth_bytes_per_h: 512 * 1024 ** 2, is_growing: true, at: [], memory: [],
+  node: 'alpha',
+  pid: 7,
+  name: 'celery',
+  job_id: 'job_aaaaaaaaaaaa',
+  job_name: 'a leak',
+  started_at: '2026-01-01T00:00:00Z',
+  is_alive: true,
+  memory_bytes: 3 * 1024 ** 3,
+  peak_bytes: 3 * 1024 ** 3,
+  growth_bytes: 1024 ** 3,
+  growth_bytes_per_h: 512 * 1024 ** 2,
+  is_growing: true,
+  at: [],
+  memory: [],
 }
 const HISTORY = {
-  since: '2026-01-01T00:00:00Z', until: '2026-01-02T00:00:00Z', stretch_s: 600,
-  nodes: [{ node: 'alpha', at: ['2026-01-01T00:00:00Z', '2026-01-01T00:10:00Z'], figures: { cpu_percent: [20, 60], memory_used_bytes: [1, 1], memory_total_bytes: [4, 4], gpu0_utilization_percent: [null, 90] } }],
+  since: '2026-01-01T00:00:00Z',
+  until: '2026-01-02T00:00:00Z',
+  stretch_s: 600,
+  nodes: [
+    {
+      node: 'alpha',
+      at: ['2026-01-01T00:00:00Z', '2026-01-01T00:10:00Z'],
+      figures: {
+        cpu_percent: [20, 60],
+        memory_used_bytes: [1, 1],
+        memory_total_bytes: [4, 4],
+        gpu0_utilization_percent: [null, 90],
+      },
+    },
+  ],
 }
 
 const answers = vi.hoisted(() => ({ machines: {} as unknown, processes: [] as unknown[] }))
@@ -27,10 +52,17 @@ function answer(processes: unknown[]): void {
 }
 
 async function show() {
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }, { path: '/jobs/:id', name: 'job', component: { template: '' } }] })
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      { path: '/', component: { template: '' } },
+      { path: '/jobs/:id', name: 'job', component: { template: '' } },
+    ],
+  })
   const shown = mount(DayCard, {}, (app) => app.use(router))
   await vi.waitFor(() => {
-    if (shown.root.querySelector('[data-row]') === null || shown.root.querySelectorAll('[role=status]').length > 0) throw new Error('not read yet')
+    if (shown.root.querySelector('[data-row]') === null || shown.root.querySelectorAll('[role=status]').length > 0)
+      throw new Error('not read yet')
   })
   return shown
 }
@@ -44,8 +76,14 @@ describe('the last 24 hours', () => {
     answer([])
     const { root, end } = await show()
 
-    expect([...root.querySelectorAll('[data-row]')].map((row) => row.textContent)).toEqual(['CPU60%', 'Memory25%', 'GPU 090%'])
-    expect(root.querySelector('[data-row=cpu] svg')?.getAttribute('aria-label')).toBe('CPU: now 60%, mean 40%, highest 60%')
+    expect([...root.querySelectorAll('[data-row]')].map((row) => row.textContent)).toEqual([
+      'CPU60%',
+      'Memory25%',
+      'GPU 090%',
+    ])
+    expect(root.querySelector('[data-row=cpu] svg')?.getAttribute('aria-label')).toBe(
+      'CPU: now 60%, mean 40%, highest 60%',
+    )
     expect(root.textContent).toContain('No process grows.')
     end()
   })

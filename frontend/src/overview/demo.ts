@@ -3,8 +3,7 @@ import { api, unwrap } from '@/api/client'
 import { ApiError } from '@/api/errors'
 import type { components } from '@/api/schema'
 import type { Locale } from '@/i18n'
-import { draftOfTemplate, emptyDraft, toRequest } from '@/jobPipelines/editor/draft'
-import type { JobPipelineCreate, Template } from '@/jobPipelines/types'
+import { draftOfTemplate, emptyDraft, type JobPipelineCreate, type Template, toRequest } from '@/jobPipelines'
 
 type Dataset = components['schemas']['DatasetRead']
 type Model = components['schemas']['ModelRead']
@@ -18,7 +17,8 @@ export type DemoStep = 'parts' | 'jobs'
 export async function startDemo(language: Locale, note: (step: DemoStep) => void): Promise<string> {
   const templates = await unwrap(api.GET('/api/v1/job-pipelines/templates'))
   const template = templates.items.find((one) => one.id === DEMO)
-  if (template?.model == null) throw new ApiError({ status: 0, code: 'not_found', message: 'This platform has no demo.' })
+  if (template?.model == null)
+    throw new ApiError({ status: 0, code: 'not_found', message: 'This platform has no demo.' })
   note('parts')
   const [model, datasets] = await Promise.all([addModel(template.model), addSamples(template)])
   note('jobs')
@@ -27,7 +27,12 @@ export async function startDemo(language: Locale, note: (step: DemoStep) => void
 }
 
 /** The template with a model and with datasets by the names of their samples. */
-export function requestOf(template: Template, language: Locale, model: string, datasets: ReadonlyMap<string, string>): JobPipelineCreate {
+export function requestOf(
+  template: Template,
+  language: Locale,
+  model: string,
+  datasets: ReadonlyMap<string, string>,
+): JobPipelineCreate {
   const find = (sample: string | null | undefined) => (sample == null ? null : (datasets.get(sample) ?? null))
   const stages = draftOfTemplate(template, language).map((stage, at) => ({
     ...stage,
@@ -39,9 +44,19 @@ export function requestOf(template: Template, language: Locale, model: string, d
 
 async function addModel(name: string): Promise<string> {
   const known = await unwrap(api.GET('/api/v1/models', { params: { query: { text: name } } }))
-  const found = known.items.find((one) => one.source.kind === 'catalogue' && one.source.name === name && one.state !== 'failed')
-  const model = found ?? await unwrap(api.POST('/api/v1/models', { body: { name: freeName(name, known.items), description: '', source: { kind: 'catalogue', name } } }))
-  await untilReady(model, () => unwrap(api.GET('/api/v1/models/{model_id}', { params: { path: { model_id: model.id } } })))
+  const found = known.items.find(
+    (one) => one.source.kind === 'catalogue' && one.source.name === name && one.state !== 'failed',
+  )
+  const model =
+    found ??
+    (await unwrap(
+      api.POST('/api/v1/models', {
+        body: { name: freeName(name, known.items), description: '', source: { kind: 'catalogue', name } },
+      }),
+    ))
+  await untilReady(model, () =>
+    unwrap(api.GET('/api/v1/models/{model_id}', { params: { path: { model_id: model.id } } })),
+  )
   return model.id
 }
 
@@ -54,10 +69,16 @@ function freeName(name: string, models: readonly Model[]): string {
 }
 
 async function addSamples(template: Template): Promise<Map<string, string>> {
-  const names = new Set(template.stages.flatMap((stage) => [stage.sample, stage.validation_sample]).filter((name) => name != null))
+  const names = new Set(
+    template.stages.flatMap((stage) => [stage.sample, stage.validation_sample]).filter((name) => name != null),
+  )
   const added = [...names].map(async (name): Promise<[string, string]> => {
-    const dataset = await unwrap(api.POST('/api/v1/datasets/samples/{sample_name}', { params: { path: { sample_name: name } } }))
-    await untilReady(dataset, () => unwrap(api.GET('/api/v1/datasets/{dataset_id}', { params: { path: { dataset_id: dataset.id } } })))
+    const dataset = await unwrap(
+      api.POST('/api/v1/datasets/samples/{sample_name}', { params: { path: { sample_name: name } } }),
+    )
+    await untilReady(dataset, () =>
+      unwrap(api.GET('/api/v1/datasets/{dataset_id}', { params: { path: { dataset_id: dataset.id } } })),
+    )
     return [name, dataset.id]
   })
   return new Map(await Promise.all(added))
@@ -73,5 +94,10 @@ async function untilReady<T extends Model | Dataset>(first: T, ask: () => Promis
 
 function failure(part: Model | Dataset): ApiError {
   const reason = ('state_reason' in part ? part.state_reason : part.task?.reason) ?? '?'
-  return new ApiError({ status: 0, code: 'demo_part_failed', message: `“${part.name}” could not be added: ${reason}`, details: { name: part.name, reason } })
+  return new ApiError({
+    status: 0,
+    code: 'demo_part_failed',
+    message: `“${part.name}” could not be added: ${reason}`,
+    details: { name: part.name, reason },
+  })
 }

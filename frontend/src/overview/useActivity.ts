@@ -8,5 +8,7 @@ export type Activity = components['schemas']['ActivityRead']
 const INTERVAL_MS = 15_000
 
 export function useActivity() {
-  return useResource((signal) => unwrap(api.GET('/api/v1/monitoring/activity', { signal })), { intervalMs: INTERVAL_MS })
+  return useResource((signal) => unwrap(api.GET('/api/v1/monitoring/activity', { signal })), {
+    intervalMs: INTERVAL_MS,
+  })
 }

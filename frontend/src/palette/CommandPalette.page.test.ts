@@ -12,8 +12,22 @@ import { mount } from '@/testing/withSetup'
 import CommandPalette from './CommandPalette.vue'
 
 const NEWEST = [
-  { kind: 'job', id: 'job_aaaaaaaaaaaa', name: 'Sums', state: 'running', detail: 'grpo', created_at: '2026-01-02T00:00:00Z' },
-  { kind: 'dataset', id: 'ds_aaaaaaaaaaaa', name: 'Questions', state: 'ready', detail: null, created_at: '2026-01-03T00:00:00Z' },
+  {
+    kind: 'job',
+    id: 'job_aaaaaaaaaaaa',
+    name: 'Sums',
+    state: 'running',
+    detail: 'grpo',
+    created_at: '2026-01-02T00:00:00Z',
+  },
+  {
+    kind: 'dataset',
+    id: 'ds_aaaaaaaaaaaa',
+    name: 'Questions',
+    state: 'ready',
+    detail: null,
+    created_at: '2026-01-03T00:00:00Z',
+  },
 ]
 
 let end: () => void
@@ -35,9 +49,20 @@ beforeEach(async () => {
   })
   const page = { template: '<p />' }
   const names = ['job', 'dataset', 'launch', 'evaluation-new', 'pipeline-new', 'job-pipeline-new']
-  router = createRouter({ history: createMemoryHistory(), routes: [...names.map((name) => ({ path: `/${name}/:id?`, name, component: page })), { path: '/:rest(.*)*', component: page }] })
+  router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      ...names.map((name) => ({ path: `/${name}/:id?`, name, component: page })),
+      { path: '/:rest(.*)*', component: page },
+    ],
+  })
   await router.push('/')
-  const host = defineComponent(() => () => h(NMessageProvider, () => h(CommandPalette, { show: show.value, 'onUpdate:show': (is: boolean) => (show.value = is), onHelp: help })))
+  const host = defineComponent(
+    () => () =>
+      h(NMessageProvider, () =>
+        h(CommandPalette, { show: show.value, 'onUpdate:show': (is: boolean) => (show.value = is), onHelp: help }),
+      ),
+  )
   end = mount(host, {}, (app) => app.use(router).use(createPinia())).end
   await vi.waitFor(() => input())
 })
@@ -67,11 +92,14 @@ async function press(key: string): Promise<void> {
 
 const labels = () => [...document.querySelectorAll('[role=option] .label')].map((each) => each.textContent)
 const active = () => document.querySelector('[role=option][aria-selected=true]')
-const groupTitles = () => [...document.querySelectorAll('[role=listbox] [role=presentation]')].map((each) => each.textContent)
+const groupTitles = () =>
+  [...document.querySelectorAll('[role=listbox] [role=presentation]')].map((each) => each.textContent)
 
 describe('the command palette', () => {
   it('begins with what is newest, then actions and pages', async () => {
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['Recent', 'Actions', 'Pages', 'Documentation']) })
+    await vi.waitFor(() => {
+      expect(groupTitles()).toEqual(['Recent', 'Actions', 'Pages', 'Documentation'])
+    })
 
     expect(labels().slice(0, 3)).toEqual(['Questions', 'Sums', 'New job'])
     expect(labels()).toContain('Data pipelines')
@@ -85,19 +113,25 @@ describe('the command palette', () => {
 
   it('finds things by name, and opens one with the keyboard', async () => {
     type('sums')
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['Jobs']) })
+    await vi.waitFor(() => {
+      expect(groupTitles()).toEqual(['Jobs'])
+    })
     expect(searched.at(-1)).toBe('sums')
     expect(input().getAttribute('aria-activedescendant')).toBe('palette-job-job_aaaaaaaaaaaa')
 
     await press('Enter')
 
-    await vi.waitFor(() => { expect(router.currentRoute.value.path).toBe('/job/job_aaaaaaaaaaaa') })
+    await vi.waitFor(() => {
+      expect(router.currentRoute.value.path).toBe('/job/job_aaaaaaaaaaaa')
+    })
     expect(show.value).toBe(false)
   })
 
   it('moves with the arrows, around the ends', async () => {
     type('theme')
-    await vi.waitFor(() => { expect(labels()).toHaveLength(2) })
+    await vi.waitFor(() => {
+      expect(labels()).toHaveLength(2)
+    })
     const [first, last] = labels()
 
     expect(active()?.querySelector('.label')?.textContent).toBe(first)
@@ -110,26 +144,38 @@ describe('the command palette', () => {
 
   it('runs actions', async () => {
     type('keyboard')
-    await vi.waitFor(() => { expect(labels()).toEqual(['Show keyboard shortcuts']) })
+    await vi.waitFor(() => {
+      expect(labels()).toEqual(['Show keyboard shortcuts'])
+    })
 
     await press('Enter')
 
-    await vi.waitFor(() => { expect(help).toHaveBeenCalledTimes(1) })
+    await vi.waitFor(() => {
+      expect(help).toHaveBeenCalledTimes(1)
+    })
   })
 
   it('says when nothing fits, and when the search failed', async () => {
     type('zzz')
-    await vi.waitFor(() => { expect(document.querySelector('[data-test=palette]')?.textContent).toContain('Nothing found for “zzz”.') })
+    await vi.waitFor(() => {
+      expect(document.querySelector('[data-test=palette]')?.textContent).toContain('Nothing found for “zzz”.')
+    })
 
     type('broken')
-    await vi.waitFor(() => { expect(document.querySelector('[role=alert]')?.textContent).toContain('The search failed: It broke.') })
+    await vi.waitFor(() => {
+      expect(document.querySelector('[role=alert]')?.textContent).toContain('The search failed: It broke.')
+    })
   })
 
   it('speaks the language of the page', async () => {
     i18n.global.locale.value = 'zh'
-    await vi.waitFor(() => { expect(groupTitles()).toEqual(['最近', '操作', '页面', '文档']) })
+    await vi.waitFor(() => {
+      expect(groupTitles()).toEqual(['最近', '操作', '页面', '文档'])
+    })
 
     type('数据')
-    await vi.waitFor(() => { expect(labels()).toContain('数据流水线') })
+    await vi.waitFor(() => {
+      expect(labels()).toContain('数据流水线')
+    })
   })
 })

@@ -9,7 +9,9 @@ function entry(label: string, words?: string): Entry {
 }
 
 function paths(tree: object, above = ''): string[] {
-  return Object.entries(tree).flatMap(([key, value]) => (typeof value === 'string' ? [`${above}${key}`] : paths(value as object, `${above}${key}.`)))
+  return Object.entries(tree).flatMap(([key, value]) =>
+    typeof value === 'string' ? [`${above}${key}`] : paths(value as object, `${above}${key}.`),
+  )
 }
 
 describe('entries of the command palette', () => {
@@ -22,10 +24,19 @@ describe('entries of the command palette', () => {
   })
 
   it('lead to the page of what was found', () => {
-    expect(findRoute({ kind: 'job', id: 'job_aaaaaaaaaaaa' })).toEqual({ name: 'job', params: { id: 'job_aaaaaaaaaaaa' } })
+    expect(findRoute({ kind: 'job', id: 'job_aaaaaaaaaaaa' })).toEqual({
+      name: 'job',
+      params: { id: 'job_aaaaaaaaaaaa' },
+    })
     expect(findRoute({ kind: 'endpoint', id: 'sums-7b' })).toEqual({ name: 'playground', query: { m: 'sums-7b' } })
-    expect(findRoute({ kind: 'named_model', id: 'support' })).toEqual({ name: 'named-model', params: { name: 'support' } })
-    expect(findRoute({ kind: 'workflow', id: 'wfl_aaaaaaaaaaaa' })).toEqual({ name: 'workflows', query: { open: 'wfl_aaaaaaaaaaaa' } })
+    expect(findRoute({ kind: 'named_model', id: 'support' })).toEqual({
+      name: 'named-model',
+      params: { name: 'support' },
+    })
+    expect(findRoute({ kind: 'workflow', id: 'wfl_aaaaaaaaaaaa' })).toEqual({
+      name: 'workflows',
+      query: { open: 'wfl_aaaaaaaaaaaa' },
+    })
   })
 
   it('show states that have a mark', () => {

@@ -30,16 +30,43 @@ export interface Group {
 
 /** Whose words the states of a kind are; other kinds are shown without. */
 const STATES_OF: Partial<Record<FoundKind, keyof typeof WORDS>> = {
-  job: 'job', evaluation: 'job', dataset: 'dataset', model: 'model', report: 'report', endpoint: 'endpoint', environment: 'environment', job_pipeline: 'stage', sweep: 'sweep',
+  job: 'job',
+  evaluation: 'job',
+  dataset: 'dataset',
+  model: 'model',
+  report: 'report',
+  endpoint: 'endpoint',
+  environment: 'environment',
+  job_pipeline: 'stage',
+  sweep: 'sweep',
 }
 
 export const ICONS: Readonly<Record<FoundKind, IconName>> = {
-  job: 'jobs', sweep: 'jobs', job_pipeline: 'jobs', dataset: 'datasets', pipeline: 'pipelines', model: 'models', named_model: 'models', endpoint: 'models',
-  evaluation: 'evaluations', report: 'file', environment: 'environments', workflow: 'environments', reward_file: 'rewards',
+  job: 'jobs',
+  sweep: 'jobs',
+  job_pipeline: 'jobs',
+  dataset: 'datasets',
+  pipeline: 'pipelines',
+  model: 'models',
+  named_model: 'models',
+  endpoint: 'models',
+  evaluation: 'evaluations',
+  report: 'file',
+  environment: 'environments',
+  workflow: 'environments',
+  reward_file: 'rewards',
 }
 
 const ROUTES: Partial<Record<FoundKind, string>> = {
-  job: 'job', sweep: 'sweep', dataset: 'dataset', model: 'model', evaluation: 'evaluation', report: 'report', pipeline: 'pipeline', job_pipeline: 'job-pipeline', environment: 'environment',
+  job: 'job',
+  sweep: 'sweep',
+  dataset: 'dataset',
+  model: 'model',
+  evaluation: 'evaluation',
+  report: 'report',
+  pipeline: 'pipeline',
+  job_pipeline: 'job-pipeline',
+  environment: 'environment',
 }
 
 /** The page of something that was found. */
@@ -70,7 +97,10 @@ export function hasWords(own: string, text: string): boolean {
 }
 
 function split(text: string): string[] {
-  return text.toLowerCase().split(/\s+/).filter((word) => word !== '')
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '')
 }
 
 function rank({ label }: Entry, word: string): number {

@@ -18,7 +18,9 @@ export function useOperators() {
   })
   const operators = computed(() => resource.data.value ?? [])
   const byId = computed(() => new Map(operators.value.map((one) => [one.id, one])))
-  const paramsById = computed(() => new Map<string, Param[]>(operators.value.map((one) => [one.id, readParams(one.params)])))
+  const paramsById = computed(
+    () => new Map<string, Param[]>(operators.value.map((one) => [one.id, readParams(one.params)])),
+  )
 
   function operatorTitle(id: string): string {
     return byId.value.get(id)?.title[currentLocale()] ?? id

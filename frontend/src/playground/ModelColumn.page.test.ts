@@ -8,7 +8,17 @@ import { mount } from '@/testing/withSetup'
 import ModelColumn from './ModelColumn.vue'
 import { DEFAULTS, type Endpoint, type Settings } from './types'
 
-const READY = { id: 'ep_1', name: 'sft', state: 'ready', state_since: '2026-01-01T00:00:00Z', idle_timeout_s: 600, max_model_len: 512, failure: null, can_stop: true, sharing_refusal: null } as unknown as Endpoint
+const READY = {
+  id: 'ep_1',
+  name: 'sft',
+  state: 'ready',
+  state_since: '2026-01-01T00:00:00Z',
+  idle_timeout_s: 600,
+  max_model_len: 512,
+  failure: null,
+  can_stop: true,
+  sharing_refusal: null,
+} as unknown as Endpoint
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -21,7 +31,13 @@ interface Said {
 
 /** Answers of the engine, one after the other; what was asked is kept. */
 function answeringChats(...deltas: (Said | { error: { message: string; code: string } })[]) {
-  const asked: { messages: unknown[]; tools?: unknown; response_format?: unknown; chat_template_kwargs?: unknown; continue_final_message?: boolean }[] = []
+  const asked: {
+    messages: unknown[]
+    tools?: unknown
+    response_format?: unknown
+    chat_template_kwargs?: unknown
+    continue_final_message?: boolean
+  }[] = []
   vi.stubGlobal('fetch', (_: string, { body }: { body: string }) => {
     asked.push(JSON.parse(body) as (typeof asked)[number])
     const delta = deltas[asked.length - 1] ?? { content: 'more' }
@@ -33,16 +49,49 @@ function answeringChats(...deltas: (Said | { error: { message: string; code: str
 }
 
 /** A column with its model loaded. */
-function show(prompts: string[], settings: Partial<Settings> = {}, { endpoint = READY, canStart = true, isText = false, start }: { endpoint?: Endpoint; canStart?: boolean; isText?: boolean; start?: (name: string) => void } = {}) {
+function show(
+  prompts: string[],
+  settings: Partial<Settings> = {},
+  {
+    endpoint = READY,
+    canStart = true,
+    isText = false,
+    start,
+  }: { endpoint?: Endpoint; canStart?: boolean; isText?: boolean; start?: (name: string) => void } = {},
+) {
   const part = ref<InstanceType<typeof ModelColumn> | null>(null)
   const saved: unknown[] = []
   const props = reactive({ prompts, draft: '', isColoured: false, endpoint })
   const done = (): Promise<void> => Promise.resolve()
-  const column = { setup: () => () => h(ModelColumn, {
-    ref: part, modelValue: 'sft', choices: [], endpoint: props.endpoint, canStart, isText, prompts: props.prompts, draft: props.draft, settings: { ...DEFAULTS, ...settings }, context: [], isColoured: props.isColoured, canRemove: false, position: 0, letter: null, start: (name: string) => { start?.(name); return done() }, stop: done, setPreemptible: done,
-    onSave: (messages: unknown) => saved.push(messages),
-  }) }
-  const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) => app.use(createPinia()))
+  const column = {
+    setup: () => () =>
+      h(ModelColumn, {
+        ref: part,
+        modelValue: 'sft',
+        choices: [],
+        endpoint: props.endpoint,
+        canStart,
+        isText,
+        prompts: props.prompts,
+        draft: props.draft,
+        settings: { ...DEFAULTS, ...settings },
+        context: [],
+        isColoured: props.isColoured,
+        canRemove: false,
+        position: 0,
+        letter: null,
+        start: (name: string) => {
+          start?.(name)
+          return done()
+        },
+        stop: done,
+        setPreemptible: done,
+        onSave: (messages: unknown) => saved.push(messages),
+      }),
+  }
+  const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(column)) }, {}, (app) =>
+    app.use(createPinia()),
+  )
   const find = (name: string) => mounted.root.querySelector<HTMLElement>(`[data-test=${name}]`)
   return { ...mounted, part, props, saved, find }
 }
@@ -60,7 +109,10 @@ async function until(check: () => boolean): Promise<void> {
   })
 }
 
-const CALL = { content: '', tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }] }
+const CALL = {
+  content: '',
+  tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
+}
 const TOOLS = [{ type: 'function', function: { name: 'weather' } }]
 
 describe('a column', () => {
@@ -71,7 +123,10 @@ describe('a column', () => {
     await part.value?.answerTo(0)
     await nextTick()
     expect(asked[0]).toMatchObject({ tools: TOOLS, response_format: { type: 'json_object' } })
-    expect([find('call-name')?.textContent, find('call-arguments')?.textContent]).toEqual(['weather', '{\n  "city": "Oslo"\n}'])
+    expect([find('call-name')?.textContent, find('call-arguments')?.textContent]).toEqual([
+      'weather',
+      '{\n  "city": "Oslo"\n}',
+    ])
     expect([part.value?.isWaitingForResults, part.value?.isWriting]).toEqual([true, false])
     type(find('result'), '-4 °C')
     root.querySelector('form[data-test=calls]')?.dispatchEvent(new Event('submit'))
@@ -79,7 +134,11 @@ describe('a column', () => {
 
     expect(asked[1]?.messages).toEqual([
       { role: 'user', content: 'Weather in Oslo?' },
-      { role: 'assistant', content: '', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }] },
+      {
+        role: 'assistant',
+        content: '',
+        tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
+      },
       { role: 'tool', tool_call_id: 'call_1', content: '-4 °C' },
     ])
     expect(part.value?.isWaitingForResults).toBe(false)
@@ -89,7 +148,9 @@ describe('a column', () => {
   })
 
   it('says what to do where a model has no tools', async () => {
-    answeringChats({ error: { message: "The chat template of 'sft' doesn't include tools.", code: 'tools_unsupported' } })
+    answeringChats({
+      error: { message: "The chat template of 'sft' doesn't include tools.", code: 'tools_unsupported' },
+    })
     const { part, root, end } = show(['Hi'], { tools: JSON.stringify(TOOLS) })
 
     await part.value?.answerTo(0)
@@ -133,11 +194,22 @@ describe('a column', () => {
     root.querySelector('form')?.dispatchEvent(new Event('submit'))
     await until(() => asked.length === 3 && part.value?.isWriting === false)
 
-    expect(asked[2]?.messages).toEqual([{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: 'Sure?' }])
+    expect(asked[2]?.messages).toEqual([
+      { role: 'user', content: '1+1=' },
+      { role: 'assistant', content: '2' },
+      { role: 'user', content: 'Sure?' },
+    ])
     await nextTick()
     expect(root.textContent).toContain('Edited.')
     root.querySelectorAll<HTMLElement>('[data-test=save-row]')[1]?.click()
-    expect(saved).toEqual([[{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: 'Sure?' }, { role: 'assistant', content: 'Sure.' }]])
+    expect(saved).toEqual([
+      [
+        { role: 'user', content: '1+1=' },
+        { role: 'assistant', content: '2' },
+        { role: 'user', content: 'Sure?' },
+        { role: 'assistant', content: 'Sure.' },
+      ],
+    ])
     end()
   })
 
@@ -155,7 +227,13 @@ describe('a column', () => {
     await until(() => find('answer')?.textContent.trim() === 'The sum is 2.')
 
     expect(asked[0]?.continue_final_message).toBeUndefined()
-    expect(asked[1]).toMatchObject({ continue_final_message: true, messages: [{ role: 'user', content: '1+1=' }, { role: 'assistant', content: 'The sum is' }] })
+    expect(asked[1]).toMatchObject({
+      continue_final_message: true,
+      messages: [
+        { role: 'user', content: '1+1=' },
+        { role: 'assistant', content: 'The sum is' },
+      ],
+    })
     expect(find('continued')?.textContent).toBe('Continued from the edited text.')
     // Half of it is nobody's answer to vote on.
     expect(part.value?.voted()).toMatchObject({ text: 'The sum is 2.', isEdited: true })
@@ -163,7 +241,10 @@ describe('a column', () => {
   })
 
   it('shows the prompt that the model gets, with its special tokens', async () => {
-    const pieces = [{ text: '<|im_start|>', is_special: true }, { text: 'user\n1+1=', is_special: false }]
+    const pieces = [
+      { text: '<|im_start|>', is_special: true },
+      { text: 'user\n1+1=', is_special: false },
+    ]
     const asked: unknown[] = []
     vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
       asked.push([path, JSON.parse(body)])
@@ -173,19 +254,43 @@ describe('a column', () => {
     props.draft = '1+1='
     await nextTick()
     find('show-draft-prompt')?.click()
-    await vi.waitFor(() => { expect(document.querySelector('[data-test=rendered]')?.textContent).toBe('<|im_start|>user\n1+1=') })
+    await vi.waitFor(() => {
+      expect(document.querySelector('[data-test=rendered]')?.textContent).toBe('<|im_start|>user\n1+1=')
+    })
 
-    expect([...document.querySelectorAll('[data-test=special]')].map(({ textContent }) => textContent)).toEqual(['<|im_start|>'])
+    expect([...document.querySelectorAll('[data-test=special]')].map(({ textContent }) => textContent)).toEqual([
+      '<|im_start|>',
+    ])
     expect(document.body.textContent).toContain('5 tokens of 512')
-    expect(asked).toEqual([['/v1/tokenize', { model: 'sft', messages: [{ role: 'system', content: 'Be short.' }, { role: 'user', content: '1+1=' }], tools: TOOLS, chat_template_kwargs: { enable_thinking: false, thinking: false } }]])
+    expect(asked).toEqual([
+      [
+        '/v1/tokenize',
+        {
+          model: 'sft',
+          messages: [
+            { role: 'system', content: 'Be short.' },
+            { role: 'user', content: '1+1=' },
+          ],
+          tools: TOOLS,
+          chat_template_kwargs: { enable_thinking: false, thinking: false },
+        },
+      ],
+    ])
     end()
   })
 
   it('asks at once where it is not known what to start, and asks again while that starts', async () => {
     vi.useFakeTimers({ shouldAdvanceTime: true, advanceTimeDelta: 100 })
-    const asked = answeringChats({ error: { message: "Model 'sft' is loading.", code: 'endpoint_starting' } }, { content: '2' })
+    const asked = answeringChats(
+      { error: { message: "Model 'sft' is loading.", code: 'endpoint_starting' } },
+      { content: '2' },
+    )
     const started: string[] = []
-    const { part, root, end } = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopped' }, canStart: false, start: (name) => started.push(name) })
+    const { part, root, end } = show(
+      ['1+1='],
+      {},
+      { endpoint: { ...READY, state: 'stopped' }, canStart: false, start: (name) => started.push(name) },
+    )
 
     await part.value?.answerTo(0)
     await nextTick()
@@ -198,13 +303,26 @@ describe('a column', () => {
 
   it('goes on when what it starts is ready at once, and waits for one that stops', async () => {
     const asked = answeringChats({ content: '2' }, { content: '2' })
-    const { part, props, end } = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopped' }, start: () => { props.endpoint = READY } })
+    const { part, props, end } = show(
+      ['1+1='],
+      {},
+      {
+        endpoint: { ...READY, state: 'stopped' },
+        start: () => {
+          props.endpoint = READY
+        },
+      },
+    )
     await part.value?.answerTo(0)
     expect([asked.length, part.value?.hasAnswer]).toEqual([1, true])
     end()
 
     const started: string[] = []
-    const stopping = show(['1+1='], {}, { endpoint: { ...READY, state: 'stopping' }, start: (name) => started.push(name) })
+    const stopping = show(
+      ['1+1='],
+      {},
+      { endpoint: { ...READY, state: 'stopping' }, start: (name) => started.push(name) },
+    )
     const answered = stopping.part.value?.answerTo(0)
     await nextTick()
     expect(asked.length).toBe(1)
@@ -219,13 +337,20 @@ describe('a column', () => {
     const { part, find, root, end } = show(['1+1='], { thinking: 'on' })
     await part.value?.answerTo(0)
     await until(() => find('thoughts') !== null)
-    expect([find('thoughts')?.hasAttribute('open'), find('thoughts')?.querySelector('p')?.textContent, root.querySelector('strong')?.textContent]).toEqual([false, 'One and one.', '2'])
+    expect([
+      find('thoughts')?.hasAttribute('open'),
+      find('thoughts')?.querySelector('p')?.textContent,
+      root.querySelector('strong')?.textContent,
+    ]).toEqual([false, 'One and one.', '2'])
     expect(find('answer')?.textContent).not.toContain('think>')
     end()
 
     const without = show(['1+1='], { thinking: 'off' })
     await without.part.value?.answerTo(0)
-    expect(asked.map((each) => each.chat_template_kwargs)).toEqual([{ enable_thinking: true, thinking: true }, { enable_thinking: false, thinking: false }])
+    expect(asked.map((each) => each.chat_template_kwargs)).toEqual([
+      { enable_thinking: true, thinking: true },
+      { enable_thinking: false, thinking: false },
+    ])
     expect(without.find('thoughts')).toBeNull()
     without.end()
   })
@@ -234,18 +359,40 @@ describe('a column', () => {
     const asked: { path: string; body: Record<string, unknown> }[] = []
     vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
       asked.push({ path, body: JSON.parse(body) as Record<string, unknown> })
-      const event = { choices: [{ text: asked.length === 1 ? '2' : ', surely', logprobs: null, finish_reason: 'length' }] }
+      const event = {
+        choices: [{ text: asked.length === 1 ? '2' : ', surely', logprobs: null, finish_reason: 'length' }],
+      }
       return Promise.resolve(new Response(`data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`))
     })
-    const { part, find, end } = show(['1+1='], { tools: JSON.stringify(TOOLS), seed: null, thinking: 'on' }, { isText: true })
+    const { part, find, end } = show(
+      ['1+1='],
+      { tools: JSON.stringify(TOOLS), seed: null, thinking: 'on' },
+      { isText: true },
+    )
     await part.value?.answerTo(0)
     await until(() => find('go-on') !== null)
-    expect([find('is-text') === null, find('show-prompt'), find('answer')?.textContent.trim()]).toEqual([false, null, '2'])
+    expect([find('is-text') === null, find('show-prompt'), find('answer')?.textContent.trim()]).toEqual([
+      false,
+      null,
+      '2',
+    ])
     find('go-on')?.click()
     await until(() => find('answer')?.textContent.trim() === '2, surely')
 
-    expect(asked.map(({ path, body }) => [path, body.prompt])).toEqual([['/v1/completions', '1+1='], ['/v1/completions', '1+1=2']])
-    expect(asked[0]?.body).toEqual({ model: 'sft', prompt: '1+1=', temperature: 0.7, top_p: 1, max_tokens: 256, stream: true, return_token_ids: true, logprobs: 5 })
+    expect(asked.map(({ path, body }) => [path, body.prompt])).toEqual([
+      ['/v1/completions', '1+1='],
+      ['/v1/completions', '1+1=2'],
+    ])
+    expect(asked[0]?.body).toEqual({
+      model: 'sft',
+      prompt: '1+1=',
+      temperature: 0.7,
+      top_p: 1,
+      max_tokens: 256,
+      stream: true,
+      return_token_ids: true,
+      logprobs: 5,
+    })
     end()
   })
 

@@ -13,9 +13,26 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const CONVERSATION: Saved = { kind: 'conversation', messages: [{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '3' }], tools: null }
-const PAIR: Saved = { kind: 'pair', prompt: [{ role: 'user', content: '1+1=' }], sides: [{ label: 'A', text: '3' }, { label: 'B', text: '2' }] }
-const DATASETS = [{ id: 'ds_1', name: 'chats', state: 'ready', format: 'messages' }, { id: 'ds_2', name: 'pairs', state: 'ready', format: 'preference' }]
+const CONVERSATION: Saved = {
+  kind: 'conversation',
+  messages: [
+    { role: 'user', content: '1+1=' },
+    { role: 'assistant', content: '3' },
+  ],
+  tools: null,
+}
+const PAIR: Saved = {
+  kind: 'pair',
+  prompt: [{ role: 'user', content: '1+1=' }],
+  sides: [
+    { label: 'A', text: '3' },
+    { label: 'B', text: '2' },
+  ],
+}
+const DATASETS = [
+  { id: 'ds_1', name: 'chats', state: 'ready', format: 'messages' },
+  { id: 'ds_2', name: 'pairs', state: 'ready', format: 'preference' },
+]
 
 function show(first: Saved) {
   const saved = shallowRef<Saved | null>(first)
@@ -26,7 +43,9 @@ function show(first: Saved) {
     return answer(201, { id: 'ds_1' })
   })
   const dialog = { setup: () => () => h(SaveRowDialog, { saved: saved.value, onClose: () => (saved.value = null) }) }
-  const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(dialog)) }, {}, (app) => app.use(createPinia()))
+  const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(dialog)) }, {}, (app) =>
+    app.use(createPinia()),
+  )
   return { saved, sent, end }
 }
 
@@ -38,7 +57,8 @@ function find(selector: string): HTMLElement {
 
 function type(selector: string, text: string): void {
   const field = find(selector)
-  if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement)) throw new Error(`${selector} is no field`)
+  if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement))
+    throw new Error(`${selector} is no field`)
   field.value = text
   field.dispatchEvent(new Event('input'))
 }
@@ -56,7 +76,10 @@ describe('keeping a row', () => {
     await vi.waitFor(() => {
       expect(saved.value).toBeNull()
     })
-    const messages = [{ role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }]
+    const messages = [
+      { role: 'user', content: '1+1=' },
+      { role: 'assistant', content: '2' },
+    ]
     expect(sent[0]).toMatchObject({ path: '/api/v1/datasets/rows', body: { name: 'chats', rows: [{ messages }] } })
 
     saved.value = { ...CONVERSATION }
@@ -65,7 +88,11 @@ describe('keeping a row', () => {
     await vi.waitFor(() => {
       expect(sent).toHaveLength(2)
     })
-    expect(sent[1]).toMatchObject({ path: '/api/v1/datasets/{dataset_id}/rows', parts: { dataset_id: 'ds_1' }, body: { branch: 'main' } })
+    expect(sent[1]).toMatchObject({
+      path: '/api/v1/datasets/{dataset_id}/rows',
+      parts: { dataset_id: 'ds_1' },
+      body: { branch: 'main' },
+    })
     end()
   })
 
@@ -81,7 +108,15 @@ describe('keeping a row', () => {
       expect(sent).toHaveLength(1)
     })
 
-    expect(sent[0]?.body).toMatchObject({ rows: [{ prompt: [{ role: 'user', content: '1+1=' }], chosen: [{ role: 'assistant', content: '2' }], rejected: [{ role: 'assistant', content: '3' }] }] })
+    expect(sent[0]?.body).toMatchObject({
+      rows: [
+        {
+          prompt: [{ role: 'user', content: '1+1=' }],
+          chosen: [{ role: 'assistant', content: '2' }],
+          rejected: [{ role: 'assistant', content: '3' }],
+        },
+      ],
+    })
     end()
   })
 })
@@ -89,7 +124,14 @@ describe('keeping a row', () => {
 describe('a row', () => {
   it('keeps calls and tools', () => {
     const call = { id: 'c1', type: 'function' as const, function: { name: 'weather', arguments: '{}' } }
-    const saved: Saved = { kind: 'conversation', messages: [{ role: 'user', content: 'Weather?' }, { role: 'assistant', content: '', tool_calls: [call] }], tools: [{ type: 'function' }] }
+    const saved: Saved = {
+      kind: 'conversation',
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        { role: 'assistant', content: '', tool_calls: [call] },
+      ],
+      tools: [{ type: 'function' }],
+    }
 
     expect(rowOf(saved, { text: '', better: 0 })).toEqual({ messages: saved.messages, tools: [{ type: 'function' }] })
   })

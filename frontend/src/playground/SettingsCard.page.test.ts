@@ -13,7 +13,13 @@ afterEach(() => {
 
 function show(changes: Partial<Settings>) {
   const settings = ref<Settings>({ ...DEFAULTS, ...changes })
-  const page = { setup: () => () => h(SettingsCard, { modelValue: settings.value, 'onUpdate:modelValue': (changed: Settings) => (settings.value = changed) }) }
+  const page = {
+    setup: () => () =>
+      h(SettingsCard, {
+        modelValue: settings.value,
+        'onUpdate:modelValue': (changed: Settings) => (settings.value = changed),
+      }),
+  }
   return { settings, ...mount(page) }
 }
 
@@ -36,10 +42,20 @@ describe('the settings of the playground', () => {
 
   it('offer the tools of environments that can be called', async () => {
     const tool = { name: 'weather', description: 'Looks.', parameters: { type: 'object' } }
-    answering('GET', () => answer(200, { items: [{ id: 'env_1', name: 'in the making', can_call: false, tools: [tool] }, { id: 'env_2', name: 'station', can_call: true, tools: [tool] }], next_cursor: null }))
+    answering('GET', () =>
+      answer(200, {
+        items: [
+          { id: 'env_1', name: 'in the making', can_call: false, tools: [tool] },
+          { id: 'env_2', name: 'station', can_call: true, tools: [tool] },
+        ],
+        next_cursor: null,
+      }),
+    )
     const { root, end } = show({})
     root.querySelector<HTMLElement>('[data-test=tools-of-environment]')?.click()
-    await vi.waitFor(() => { expect(root.querySelector('[data-test=tools-choice]')).not.toBeNull() })
+    await vi.waitFor(() => {
+      expect(root.querySelector('[data-test=tools-choice]')).not.toBeNull()
+    })
     end()
   })
 

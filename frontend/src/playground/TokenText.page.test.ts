@@ -14,11 +14,19 @@ const TOKENS = [token('The', 'A'), token(' sum', ' total', '', '\uFFFD'), token(
 
 function show(canContinue = true) {
   const continued: string[][] = []
-  const mounted = mount(TokenText, { tokens: TOKENS, isColoured: true, canContinue, onContinue: (begun: Token[]) => continued.push(begun.map(({ text }) => text)) })
+  const mounted = mount(TokenText, {
+    tokens: TOKENS,
+    isColoured: true,
+    canContinue,
+    onContinue: (begun: Token[]) => continued.push(begun.map(({ text }) => text)),
+  })
   // happy-dom lays nothing out.
-  for (const each of mounted.root.querySelectorAll('.token')) each.getClientRects = () => [new DOMRect(0, 0, 8, 8)] as unknown as DOMRectList
+  for (const each of mounted.root.querySelectorAll('.token'))
+    each.getClientRects = () => [new DOMRect(0, 0, 8, 8)] as unknown as DOMRectList
   const tokens = [...mounted.root.querySelectorAll<HTMLElement>('.token')]
-  const press = (key: string) => { document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true })) }
+  const press = (key: string) => {
+    document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))
+  }
   const find = (name: string) => [...document.querySelectorAll<HTMLElement>(`[data-test=${name}]`)]
   return { ...mounted, tokens, continued, press, find }
 }
@@ -48,16 +56,23 @@ describe('the tokens of an answer', () => {
     tokens[0]?.focus()
     press('ArrowRight')
     press('Enter')
-    await vi.waitFor(() => { expect(find('continue-here')).toHaveLength(1) })
+    await vi.waitFor(() => {
+      expect(find('continue-here')).toHaveLength(1)
+    })
     expect(find('alternative').map(({ textContent }) => textContent)).toEqual(['␣total'])
     expect(document.querySelector('[role=dialog]')?.getAttribute('aria-label')).toBe('Alternatives to ␣sum')
     find('alternative')[0]?.click()
     await nextTick()
     tokens[1]?.click()
-    await vi.waitFor(() => { expect(find('continue-here')).toHaveLength(1) })
+    await vi.waitFor(() => {
+      expect(find('continue-here')).toHaveLength(1)
+    })
     find('continue-here')[0]?.click()
 
-    expect(continued).toEqual([['The', ' total'], ['The', ' sum']])
+    expect(continued).toEqual([
+      ['The', ' total'],
+      ['The', ' sum'],
+    ])
     end()
   })
 
@@ -76,7 +91,11 @@ describe('the tokens of an answer', () => {
     tokens[1]?.click()
     await nextTick()
 
-    expect([tokens[1]?.getAttribute('role'), find('alternative').length, find('continue-here').length]).toEqual([null, 0, 0])
+    expect([tokens[1]?.getAttribute('role'), find('alternative').length, find('continue-here').length]).toEqual([
+      null,
+      0,
+      0,
+    ])
     end()
   })
 })

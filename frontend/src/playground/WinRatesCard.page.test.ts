@@ -8,19 +8,38 @@ import { mount } from '@/testing/withSetup'
 
 import WinRatesCard from './WinRatesCard.vue'
 
-const RATE = { model_a: 'oak', model_b: 'acorn', votes: 4, wins_a: 3, wins_b: 1, ties: 0, win_rate: 0.75, low: 0.3, high: 0.95 }
+const RATE = {
+  model_a: 'oak',
+  model_b: 'acorn',
+  votes: 4,
+  wins_a: 3,
+  wins_b: 1,
+  ties: 0,
+  win_rate: 0.75,
+  low: 0.3,
+  high: 0.95,
+}
 let next: () => unknown = () => null
 
-beforeEach(() => { answering('GET', () => next()) })
-afterEach(() => { vi.restoreAllMocks() })
+beforeEach(() => {
+  answering('GET', () => next())
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
 describe('the rates of models', () => {
   it('stay while those with a new vote are read', async () => {
     next = () => answer(200, { items: [RATE] })
     const props = reactive({ version: 0 })
-    const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
+    const router = createRouter({
+      history: createMemoryHistory(),
+      routes: [{ path: '/', component: { template: '' } }],
+    })
     const { root, end } = mount(WinRatesCard, props, (app) => app.use(router))
-    await vi.waitFor(() => { expect(root.querySelectorAll('[data-test=rate]')).toHaveLength(1) })
+    await vi.waitFor(() => {
+      expect(root.querySelectorAll('[data-test=rate]')).toHaveLength(1)
+    })
 
     const second = pending()
     next = () => second.answer
@@ -30,7 +49,9 @@ describe('the rates of models', () => {
     expect(root.querySelectorAll('[data-test=rate]')).toHaveLength(1)
 
     second.give(answer(200, { items: [RATE, { ...RATE, model_b: 'elm' }] }))
-    await vi.waitFor(() => { expect(root.querySelectorAll('[data-test=rate]')).toHaveLength(2) })
+    await vi.waitFor(() => {
+      expect(root.querySelectorAll('[data-test=rate]')).toHaveLength(2)
+    })
     end()
   })
 })

@@ -5,7 +5,22 @@ import { DEFAULTS } from './types'
 
 describe('the address of the playground', () => {
   it('brings back what was shared, and names only what differs', () => {
-    const shared = { models: ['starter', 'job_abcdefghijkl:200'], settings: { system: 'Be short.', temperature: 0, topP: 0.9, maxTokens: 32, seed: null, format: 'schema' as const, schema: '{"type": "object"}', tools: '[]', thinking: 'off' as const }, prompt: '1+1=', isBlind: false }
+    const shared = {
+      models: ['starter', 'job_abcdefghijkl:200'],
+      settings: {
+        system: 'Be short.',
+        temperature: 0,
+        topP: 0.9,
+        maxTokens: 32,
+        seed: null,
+        format: 'schema' as const,
+        schema: '{"type": "object"}',
+        tools: '[]',
+        thinking: 'off' as const,
+      },
+      prompt: '1+1=',
+      isBlind: false,
+    }
 
     const query = writeAddress(shared)
 

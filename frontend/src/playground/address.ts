@@ -31,7 +31,10 @@ export function readAddress(query: LocationQuery): Shared {
       temperature: numberOf(single(query.t), { or: DEFAULTS.temperature, min: 0, max: 2 }),
       topP: numberOf(single(query.p), { or: DEFAULTS.topP, min: 0.01, max: 1 }),
       maxTokens: Math.round(numberOf(single(query.n), { or: DEFAULTS.maxTokens, min: 1, max: 131_072 })),
-      seed: seed === 'none' ? null : Math.round(numberOf(seed, { or: DEFAULTS.seed ?? 0, min: 0, max: Number.MAX_SAFE_INTEGER })),
+      seed:
+        seed === 'none'
+          ? null
+          : Math.round(numberOf(seed, { or: DEFAULTS.seed ?? 0, min: 0, max: Number.MAX_SAFE_INTEGER })),
       format: FORMATS.find((each) => each === single(query.format)) ?? DEFAULTS.format,
       schema: single(query.schema) ?? DEFAULTS.schema,
       tools: single(query.tools) ?? DEFAULTS.tools,

@@ -19,13 +19,31 @@ afterEach(() => {
 })
 
 function chat(content: string, ids: number[]) {
-  const tokens = content === '' ? [] : [{ token: content, logprob: -1, top_logprobs: [{ token: content, logprob: -1 }] }]
+  const tokens =
+    content === '' ? [] : [{ token: content, logprob: -1, top_logprobs: [{ token: content, logprob: -1 }] }]
   return { choices: [{ delta: { content }, logprobs: { content: tokens }, token_ids: ids, finish_reason: null }] }
 }
 
 /** "the!", where a tokenizer would read "the" as one token; the "!" comes after a token that shows nothing. */
-const CHAT = [{ prompt_token_ids: [1, 2, 3], choices: [{ delta: { role: 'assistant', content: '' } }] }, chat('th', [10]), chat('e', [11]), chat('', [12]), chat('!', [13])]
-const MORE = [{ choices: [{ text: ' end', logprobs: { tokens: [' end'], token_logprobs: [-0.5], top_logprobs: [{ x: -2, ' end': -0.5 }] }, token_ids: [20], finish_reason: 'stop' }] }]
+const CHAT = [
+  { prompt_token_ids: [1, 2, 3], choices: [{ delta: { role: 'assistant', content: '' } }] },
+  chat('th', [10]),
+  chat('e', [11]),
+  chat('', [12]),
+  chat('!', [13]),
+]
+const MORE = [
+  {
+    choices: [
+      {
+        text: ' end',
+        logprobs: { tokens: [' end'], token_logprobs: [-0.5], top_logprobs: [{ x: -2, ' end': -0.5 }] },
+        token_ids: [20],
+        finish_reason: 'stop',
+      },
+    ],
+  },
+]
 
 /** A conversation with a model that writes these; what it was asked is kept. */
 function converse() {
@@ -33,12 +51,24 @@ function converse() {
   vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
     asked.push({ path, ...(JSON.parse(body) as object) })
     const events = path === '/v1/completions' ? MORE : CHAT
-    return Promise.resolve(new Response(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`))
+    return Promise.resolve(
+      new Response(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`),
+    )
   })
   const settings = ref<Settings>({ ...DEFAULTS })
-  const { it: conversation, end } = withSetup(() => useConversation({
-    model: ref('sft'), prompts: ref(['Hi']), settings, context: ref([]), endpoint: computed(() => ({ state: 'ready' }) as Endpoint), canStart: ref(true), isText: ref(false), start: () => Promise.resolve(), explain: ({ message }) => message,
-  }))
+  const { it: conversation, end } = withSetup(() =>
+    useConversation({
+      model: ref('sft'),
+      prompts: ref(['Hi']),
+      settings,
+      context: ref([]),
+      endpoint: computed(() => ({ state: 'ready' }) as Endpoint),
+      canStart: ref(true),
+      isText: ref(false),
+      start: () => Promise.resolve(),
+      explain: ({ message }) => message,
+    }),
+  )
   const tokens = (): readonly Token[] => conversation.turns[0]?.[0]?.tokens ?? []
   return { conversation, settings, asked, tokens, end }
 }
@@ -47,7 +77,11 @@ describe('an answer that goes on from a token', () => {
   it('goes on from the very tokens that the model wrote, and once more from there', async () => {
     const { conversation, asked, tokens, end } = converse()
     await conversation.answerTo(0)
-    expect(tokens().map(({ text, ids }) => [text, ids])).toEqual([['th', [10]], ['e', [11]], ['!', [12, 13]]])
+    expect(tokens().map(({ text, ids }) => [text, ids])).toEqual([
+      ['th', [10]],
+      ['e', [11]],
+      ['!', [12, 13]],
+    ])
 
     await conversation.goOn(0, 0, tokens().slice(0, 2))
     expect(asked[1]).toMatchObject({ path: '/v1/completions', prompt: [1, 2, 3, 10, 11], return_token_ids: true })

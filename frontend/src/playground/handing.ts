@@ -39,7 +39,9 @@ export function hindering(turns: readonly Turn[]): string | null {
 /** Tools as rows have them, a list or its JSON. Rows of a table have all fields that any of them has: empty ones are left out. */
 function spellRowTools(tools: unknown): string {
   if (typeof tools === 'string') return tools.trim() === '[]' ? '' : tools
-  return Array.isArray(tools) && tools.length > 0 ? JSON.stringify(tools, (_, value: unknown) => (value === null ? undefined : value), 2) : ''
+  return Array.isArray(tools) && tools.length > 0
+    ? JSON.stringify(tools, (_, value: unknown) => (value === null ? undefined : value), 2)
+    : ''
 }
 
 /** The last turn of the user's with all before it; null without one, or with turns that are no plain texts (tools). */
@@ -48,7 +50,9 @@ export function handedOf(turns: readonly Turn[], tools: unknown = null): Handed 
   const prompt = kept.at(-1)?.text.trim() ?? ''
   if (prompt === '' || hindering(turns) !== null) return null
   const hasSystem = kept[0]?.role === 'system'
-  const context = kept.slice(hasSystem ? 1 : 0, -1).flatMap(({ role, text }): TextMessage[] => (isRole(role) ? [{ role, content: text }] : []))
+  const context = kept
+    .slice(hasSystem ? 1 : 0, -1)
+    .flatMap(({ role, text }): TextMessage[] => (isRole(role) ? [{ role, content: text }] : []))
   return { system: hasSystem ? (kept[0]?.text.trim() ?? '') : '', context, prompt, tools: spellRowTools(tools) }
 }
 
@@ -69,12 +73,15 @@ const NAMED_SO: Readonly<Record<string, string>> = { model: 'assistant', before:
 /** At the beginning of prompts, also of models without a chat template. */
 const BEGINNING = /^(?:<\|begin_of_text\|>|<\|endoftext\|>|<bos>|<s>|\[gMASK\]<sop>)+/
 /** What a tokenizer takes for one token, and nobody types. */
-const CONTROL = /<\|[\w-]+\|?>|<[\w-]+\|>|<｜[^｜\n]+｜>|<(?:start|end)_of_turn>|<(?:bos|eos)>|\[\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]/
+const CONTROL =
+  /<\|[\w-]+\|?>|<[\w-]+\|>|<｜[^｜\n]+｜>|<(?:start|end)_of_turn>|<(?:bos|eos)>|\[\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]/
 
 function turnsIn({ groups = {} }: RegExpExecArray): Turn[] {
   const { role, text } = groups
   const told: [string, string | undefined][] = role === undefined ? Object.entries(groups) : [[role, text]]
-  return told.flatMap(([name, said]) => (said === undefined ? [] : [{ role: NAMED_SO[name] ?? name, text: said.trim() }]))
+  return told.flatMap(([name, said]) =>
+    said === undefined ? [] : [{ role: NAMED_SO[name] ?? name, text: said.trim() }],
+  )
 }
 
 /** A prompt as a model read it. */
@@ -92,7 +99,11 @@ export function readPrompt(prompt: string): ReadPrompt {
 }
 
 export function openPlayground(router: Router, handed: Handed, model: string | null = null): void {
-  void router.push({ name: 'playground', query: model === null ? {} : { m: model }, state: { handed: JSON.stringify(handed) } })
+  void router.push({
+    name: 'playground',
+    query: model === null ? {} : { m: model },
+    state: { handed: JSON.stringify(handed) },
+  })
 }
 
 /** What was handed on, out of the browser's history; null for anything else. */
@@ -100,7 +111,22 @@ export function readHanded(state: unknown): Handed | null {
   const text = isRecord(state) ? state.handed : null
   if (typeof text !== 'string') return null
   const found: unknown = JSON.parse(text)
-  if (!isRecord(found) || typeof found.prompt !== 'string' || typeof found.system !== 'string' || !Array.isArray(found.context)) return null
-  const context = found.context.flatMap((each): TextMessage[] => (isRecord(each) && isRole(each.role) && typeof each.content === 'string' ? [{ role: each.role, content: each.content }] : []))
-  return { system: found.system, context, prompt: found.prompt, tools: typeof found.tools === 'string' ? found.tools : '' }
+  if (
+    !isRecord(found) ||
+    typeof found.prompt !== 'string' ||
+    typeof found.system !== 'string' ||
+    !Array.isArray(found.context)
+  )
+    return null
+  const context = found.context.flatMap((each): TextMessage[] =>
+    isRecord(each) && isRole(each.role) && typeof each.content === 'string'
+      ? [{ role: each.role, content: each.content }]
+      : [],
+  )
+  return {
+    system: found.system,
+    context,
+    prompt: found.prompt,
+    tools: typeof found.tools === 'string' ? found.tools : '',
+  }
 }

@@ -8,8 +8,23 @@ import type { Asked } from './useConversation'
 
 export type RenderedPrompt = components['schemas']['RenderedPrompt']
 
-export async function renderPrompt(model: string, { messages, isBegun }: Asked, settings: Settings, signal: AbortSignal): Promise<RenderedPrompt> {
+export async function renderPrompt(
+  model: string,
+  { messages, isBegun }: Asked,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<RenderedPrompt> {
   const tools = readTools(settings.tools).value
-  const answer = await post('/v1/tokenize', { model, messages, ...(tools === null ? {} : { tools }), ...templatePartsOf(settings), ...(isBegun ? { continue_final_message: true } : {}) }, signal)
+  const answer = await post(
+    '/v1/tokenize',
+    {
+      model,
+      messages,
+      ...(tools === null ? {} : { tools }),
+      ...templatePartsOf(settings),
+      ...(isBegun ? { continue_final_message: true } : {}),
+    },
+    signal,
+  )
   return (await answer.json()) as RenderedPrompt
 }

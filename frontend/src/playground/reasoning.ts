@@ -19,5 +19,9 @@ export function splitThoughts(text: string): Parts {
   if (!begun && (end === -1 || isSpokenOf)) return { thoughts: null, isOver: true, answer: text }
   const from = begun ? text.indexOf(BEGIN) + BEGIN.length : 0
   const thoughts = (end === -1 ? text.slice(from) : text.slice(from, end)).trim()
-  return { thoughts: end !== -1 && thoughts === '' ? null : thoughts, isOver: end !== -1, answer: end === -1 ? '' : text.slice(end + END.length).trimStart() }
+  return {
+    thoughts: end !== -1 && thoughts === '' ? null : thoughts,
+    isOver: end !== -1,
+    answer: end === -1 ? '' : text.slice(end + END.length).trimStart(),
+  }
 }

@@ -13,7 +13,10 @@ describe('the format of answers', () => {
   it('is sent as the API takes it', () => {
     expect(readFormat({ format: 'text', schema: '{' }).value).toBeNull()
     expect(readFormat({ format: 'json', schema: '' }).value).toEqual({ type: 'json_object' })
-    expect(readFormat({ format: 'schema', schema: '{"type": "object"}' }).value).toEqual({ type: 'json_schema', json_schema: { name: 'answer', schema: { type: 'object' } } })
+    expect(readFormat({ format: 'schema', schema: '{"type": "object"}' }).value).toEqual({
+      type: 'json_schema',
+      json_schema: { name: 'answer', schema: { type: 'object' } },
+    })
   })
 
   it('says what is wrong with a schema', () => {
@@ -39,7 +42,10 @@ describe('tools', () => {
     expect(problemOf([{ name: 'weather' }])).toEqual({ key: 'toolType', named: { n: 1 } })
     expect(problemOf([{ type: 'function' }])?.key).toBe('toolFunction')
     expect(problemOf([{ type: 'function', function: { name: 'the weather' } }])?.key).toBe('toolName')
-    expect(problemOf([{ type: 'function', function: { name: 'weather', parameters: [] } }])).toEqual({ key: 'toolParameters', named: { n: 1, name: 'weather' } })
+    expect(problemOf([{ type: 'function', function: { name: 'weather', parameters: [] } }])).toEqual({
+      key: 'toolParameters',
+      named: { n: 1, name: 'weather' },
+    })
     expect(problemOf([WEATHER, WEATHER])).toEqual({ key: 'toolTwice', named: { n: 2, name: 'weather' } })
   })
 

@@ -5,7 +5,17 @@ import type { Settings } from './types'
 
 /** What is wrong with what was typed: a key below `playground.problem`, and what its text names. */
 export interface Problem {
-  key: 'notJson' | 'noSchema' | 'notAnObject' | 'notAList' | 'noTool' | 'toolType' | 'toolFunction' | 'toolName' | 'toolParameters' | 'toolTwice'
+  key:
+    | 'notJson'
+    | 'noSchema'
+    | 'notAnObject'
+    | 'notAList'
+    | 'noTool'
+    | 'toolType'
+    | 'toolFunction'
+    | 'toolName'
+    | 'toolParameters'
+    | 'toolTwice'
   named: Record<string, string | number>
 }
 
@@ -64,14 +74,24 @@ export function readTools(text: string): Read<unknown[] | null> {
   for (const [index, tool] of tools.entries()) {
     const problem = checkTool(tool, index + 1)
     if (problem !== null) return problem
-    if (tools.slice(0, index).some((other) => nameOf(other) === nameOf(tool))) return fail('toolTwice', { n: index + 1, name: nameOf(tool) })
+    if (tools.slice(0, index).some((other) => nameOf(other) === nameOf(tool)))
+      return fail('toolTwice', { n: index + 1, name: nameOf(tool) })
   }
   return { value: tools.length === 0 ? null : tools, problem: null }
 }
 
 /** Tools of an environment, as they are typed. */
-export function spellTools(tools: readonly { name: string; description: string; parameters: Record<string, unknown> }[]): string {
-  return JSON.stringify(tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } })), null, 2)
+export function spellTools(
+  tools: readonly { name: string; description: string; parameters: Record<string, unknown> }[],
+): string {
+  return JSON.stringify(
+    tools.map(({ name, description, parameters }) => ({
+      type: 'function',
+      function: { name, description, parameters },
+    })),
+    null,
+    2,
+  )
 }
 
 /** What a chat template is told; each has its own name for it, and ignores the other. Nothing where it is left to the template. */
@@ -81,7 +101,15 @@ export function templatePartsOf({ thinking }: Pick<Settings, 'thinking'>): { cha
 }
 
 /** The fields of a request that come of the settings' JSON; what cannot be read is not sent. */
-export function partsOf(settings: Settings): { response_format?: object; tools?: unknown[]; chat_template_kwargs?: object } {
+export function partsOf(settings: Settings): {
+  response_format?: object
+  tools?: unknown[]
+  chat_template_kwargs?: object
+} {
   const [format, tools] = [readFormat(settings).value, readTools(settings.tools).value]
-  return { ...(format === null ? {} : { response_format: format }), ...(tools === null ? {} : { tools }), ...templatePartsOf(settings) }
+  return {
+    ...(format === null ? {} : { response_format: format }),
+    ...(tools === null ? {} : { tools }),
+    ...templatePartsOf(settings),
+  }
 }

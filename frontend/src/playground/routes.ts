@@ -2,5 +2,10 @@
 import type { RouteRecordRaw } from 'vue-router'
 
 export const playgroundRoutes: RouteRecordRaw[] = [
-  { path: 'playground', name: 'playground', component: () => import('./PlaygroundPage.vue'), meta: { title: 'playground.title' } },
+  {
+    path: 'playground',
+    name: 'playground',
+    component: () => import('./PlaygroundPage.vue'),
+    meta: { title: 'playground.title' },
+  },
 ]

@@ -10,18 +10,29 @@ function answer(text: string, changes: Partial<Answer> = {}): Answer {
 const CALL = { id: 'call_1', name: 'weather', arguments: '{}' }
 
 function shown(turns: Answer[][]): Shown {
-  return { settings: { ...DEFAULTS, seed: null, tools: '[]', topP: 0.5, thinking: 'off' }, context: [{ role: 'user', content: 'Hello' }], prompts: ['1+1=', 'Sure?'], columns: [{ model: 'base', turns }] }
+  return {
+    settings: { ...DEFAULTS, seed: null, tools: '[]', topP: 0.5, thinking: 'off' },
+    context: [{ role: 'user', content: 'Hello' }],
+    prompts: ['1+1=', 'Sure?'],
+    columns: [{ model: 'base', turns }],
+  }
 }
 
 describe('a shared conversation', () => {
   it('comes back with settings, calls and answers, edited ones as such', () => {
-    const turns = [[answer('', { calls: [CALL], results: ['-4'] }), answer('Cold.')], [answer('Yes.', { edited: 'No.' })]]
+    const turns = [
+      [answer('', { calls: [CALL], results: ['-4'] }), answer('Cold.')],
+      [answer('Yes.', { edited: 'No.' })],
+    ]
 
     const found = shownOf(contentOf(shown(turns)))
 
     expect(found).toMatchObject({ ...shown([]), columns: [{ model: 'base' }] })
     const [first, second] = found.columns[0]?.turns ?? []
-    expect(first).toMatchObject([{ calls: [CALL], results: ['-4'], edited: null, state: 'done' }, { tokens: [{ text: 'Cold.' }], edited: null }])
+    expect(first).toMatchObject([
+      { calls: [CALL], results: ['-4'], edited: null, state: 'done' },
+      { tokens: [{ text: 'Cold.' }], edited: null },
+    ])
     expect(second).toMatchObject([{ tokens: [{ text: 'No.' }], edited: 'No.' }])
   })
 
@@ -34,6 +45,9 @@ describe('a shared conversation', () => {
   it('ends before an answer that failed', () => {
     const turns = [[answer('2')], [answer('x', { state: 'failed' })], [answer('later')]]
 
-    expect(contentOf(shown(turns)).columns[0]?.turns?.map((steps) => steps.map(({ text }) => text))).toEqual([['2'], []])
+    expect(contentOf(shown(turns)).columns[0]?.turns?.map((steps) => steps.map(({ text }) => text))).toEqual([
+      ['2'],
+      [],
+    ])
   })
 })

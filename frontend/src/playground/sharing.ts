@@ -44,11 +44,13 @@ export function contentOf({ settings, context, prompts, columns }: Shown): Conve
     prompts: [...prompts],
     columns: columns.map(({ model, turns }) => ({
       model,
-      turns: keptOf(turns).map((steps) => steps.map((answer) => ({
-        text: textOf(answer),
-        is_edited: answer.edited !== null || answer.begun.length > 0,
-        calls: answer.calls.map((call, at) => ({ ...call, result: answer.results?.[at] ?? null })),
-      }))),
+      turns: keptOf(turns).map((steps) =>
+        steps.map((answer) => ({
+          text: textOf(answer),
+          is_edited: answer.edited !== null || answer.begun.length > 0,
+          calls: answer.calls.map((call, at) => ({ ...call, result: answer.results?.[at] ?? null })),
+        })),
+      ),
     })),
   }
 }
@@ -57,7 +59,8 @@ type SharedAnswer = components['schemas']['SharedAnswer']
 
 function answerOf({ text, is_edited: isEdited, calls }: SharedAnswer, isJson: boolean): Answer {
   const all = calls ?? []
-  const results = all.length > 0 && all.every(({ result }) => result != null) ? all.map(({ result }) => result ?? '') : null
+  const results =
+    all.length > 0 && all.every(({ result }) => result != null) ? all.map(({ result }) => result ?? '') : null
   return {
     ...newAnswer(isJson),
     state: 'done',
@@ -85,7 +88,10 @@ export function shownOf({ settings, context, prompts, columns }: Conversation): 
     },
     context: context ?? [],
     prompts,
-    columns: columns.map(({ model, turns }) => ({ model, turns: (turns ?? []).map((steps) => steps.map((answer) => answerOf(answer, format !== 'text'))) })),
+    columns: columns.map(({ model, turns }) => ({
+      model,
+      turns: (turns ?? []).map((steps) => steps.map((answer) => answerOf(answer, format !== 'text'))),
+    })),
   }
 }
 
@@ -99,7 +105,9 @@ export function readShared(id: string): Promise<SharedConversation> {
 
 /** One's own links, newest first; a user has a few hundred at most. */
 export function listShared(signal: AbortSignal): Promise<SharedLink[]> {
-  return readAllPages((cursor) => unwrap(api.GET('/api/v1/shared-conversations', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })))
+  return readAllPages((cursor) =>
+    unwrap(api.GET('/api/v1/shared-conversations', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })),
+  )
 }
 
 /** What opens a shared conversation, for the address of the page. */

@@ -21,9 +21,21 @@ describe('a streamed answer', () => {
   })
 
   it('brings tokens with their probabilities and the likeliest others', () => {
-    const { tokens, ending } = readEvent(chunk('42', [{ token: '4', logprob: -0.1 }, { token: '2', logprob: -2 }], 'stop'))
+    const { tokens, ending } = readEvent(
+      chunk(
+        '42',
+        [
+          { token: '4', logprob: -0.1 },
+          { token: '2', logprob: -2 },
+        ],
+        'stop',
+      ),
+    )
 
-    expect(tokens.map(({ text, logprob }) => [text, logprob])).toEqual([['4', -0.1], ['2', -2]])
+    expect(tokens.map(({ text, logprob }) => [text, logprob])).toEqual([
+      ['4', -0.1],
+      ['2', -2],
+    ])
     expect(tokens[0]?.top).toHaveLength(2)
     expect(ending).toBe('stop')
   })
@@ -34,10 +46,14 @@ describe('a streamed answer', () => {
   })
 
   it('brings calls of tools piece by piece', () => {
-    const event = (...calls: unknown[]) => JSON.stringify({ choices: [{ delta: { tool_calls: calls }, finish_reason: null }] })
+    const event = (...calls: unknown[]) =>
+      JSON.stringify({ choices: [{ delta: { tool_calls: calls }, finish_reason: null }] })
     const pieces = [
       event({ index: 0, id: 'call_a', function: { name: 'weather', arguments: '' } }),
-      event({ index: 0, function: { arguments: '{"city": ' } }, { index: 1, function: { name: 'time', arguments: '{}' } }),
+      event(
+        { index: 0, function: { arguments: '{"city": ' } },
+        { index: 1, function: { name: 'time', arguments: '{}' } },
+      ),
       event({ index: 0, function: { arguments: '"Oslo"}' } }),
     ].flatMap((data): CallPiece[][] => [readEvent(data).calls])
 
@@ -51,11 +67,27 @@ describe('a streamed answer', () => {
   })
 
   it('of a model without a chat template brings the same', () => {
-    const logprobs = { tokens: ['4', '2'], token_logprobs: [-0.1, -2], top_logprobs: [{ 4: -0.1, other: -3 }, null], text_offset: [0, 1] }
-    const event = (text: string, ending: string | null) => JSON.stringify({ choices: [{ text, logprobs, finish_reason: ending }] })
+    const logprobs = {
+      tokens: ['4', '2'],
+      token_logprobs: [-0.1, -2],
+      top_logprobs: [{ 4: -0.1, other: -3 }, null],
+      text_offset: [0, 1],
+    }
+    const event = (text: string, ending: string | null) =>
+      JSON.stringify({ choices: [{ text, logprobs, finish_reason: ending }] })
 
     expect(readEvent(event('42', 'length'))).toEqual({
-      tokens: [{ text: '4', logprob: -0.1, top: [{ text: '4', logprob: -0.1 }, { text: 'other', logprob: -3 }] }, { text: '2', logprob: -2, top: [] }],
+      tokens: [
+        {
+          text: '4',
+          logprob: -0.1,
+          top: [
+            { text: '4', logprob: -0.1 },
+            { text: 'other', logprob: -3 },
+          ],
+        },
+        { text: '2', logprob: -2, top: [] },
+      ],
       calls: [],
       ending: 'length',
       hidden: [],
@@ -63,14 +95,25 @@ describe('a streamed answer', () => {
     })
     expect(readEvent('{"choices": [], "usage": {}}').tokens).toEqual([])
     expect(readEvent('{"choices": [{"text": "", "prompt_token_ids": [7, 8]}]}').promptIds).toEqual([7, 8])
-    expect(() => readEvent('{"error": {"message": "Gone.", "code": "engine_lost"}}')).toThrowError(expect.objectContaining({ code: 'engine_lost' }))
-    expect(spellMessages([{ role: 'system', content: 'Sums:' }, { role: 'user', content: '1+1=' }, { role: 'assistant', content: '2' }, { role: 'user', content: '2+2=' }])).toBe('Sums:\n\n1+1=2\n\n2+2=')
+    expect(() => readEvent('{"error": {"message": "Gone.", "code": "engine_lost"}}')).toThrowError(
+      expect.objectContaining({ code: 'engine_lost' }),
+    )
+    expect(
+      spellMessages([
+        { role: 'system', content: 'Sums:' },
+        { role: 'user', content: '1+1=' },
+        { role: 'assistant', content: '2' },
+        { role: 'user', content: '2+2=' },
+      ]),
+    ).toBe('Sums:\n\n1+1=2\n\n2+2=')
   })
 
   it('raises what the platform says went wrong in its middle', () => {
     const said = JSON.stringify({ error: { message: 'The engine ended.', code: 'engine_lost' } })
 
-    expect(() => readEvent(said)).toThrowError(expect.objectContaining({ code: 'engine_lost', message: 'The engine ended.' }))
+    expect(() => readEvent(said)).toThrowError(
+      expect.objectContaining({ code: 'engine_lost', message: 'The engine ended.' }),
+    )
   })
 })
 

@@ -51,7 +51,11 @@ const END = '[DONE]'
 function readToken(value: unknown): Token | null {
   if (!isRecord(value) || typeof value.token !== 'string') return null
   const others: unknown[] = Array.isArray(value.top_logprobs) ? value.top_logprobs : []
-  const top = others.flatMap((each) => (isRecord(each) && typeof each.token === 'string' && typeof each.logprob === 'number' ? [{ text: each.token, logprob: each.logprob }] : []))
+  const top = others.flatMap((each) =>
+    isRecord(each) && typeof each.token === 'string' && typeof each.logprob === 'number'
+      ? [{ text: each.token, logprob: each.logprob }]
+      : [],
+  )
   return { text: value.token, logprob: typeof value.logprob === 'number' ? value.logprob : null, top }
 }
 
@@ -83,8 +87,14 @@ function readLists({ tokens, token_logprobs: logprobs, top_logprobs: tops }: Rec
   return tokens.map((text, at) => {
     const logprob: unknown = Array.isArray(logprobs) ? logprobs[at] : null
     const top: unknown = Array.isArray(tops) ? tops[at] : null
-    const others = Object.entries(isRecord(top) ? top : {}).flatMap(([other, each]) => (typeof each === 'number' ? [{ text: other, logprob: each }] : []))
-    return { text: String(text), logprob: typeof logprob === 'number' ? logprob : null, top: others.sort((a, b) => b.logprob - a.logprob) }
+    const others = Object.entries(isRecord(top) ? top : {}).flatMap(([other, each]) =>
+      typeof each === 'number' ? [{ text: other, logprob: each }] : [],
+    )
+    return {
+      text: String(text),
+      logprob: typeof logprob === 'number' ? logprob : null,
+      top: others.sort((a, b) => b.logprob - a.logprob),
+    }
   })
 }
 
@@ -104,16 +114,25 @@ export function readEvent(data: string): Piece {
   const promptIds = Array.isArray(ofPrompt) ? readIds(ofPrompt) : null
   const ids = readIds(choice.token_ids)
   const ending = typeof choice.finish_reason === 'string' ? choice.finish_reason : null
-  const called: unknown[] = isRecord(choice.delta) && Array.isArray(choice.delta.tool_calls) ? choice.delta.tool_calls : []
+  const called: unknown[] =
+    isRecord(choice.delta) && Array.isArray(choice.delta.tool_calls) ? choice.delta.tool_calls : []
   const calls = called.map(readCall).filter((call) => call !== null)
   const written = isRecord(choice.delta) ? choice.delta.content : choice.text
   const text = typeof written === 'string' ? written : ''
-  const told: unknown[] = isRecord(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : []
-  const tokens = isRecord(choice.logprobs) && 'tokens' in choice.logprobs ? readLists(choice.logprobs) : told.map(readToken).filter((token) => token !== null)
+  const told: unknown[] =
+    isRecord(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : []
+  const tokens =
+    isRecord(choice.logprobs) && 'tokens' in choice.logprobs
+      ? readLists(choice.logprobs)
+      : told.map(readToken).filter((token) => token !== null)
   const rest = { calls, ending, promptIds }
   if (tokens.length > 0 && tokens.map((token) => token.text).join('') === text) {
     const isTold = ids.length === tokens.length
-    return { ...rest, tokens: tokens.map((token, at) => (isTold ? { ...token, ids: ids.slice(at, at + 1) } : token)), hidden: [] }
+    return {
+      ...rest,
+      tokens: tokens.map((token, at) => (isTold ? { ...token, ids: ids.slice(at, at + 1) } : token)),
+      hidden: [],
+    }
   }
   // Half of a character, or a special token that is not shown: one token stands for what was written.
   if (text === '') return { ...rest, tokens: [], hidden: ids }
@@ -123,10 +142,12 @@ export function readEvent(data: string): Piece {
 
 /** A conversation as a text that a model without a chat template goes on with: an answer begins where its question ends. */
 export function spellMessages(messages: readonly Message[]): string {
-  return messages.map(({ content }, at) => {
-    const before = messages[at - 1]?.role
-    return before === undefined || before === 'user' ? content : `\n\n${content}`
-  }).join('')
+  return messages
+    .map(({ content }, at) => {
+      const before = messages[at - 1]?.role
+      return before === undefined || before === 'user' ? content : `\n\n${content}`
+    })
+    .join('')
 }
 
 /** The data of the events in a body, as they come. */
@@ -156,14 +177,44 @@ interface Way {
 }
 
 /** The answer to messages; or, where the last one is the beginning of an answer, how that goes on. */
-export async function* askModel(model: string, messages: readonly Message[], settings: Settings, { isBegun, isText, exact, signal }: Way): AsyncGenerator<Piece> {
+export async function* askModel(
+  model: string,
+  messages: readonly Message[],
+  settings: Settings,
+  { isBegun, isText, exact, signal }: Way,
+): AsyncGenerator<Piece> {
   const { temperature, topP, maxTokens, seed } = settings
-  const sampling = { temperature, top_p: topP, max_tokens: maxTokens, ...(seed === null ? {} : { seed }), stream: true, return_token_ids: true }
+  const sampling = {
+    temperature,
+    top_p: topP,
+    max_tokens: maxTokens,
+    ...(seed === null ? {} : { seed }),
+    stream: true,
+    return_token_ids: true,
+  }
   const { response_format: format, ...ofChats } = partsOf(settings)
   const parts = format === undefined ? {} : { response_format: format }
-  const { body } = isText || exact !== null
-    ? await post('/v1/completions', { model, prompt: exact ?? spellMessages(messages), ...sampling, ...parts, logprobs: ALTERNATIVES }, signal)
-    : await post('/v1/chat/completions', { model, messages, ...sampling, ...parts, ...ofChats, ...(isBegun ? { continue_final_message: true } : {}), logprobs: true, top_logprobs: ALTERNATIVES }, signal)
+  const { body } =
+    isText || exact !== null
+      ? await post(
+          '/v1/completions',
+          { model, prompt: exact ?? spellMessages(messages), ...sampling, ...parts, logprobs: ALTERNATIVES },
+          signal,
+        )
+      : await post(
+          '/v1/chat/completions',
+          {
+            model,
+            messages,
+            ...sampling,
+            ...parts,
+            ...ofChats,
+            ...(isBegun ? { continue_final_message: true } : {}),
+            logprobs: true,
+            top_logprobs: ALTERNATIVES,
+          },
+          signal,
+        )
   if (body === null) return
   let hidden: number[] = []
   for await (const data of readEvents(body)) {

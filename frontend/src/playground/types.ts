@@ -78,10 +78,33 @@ export interface Settings {
   thinking: Thinking
 }
 
-export const DEFAULTS: Readonly<Settings> = { system: '', temperature: 0.7, topP: 1, maxTokens: 256, seed: 1, format: 'text', schema: '', tools: '', thinking: 'default' }
+export const DEFAULTS: Readonly<Settings> = {
+  system: '',
+  temperature: 0.7,
+  topP: 1,
+  maxTokens: 256,
+  seed: 1,
+  format: 'text',
+  schema: '',
+  tools: '',
+  thinking: 'default',
+}
 
 export function newAnswer(isJson: boolean, begun: readonly Token[] = [], prompt: ExactPrompt | null = null): Answer {
-  return { state: 'loading', tokens: [...begun], begun, prompt, edited: null, isJson, calls: [], results: null, problem: null, problemCode: null, ending: null, seconds: null }
+  return {
+    state: 'loading',
+    tokens: [...begun],
+    begun,
+    prompt,
+    edited: null,
+    isJson,
+    calls: [],
+    results: null,
+    problem: null,
+    problemCode: null,
+    ending: null,
+    seconds: null,
+  }
 }
 
 export function textOf({ edited, tokens }: { edited: string | null; tokens: readonly Token[] }): string {

@@ -4,7 +4,16 @@ import { computed, nextTick, onScopeDispose, type Ref, reactive, watch } from 'v
 import { type ApiError, asApiError } from '@/api/errors'
 
 import { askModel, joinCalls, type Message, type TextMessage } from './stream'
-import { type Answer, type Endpoint, type ExactPrompt, isWaiting, newAnswer, type Settings, textOf, type Token } from './types'
+import {
+  type Answer,
+  type Endpoint,
+  type ExactPrompt,
+  isWaiting,
+  newAnswer,
+  type Settings,
+  textOf,
+  type Token,
+} from './types'
 
 /** The API's word for a model that is still being loaded: it is asked again. */
 const STARTING = 'endpoint_starting'
@@ -29,8 +38,16 @@ interface Context {
 function messagesOf(answer: Answer): Message[] {
   const content = textOf(answer)
   if (answer.calls.length === 0) return [{ role: 'assistant', content }]
-  const calls = answer.calls.map(({ id, name, arguments: given }) => ({ id, type: 'function' as const, function: { name, arguments: given } }))
-  const results = answer.calls.map(({ id }, at) => ({ role: 'tool' as const, tool_call_id: id, content: answer.results?.[at] ?? '' }))
+  const calls = answer.calls.map(({ id, name, arguments: given }) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: given },
+  }))
+  const results = answer.calls.map(({ id }, at) => ({
+    role: 'tool' as const,
+    tool_call_id: id,
+    content: answer.results?.[at] ?? '',
+  }))
   return [{ role: 'assistant', content, tool_calls: calls }, ...results]
 }
 
@@ -42,7 +59,10 @@ export interface Asked {
 
 function withBeginning(messages: readonly Message[], begun: readonly Token[]): Asked {
   if (begun.length === 0) return { messages, isBegun: false }
-  return { messages: [...messages, { role: 'assistant', content: textOf({ edited: null, tokens: begun }) }], isBegun: true }
+  return {
+    messages: [...messages, { role: 'assistant', content: textOf({ edited: null, tokens: begun }) }],
+    isBegun: true,
+  }
 }
 
 function isMoving(endpoint: Endpoint | undefined): boolean {
@@ -61,13 +81,27 @@ function isTextMessage(message: Message): message is TextMessage {
   return message.role !== 'tool' && !('tool_calls' in message)
 }
 
-export function useConversation({ model, prompts, settings, context, endpoint, canStart, isText, start, explain }: Context) {
+export function useConversation({
+  model,
+  prompts,
+  settings,
+  context,
+  endpoint,
+  canStart,
+  isText,
+  start,
+  explain,
+}: Context) {
   /** To each prompt an answer, or several: one after each time that calls of tools returned something. */
   const turns = reactive<Answer[][]>([])
   let running: AbortController | null = null
 
-  const isWriting = computed(() => turns.some((steps) => steps.some(({ state }) => state === 'loading' || state === 'writing')))
-  const isWaitingForResults = computed(() => turns.slice(0, prompts.value.length).some((steps) => steps.some(isWaiting)))
+  const isWriting = computed(() =>
+    turns.some((steps) => steps.some(({ state }) => state === 'loading' || state === 'writing')),
+  )
+  const isWaitingForResults = computed(() =>
+    turns.slice(0, prompts.value.length).some((steps) => steps.some(isWaiting)),
+  )
 
   /** What stands before the first prompt. */
   function opening(): Message[] {
@@ -77,7 +111,9 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
 
   /** What the `step`th answer to a prompt is given. */
   function messagesBefore(index: number, step: number): Message[] {
-    const earlier = prompts.value.slice(0, index).flatMap((content, at): Message[] => [{ role: 'user', content }, ...(turns[at] ?? []).flatMap(messagesOf)])
+    const earlier = prompts.value
+      .slice(0, index)
+      .flatMap((content, at): Message[] => [{ role: 'user', content }, ...(turns[at] ?? []).flatMap(messagesOf)])
     const said = (turns[index] ?? []).slice(0, step).flatMap(messagesOf)
     return [...opening(), ...earlier, { role: 'user', content: prompts.value[index] ?? '' }, ...said]
   }
@@ -98,7 +134,11 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
         signal.removeEventListener('abort', abort)
         end()
       }
-      const abort = () => { finish(() => { reject(new DOMException('stopped', 'AbortError')) }) }
+      const abort = () => {
+        finish(() => {
+          reject(new DOMException('stopped', 'AbortError'))
+        })
+      }
       const unwatch = watch(endpoint, (it) => {
         // What became of it is said by the answer to the request.
         if (!isMoving(it)) finish(resolve)
@@ -114,7 +154,12 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     const exact = exactOf(answer, spelled, settings.value)
     for (;;) {
       try {
-        for await (const piece of askModel(model.value, messages, settings.value, { isBegun, isText: isText.value, exact, signal })) {
+        for await (const piece of askModel(model.value, messages, settings.value, {
+          isBegun,
+          isText: isText.value,
+          exact,
+          signal,
+        })) {
           answer.state = 'writing'
           if (piece.promptIds !== null && !isBegun) answer.prompt = { ids: piece.promptIds, messages: spelled }
           answer.tokens.push(...piece.tokens)
@@ -130,7 +175,12 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
   }
 
   /** Ask for one answer more to a prompt, or for the rest of one; whether it is whole and waits for nothing. */
-  async function step(index: number, mine: AbortController, begun: readonly Token[], prompt: ExactPrompt | null): Promise<boolean> {
+  async function step(
+    index: number,
+    mine: AbortController,
+    begun: readonly Token[],
+    prompt: ExactPrompt | null,
+  ): Promise<boolean> {
     const steps = turns[index] ?? []
     const messages = messagesBefore(index, steps.length)
     steps.push(newAnswer(settings.value.format !== 'text', begun, prompt))
@@ -166,7 +216,8 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     turns[index]?.splice(at)
     for (let now = index; now < prompts.value.length; now += 1) {
       if (turns[now] === undefined) turns.push([])
-      if (!(await step(now, mine, now === index ? begun : [], now === index ? prompt : null)) || mine.signal.aborted) break
+      if (!(await step(now, mine, now === index ? begun : [], now === index ? prompt : null)) || mine.signal.aborted)
+        break
     }
     if (running === mine) running = null
   }
@@ -199,7 +250,15 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     const answer = turns[index]?.[at]
     if (answer === undefined) return
     halt()
-    Object.assign(answer, { edited: text, calls: [], results: null, state: 'done', problem: null, problemCode: null, ending: null })
+    Object.assign(answer, {
+      edited: text,
+      calls: [],
+      results: null,
+      state: 'done',
+      problem: null,
+      problemCode: null,
+      ending: null,
+    })
     turns[index]?.splice(at + 1)
     turns.splice(index + 1)
     if (index + 1 < prompts.value.length) await askFrom(index + 1, 0)
@@ -236,7 +295,9 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     const answer = turns[index]?.[at]
     if (answer?.state !== 'done' || answer.calls.length > 0) return null
     const messages = messagesBefore(index, at)
-    return messages.every(isTextMessage) ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 } : null
+    return messages.every(isTextMessage)
+      ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 }
+      : null
   }
 
   /** What the model is asked for an answer with. */
@@ -249,5 +310,21 @@ export function useConversation({ model, prompts, settings, context, endpoint, c
     return { messages: [...opening(), { role: 'user', content: prompt }], isBegun: false }
   }
 
-  return { turns, isWriting, isWaitingForResults, answerTo, retry, goOn, giveResults, rewrite, halt, clear, restore, saidUntil, askedFor, askedFirst, newest }
+  return {
+    turns,
+    isWriting,
+    isWaitingForResults,
+    answerTo,
+    retry,
+    goOn,
+    giveResults,
+    rewrite,
+    halt,
+    clear,
+    restore,
+    saidUntil,
+    askedFor,
+    askedFirst,
+    newest,
+  }
 }

@@ -19,11 +19,16 @@ describe('the endpoints of the platform', () => {
       changes.push({ path, parts, body })
       return answer(200, {})
     })
-    const { it: endpoints, end } = withSetup(() => useEndpoints(), (app) => app.use(createPinia()))
+    const { it: endpoints, end } = withSetup(
+      () => useEndpoints(),
+      (app) => app.use(createPinia()),
+    )
 
     await endpoints.setPreemptible({ id: 'ep_1', name: 'tiny' } as unknown as Endpoint, false)
 
-    expect(changes).toEqual([{ path: '/api/v1/endpoints/{endpoint_id}', parts: { endpoint_id: 'ep_1' }, body: { preemptible: false } }])
+    expect(changes).toEqual([
+      { path: '/api/v1/endpoints/{endpoint_id}', parts: { endpoint_id: 'ep_1' }, body: { preemptible: false } },
+    ])
     end()
   })
 })

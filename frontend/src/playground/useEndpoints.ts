@@ -4,9 +4,8 @@ import { computed } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
-import { writesText } from '@/models/types'
-import { useReadyModels } from '@/models/useReadyModels'
-import { aliasesOf } from '@/registry/types'
+import { useReadyModels, writesText } from '@/models'
+import { aliasesOf } from '@/registry'
 
 import type { Endpoint } from './types'
 
@@ -28,7 +27,10 @@ export interface Choice {
 export function useEndpoints() {
   const { resource: models } = useReadyModels()
   const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(
-    (signal) => readAllPages((cursor) => unwrap(api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor } }, signal }))),
+    (signal) =>
+      readAllPages((cursor) =>
+        unwrap(api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })),
+      ),
     { intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS) },
   )
   const registry = useResource((signal) => unwrap(api.GET('/api/v1/registry', { signal })))
@@ -36,8 +38,13 @@ export function useEndpoints() {
   const registered = computed(() => {
     const found = new Map<string, { id: string; model: string; isAlias: boolean }>()
     for (const named of registry.data.value?.items ?? []) {
-      const versions = new Map(named.versions.filter(({ exists }) => exists).map((version) => [version.number, { id: version.model, model: version.model_name }]))
-      for (const [number, version] of versions) found.set(`${named.name}:${String(number)}`, { ...version, isAlias: false })
+      const versions = new Map(
+        named.versions
+          .filter(({ exists }) => exists)
+          .map((version) => [version.number, { id: version.model, model: version.model_name }]),
+      )
+      for (const [number, version] of versions)
+        found.set(`${named.name}:${String(number)}`, { ...version, isAlias: false })
       for (const { alias, version } of aliasesOf(named)) {
         const meant = versions.get(version)
         if (meant !== undefined) found.set(`${named.name}:${alias}`, { ...meant, isAlias: true })
@@ -55,7 +62,9 @@ export function useEndpoints() {
 
   function endpointOf(name: string): Endpoint | undefined {
     const id = modelIdOf(name)
-    return (resource.data.value ?? []).find((endpoint) => (id === null ? endpoint.name === name : endpoint.kind === 'model' && endpoint.model?.id === id))
+    return (resource.data.value ?? []).find((endpoint) =>
+      id === null ? endpoint.name === name : endpoint.kind === 'model' && endpoint.model?.id === id,
+    )
   }
 
   /** Whether it is known what to start; a request may start more, such as the newest checkpoint of a job. */
@@ -76,25 +85,45 @@ export function useEndpoints() {
     const writers = (models.data.value ?? []).filter(writesText)
     const ids = new Set(writers.map(({ id }) => id))
     const named = writers.map(({ name }) => ({ value: name, label: name }))
-    const aliases = [...registered.value].filter(([, { id, isAlias }]) => isAlias && ids.has(id)).map(([name, { model }]) => ({ value: name, label: `${name} (${model})` }))
+    const aliases = [...registered.value]
+      .filter(([, { id, isAlias }]) => isAlias && ids.has(id))
+      .map(([name, { model }]) => ({ value: name, label: `${name} (${model})` }))
     const served = (resource.data.value ?? []).filter(({ kind }) => kind === 'checkpoint')
-    return [...named, ...aliases, ...served.map(({ name, job, step }) => ({ value: name, label: job?.name == null ? name : `${job.name} @ ${String(step)}` }))]
+    return [
+      ...named,
+      ...aliases,
+      ...served.map(({ name, job, step }) => ({
+        value: name,
+        label: job?.name == null ? name : `${job.name} @ ${String(step)}`,
+      })),
+    ]
   })
 
   async function start(name: string): Promise<void> {
     const checkpoint = CHECKPOINT.exec(name)
     const [, jobId, step] = checkpoint ?? []
     if (jobId !== undefined && step !== undefined) {
-      await unwrap(api.POST('/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint', { params: { path: { job_id: jobId, step: Number(step) } } }))
+      await unwrap(
+        api.POST('/api/v1/jobs/{job_id}/checkpoints/{step}/endpoint', {
+          params: { path: { job_id: jobId, step: Number(step) } },
+        }),
+      )
     } else {
-      await unwrap(api.POST('/api/v1/models/{model_id}/endpoint', { params: { path: { model_id: modelIdOf(name) ?? name } } }))
+      await unwrap(
+        api.POST('/api/v1/models/{model_id}/endpoint', { params: { path: { model_id: modelIdOf(name) ?? name } } }),
+      )
     }
     await resource.refresh()
   }
 
   /** Whether training jobs that wait for a slot may stop it. */
   async function setPreemptible(endpoint: Endpoint, isPreemptible: boolean): Promise<void> {
-    await unwrap(api.PATCH('/api/v1/endpoints/{endpoint_id}', { params: { path: { endpoint_id: endpoint.id } }, body: { preemptible: isPreemptible } }))
+    await unwrap(
+      api.PATCH('/api/v1/endpoints/{endpoint_id}', {
+        params: { path: { endpoint_id: endpoint.id } },
+        body: { preemptible: isPreemptible },
+      }),
+    )
     await resource.refresh()
   }
 

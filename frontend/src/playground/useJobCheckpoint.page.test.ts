@@ -10,30 +10,45 @@ import { useJobCheckpoint } from './useJobCheckpoint'
 
 async function open(items: object[]) {
   answering('GET', () => answer(200, { items }))
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/playground', component: { template: '' } }] })
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [{ path: '/playground', component: { template: '' } }],
+  })
   await router.push('/playground?job=job_a')
   const chosen: string[] = []
   const user = defineComponent(() => {
     useJobCheckpoint((name) => chosen.push(name))
     return () => null
   })
-  const { end } = mount(defineComponent(() => () => h(NMessageProvider, () => h(user))), {}, (app) => app.use(router))
+  const { end } = mount(
+    defineComponent(() => () => h(NMessageProvider, () => h(user))),
+    {},
+    (app) => app.use(router),
+  )
   return { chosen, end }
 }
 
 afterEach(() => vi.restoreAllMocks())
 
 it('chooses the newest checkpoint that is still there', async () => {
-  const { chosen, end } = await open([{ step: 10, is_pruned: false }, { step: 30, is_pruned: true }, { step: 20, is_pruned: false }])
+  const { chosen, end } = await open([
+    { step: 10, is_pruned: false },
+    { step: 30, is_pruned: true },
+    { step: 20, is_pruned: false },
+  ])
 
-  await vi.waitFor(() => { expect(chosen).toEqual(['job_a:20']) })
+  await vi.waitFor(() => {
+    expect(chosen).toEqual(['job_a:20'])
+  })
   end()
 })
 
 it('says so where there is none left', async () => {
   const { chosen, end } = await open([{ step: 10, is_pruned: true }])
 
-  await vi.waitFor(() => { expect(document.body.textContent).toContain('no checkpoint left to chat with') })
+  await vi.waitFor(() => {
+    expect(document.body.textContent).toContain('no checkpoint left to chat with')
+  })
   expect(chosen).toEqual([])
   end()
 })

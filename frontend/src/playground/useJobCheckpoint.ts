@@ -18,7 +18,9 @@ export function useJobCheckpoint(choose: (name: string) => void): void {
     const id = route.query.job
     if (typeof id !== 'string') return
     void attempt(async () => {
-      const page = await unwrap(api.GET('/api/v1/jobs/{job_id}/checkpoints', { params: { path: { job_id: id }, query: { limit: LOOKED_AT } } }))
+      const page = await unwrap(
+        api.GET('/api/v1/jobs/{job_id}/checkpoints', { params: { path: { job_id: id }, query: { limit: LOOKED_AT } } }),
+      )
       const newest = page.items.filter((each) => !each.is_pruned).sort((one, other) => other.step - one.step)[0]
       if (newest === undefined) toast.problem(t('playground.noCheckpoint'))
       else choose(`${id}:${String(newest.step)}`)

@@ -18,10 +18,13 @@ export function useSettledText(answer: () => Answer): Ref<string> {
   }
 
   // The number of tokens says as much as the text, and costs nothing to find out.
-  watch(() => [answer(), answer().tokens.length, answer().state, answer().edited], () => {
-    if (answer().state !== 'writing') show()
-    else timer ??= setTimeout(show, Math.max(LEAST_MS, shown.value.length * MS_PER_CHARACTER))
-  })
+  watch(
+    () => [answer(), answer().tokens.length, answer().state, answer().edited],
+    () => {
+      if (answer().state !== 'writing') show()
+      else timer ??= setTimeout(show, Math.max(LEAST_MS, shown.value.length * MS_PER_CHARACTER))
+    },
+  )
   onScopeDispose(() => {
     if (timer !== null) clearTimeout(timer)
   })

@@ -16,10 +16,12 @@ afterEach(() => {
 /** The composable in an app that can show notices. */
 function startVoting(options: Parameters<typeof useVoting>[0]) {
   const made: ReturnType<typeof useVoting>[] = []
-  const page = { setup: () => {
-    made.push(useVoting(options))
-    return () => null
-  } }
+  const page = {
+    setup: () => {
+      made.push(useVoting(options))
+      return () => null
+    },
+  }
   const { end } = mount({ setup: () => () => h(NMessageProvider, () => h(page)) }, {}, (app) => app.use(createPinia()))
   const [voting] = made
   if (voting === undefined) throw new Error('the setup did not run')
@@ -39,13 +41,23 @@ describe('voting', () => {
       return answer(201, { id: 'vot_1' })
     })
     const parts = shallowRef([part('base', 1, '3'), part('sft', 0, '2')])
-    const { voting, end } = startVoting({ parts, prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(true) })
+    const { voting, end } = startVoting({
+      parts,
+      prompts: ref(['1+1=']),
+      settings: ref({ ...DEFAULTS }),
+      isBlind: ref(true),
+    })
 
     await voting.vote('a')
     await voting.vote('b')
 
     expect(bodies).toHaveLength(1)
-    expect(bodies[0]).toMatchObject({ a: { model: 'sft', text: '2' }, b: { model: 'base' }, verdict: 'a', is_blind: true })
+    expect(bodies[0]).toMatchObject({
+      a: { model: 'sft', text: '2' },
+      b: { model: 'base' },
+      verdict: 'a',
+      is_blind: true,
+    })
     expect([voting.given.value, voting.version.value]).toEqual(['a', 1])
     parts.value = [part('base', 1, '4'), part('sft', 0, '2')]
     await nextTick()
@@ -55,7 +67,12 @@ describe('voting', () => {
 
   it('waits for two whole answers', () => {
     const parts = shallowRef([part('base', 0, '3'), { ...part('sft', 1, '2'), hasAnswer: false }])
-    const { voting, end } = startVoting({ parts, prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(false) })
+    const { voting, end } = startVoting({
+      parts,
+      prompts: ref(['1+1=']),
+      settings: ref({ ...DEFAULTS }),
+      isBlind: ref(false),
+    })
 
     expect(voting.sides.value).toBeNull()
     expect(voting.isComparable.value).toBe(false)
@@ -66,7 +83,12 @@ describe('voting', () => {
     const asked = vi.fn(() => answer(201, { id: 'vot_1' }))
     answering('POST', asked)
     const corrected = { ...part('sft', 1, '2'), voted: () => ({ ...part('sft', 1, '2').voted(), isEdited: true }) }
-    const { voting, end } = startVoting({ parts: shallowRef([part('base', 0, '3'), corrected]), prompts: ref(['1+1=']), settings: ref({ ...DEFAULTS }), isBlind: ref(false) })
+    const { voting, end } = startVoting({
+      parts: shallowRef([part('base', 0, '3'), corrected]),
+      prompts: ref(['1+1=']),
+      settings: ref({ ...DEFAULTS }),
+      isBlind: ref(false),
+    })
 
     await voting.vote('b')
 

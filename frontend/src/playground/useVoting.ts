@@ -49,6 +49,9 @@ export function useVoting({ parts, prompts, settings, isBlind }: Context) {
   }
 
   // Each answer is voted on once.
-  watch(() => (sides.value === null ? null : JSON.stringify(sides.value)), () => (given.value = null))
+  watch(
+    () => (sides.value === null ? null : JSON.stringify(sides.value)),
+    () => (given.value = null),
+  )
   return { sides, isComparable, isEdited, isBusy, given, version, vote }
 }

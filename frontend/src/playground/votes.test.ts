@@ -19,7 +19,13 @@ describe('a vote', () => {
       return answer(201, { id: 'vot_1' })
     })
 
-    await sendVote({ a: { model: 'base', text: '3', messages: MESSAGES }, b: { model: 'sft', text: '2', messages: MESSAGES }, verdict: 'b', isBlind: true, settings: { ...DEFAULTS } })
+    await sendVote({
+      a: { model: 'base', text: '3', messages: MESSAGES },
+      b: { model: 'sft', text: '2', messages: MESSAGES },
+      verdict: 'b',
+      isBlind: true,
+      settings: { ...DEFAULTS },
+    })
 
     expect(sent).toEqual([
       '/api/v1/votes',

@@ -18,7 +18,19 @@ export interface Voted {
   isEdited?: boolean
 }
 
-export async function sendVote({ a, b, verdict, isBlind, settings }: { a: Voted; b: Voted; verdict: Verdict; isBlind: boolean; settings: Settings }): Promise<Vote> {
+export async function sendVote({
+  a,
+  b,
+  verdict,
+  isBlind,
+  settings,
+}: {
+  a: Voted
+  b: Voted
+  verdict: Verdict
+  isBlind: boolean
+  settings: Settings
+}): Promise<Vote> {
   const { temperature, topP, maxTokens, seed } = settings
   return unwrap(
     api.POST('/api/v1/votes', {

@@ -3,14 +3,26 @@ import { describe, expect, it } from 'vitest'
 import { ALIAS, aliasesOf, canRollBack, NAME, type NamedModel, type Promotion } from './types'
 
 function step(id: number, alias: string, to: number, kind: 'promote' | 'rollback' = 'promote'): Promotion {
-  return { id, alias, from_version: null, to_version: to, kind, note: '', gate: null, created_at: '2026-01-01T00:00:00Z' }
+  return {
+    id,
+    alias,
+    from_version: null,
+    to_version: to,
+    kind,
+    note: '',
+    gate: null,
+    created_at: '2026-01-01T00:00:00Z',
+  }
 }
 
 describe('a named model', () => {
   it('lists its aliases by name', () => {
     const named = { aliases: { production: 2, candidate: 3 } } as unknown as NamedModel
 
-    expect(aliasesOf(named)).toEqual([{ alias: 'candidate', version: 3 }, { alias: 'production', version: 2 }])
+    expect(aliasesOf(named)).toEqual([
+      { alias: 'candidate', version: 3 },
+      { alias: 'production', version: 2 },
+    ])
   })
 
   it('is rolled back only where the alias pointed to another version before', () => {

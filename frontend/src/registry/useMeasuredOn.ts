@@ -8,7 +8,9 @@ export function useMeasuredOn(model: () => string | null) {
   const resource = useResource(
     async (signal) => {
       const id = model()
-      return id === null ? [] : (await unwrap(api.GET('/api/v1/evaluations/history', { params: { query: { model: id } }, signal }))).items
+      return id === null
+        ? []
+        : (await unwrap(api.GET('/api/v1/evaluations/history', { params: { query: { model: id } }, signal }))).items
     },
     { watch: model },
   )

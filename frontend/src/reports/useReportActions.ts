@@ -15,7 +15,12 @@ export function useReportActions(onRemoved: () => Promise<unknown>, onChanged: (
   const busyId = ref<string | null>(null)
 
   async function remove(report: Report): Promise<void> {
-    const isSure = await confirm({ title: t('reports.remove.title', { name: report.name }), text: t('reports.remove.text'), action: t('action.delete'), isDangerous: true })
+    const isSure = await confirm({
+      title: t('reports.remove.title', { name: report.name }),
+      text: t('reports.remove.text'),
+      action: t('action.delete'),
+      isDangerous: true,
+    })
     if (!isSure) return
     await act(report, async () => {
       await unwrap(api.DELETE('/api/v1/reports/{report_id}', { params: { path: { report_id: report.id } } }))

@@ -16,12 +16,18 @@ export type RewardSources = Readonly<Record<'reward-files' | 'models', readonly 
 
 export function useRewardKinds() {
   const kinds = useResource((signal) => unwrap(api.GET('/api/v1/rewards', { signal })))
-  const files = useResource((signal) => unwrap(api.GET('/api/v1/rewards/files', { params: { query: { limit: LIMIT } }, signal })))
-  const models = useResource((signal) => unwrap(api.GET('/api/v1/models', { params: { query: { limit: LIMIT } }, signal })))
+  const files = useResource((signal) =>
+    unwrap(api.GET('/api/v1/rewards/files', { params: { query: { limit: LIMIT } }, signal })),
+  )
+  const models = useResource((signal) =>
+    unwrap(api.GET('/api/v1/models', { params: { query: { limit: LIMIT } }, signal })),
+  )
 
   const sources = computed<RewardSources>(() => ({
     'reward-files': (files.data.value?.items ?? []).map((file) => ({ value: file.id, label: file.name })),
-    models: (models.data.value?.items ?? []).filter((model) => model.state === 'ready').map((model) => ({ value: model.id, label: model.name })),
+    models: (models.data.value?.items ?? [])
+      .filter((model) => model.state === 'ready')
+      .map((model) => ({ value: model.id, label: model.name })),
   }))
 
   return { kinds, files, sources }

@@ -35,7 +35,9 @@ export function useSavedViews(of: ViewsOf) {
   const isBusy = ref(false)
   const storedKey = `trellis.views.${of.page}.${of.scope}`
 
-  const listed = useResource((signal) => unwrap(api.GET('/api/v1/saved-views', { params: { query: { page: of.page, scope: of.scope } }, signal })))
+  const listed = useResource((signal) =>
+    unwrap(api.GET('/api/v1/saved-views', { params: { query: { page: of.page, scope: of.scope } }, signal })),
+  )
   const views = computed(() => listed.data.value?.items ?? [])
   const major = of.keys.filter((key) => !of.minor.includes(key))
   /** Empty where the page shows what it shows by itself. */
@@ -76,13 +78,22 @@ export function useSavedViews(of: ViewsOf) {
 
   function save(name: string): Promise<boolean> {
     return run(async () => {
-      const view = await unwrap(api.POST('/api/v1/saved-views', { body: { page: of.page, scope: of.scope, name, query: current.value } }))
+      const view = await unwrap(
+        api.POST('/api/v1/saved-views', { body: { page: of.page, scope: of.scope, name, query: current.value } }),
+      )
       if (of.isRemembered) writeChoice(storedKey, view.id)
     })
   }
 
   function replace(view: SavedView): Promise<boolean> {
-    return run(() => unwrap(api.PATCH('/api/v1/saved-views/{view_id}', { params: { path: { view_id: view.id } }, body: { query: current.value } })))
+    return run(() =>
+      unwrap(
+        api.PATCH('/api/v1/saved-views/{view_id}', {
+          params: { path: { view_id: view.id } },
+          body: { query: current.value },
+        }),
+      ),
+    )
   }
 
   function remove(view: SavedView): Promise<boolean> {

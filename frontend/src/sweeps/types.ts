@@ -19,12 +19,27 @@ export function isUnderWay({ state }: Pick<SweepSummary, 'state'>): boolean {
 }
 
 /** Whether the mean of a trial lacks seeds that were planned. */
-export function lacksSeeds({ finished_seeds: finished, planned_seeds: planned }: Pick<Trial, 'finished_seeds' | 'planned_seeds'>): boolean {
+export function lacksSeeds({
+  finished_seeds: finished,
+  planned_seeds: planned,
+}: Pick<Trial, 'finished_seeds' | 'planned_seeds'>): boolean {
   return planned > 1 && finished < planned
 }
 
 /** Runs with a value, each with all that varies; the seed is a parameter where it does. */
 export function measuredRuns(runs: readonly SweepRun[], nameOf: (run: SweepRun) => string): ParameterRow[] {
   const hasSeeds = new Set(runs.map((run) => run.seed)).size > 1
-  return runs.flatMap((run) => (run.value === null ? [] : [{ id: run.index, label: nameOf(run), values: hasSeeds ? { ...run.values, seed: run.seed } : run.values, value: run.value, isPartial: run.state !== 'succeeded' }]))
+  return runs.flatMap((run) =>
+    run.value === null
+      ? []
+      : [
+          {
+            id: run.index,
+            label: nameOf(run),
+            values: hasSeeds ? { ...run.values, seed: run.seed } : run.values,
+            value: run.value,
+            isPartial: run.state !== 'succeeded',
+          },
+        ],
+  )
 }

@@ -26,6 +26,8 @@ export function answer(status: number, body: unknown) {
 /** Every request of a method is answered by the test; `vi.restoreAllMocks` ends it. */
 export function answering(method: Method, reply: (asked: Asked) => unknown): void {
   const handle = (path: string, options: Options = {}) =>
-    Promise.resolve(reply({ path, parts: options.params?.path ?? {}, query: options.params?.query ?? {}, body: options.body }))
+    Promise.resolve(
+      reply({ path, parts: options.params?.path ?? {}, query: options.params?.query ?? {}, body: options.body }),
+    )
   vi.spyOn(api, method).mockImplementation(handle as never)
 }

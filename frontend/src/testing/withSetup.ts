@@ -12,16 +12,26 @@ export interface Mounted<T> {
 /** `setup` runs as that of a component; plugins of the page, such as a router, are added by `prepare`. */
 export function withSetup<T>(setup: () => T, prepare: (app: App) => void = () => undefined): Mounted<T> {
   let made: { it: T } | null = null
-  const mounted = mount({ setup: () => {
-    made = { it: setup() }
-    return () => null
-  } }, {}, prepare)
+  const mounted = mount(
+    {
+      setup: () => {
+        made = { it: setup() }
+        return () => null
+      },
+    },
+    {},
+    prepare,
+  )
   if (made === null) throw new Error('the setup did not run')
   return { ...mounted, it: (made as { it: T }).it }
 }
 
 /** A component on the page of the test; `props` takes listeners as `onName`, too. */
-export function mount(component: Component, props: Record<string, unknown> = {}, prepare: (app: App) => void = () => undefined): Mounted<App> {
+export function mount(
+  component: Component,
+  props: Record<string, unknown> = {},
+  prepare: (app: App) => void = () => undefined,
+): Mounted<App> {
   const root = document.createElement('div')
   document.body.append(root)
   const app = createApp({ render: () => h(component, props) })

@@ -13,9 +13,13 @@ export function useLibraryTexts() {
   const { locale } = useI18n()
   const texts = shallowRef<LibraryTexts | null>(null)
 
-  watch(locale, async (wanted) => {
-    const loaded = wanted === 'zh' ? await import('./libraryTextsZh') : null
-    if (locale.value === wanted) texts.value = loaded
-  }, { immediate: true })
+  watch(
+    locale,
+    async (wanted) => {
+      const loaded = wanted === 'zh' ? await import('./libraryTextsZh') : null
+      if (locale.value === wanted) texts.value = loaded
+    },
+    { immediate: true },
+  )
   return texts
 }

@@ -14,7 +14,9 @@ function rulesOfPhones(): CSSStyleRule[] {
   const style = document.createElement('style')
   style.textContent = readFileSync(join(process.cwd(), 'src/theme/base.css'), 'utf8')
   document.head.append(style)
-  const rules = [...(style.sheet?.cssRules ?? [])].flatMap((rule) => (rule instanceof CSSMediaRule && rule.media.mediaText === PHONE ? [...rule.cssRules] : []))
+  const rules = [...(style.sheet?.cssRules ?? [])].flatMap((rule) =>
+    rule instanceof CSSMediaRule && rule.media.mediaText === PHONE ? [...rule.cssRules] : [],
+  )
   style.remove()
   return rules.filter((rule) => rule instanceof CSSStyleRule)
 }
@@ -22,7 +24,9 @@ function rulesOfPhones(): CSSStyleRule[] {
 function spacesOf(type: 'text' | 'textarea'): string[] {
   const { root, end } = mount({ setup: () => () => h(NInput, { type, placeholder: 'Name, ID or tag of the job' }) })
   const placeholder = root.querySelector('.n-input__placeholder')
-  const found = rulesOfPhones().filter((rule) => placeholder?.matches(rule.selectorText)).map((rule) => rule.style.getPropertyValue('white-space'))
+  const found = rulesOfPhones()
+    .filter((rule) => placeholder?.matches(rule.selectorText))
+    .map((rule) => rule.style.getPropertyValue('white-space'))
   end()
   return found
 }

@@ -11,14 +11,24 @@ function linear(color: string): [number, number, number] {
 }
 
 function contrast(one: string, other: string): number {
-  const [a, b] = [one, other].map((color) => linear(color)).map(([r, g, blue]) => 0.2126 * r + 0.7152 * g + 0.0722 * blue) as [number, number]
+  const [a, b] = [one, other]
+    .map((color) => linear(color))
+    .map(([r, g, blue]) => 0.2126 * r + 0.7152 * g + 0.0722 * blue) as [number, number]
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
 }
 
 /** As deuteranopes and protanopes see it: Viénot, Brettel and Mollon (1999), in linear RGB. */
 const BLIND: readonly (readonly (readonly [number, number, number])[])[] = [
-  [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
-  [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
+  [
+    [0.29275, 0.70725, 0],
+    [0.29275, 0.70725, 0],
+    [-0.02234, 0.02234, 1],
+  ],
+  [
+    [0.11238, 0.88762, 0],
+    [0.11238, 0.88762, 0],
+    [0.00401, -0.00401, 1],
+  ],
 ]
 
 function seen(color: string, matrix: (typeof BLIND)[number]): number[] {
@@ -26,7 +36,10 @@ function seen(color: string, matrix: (typeof BLIND)[number]): number[] {
   return matrix.map((row) => Math.cbrt(Math.max(0, row[0] * rgb[0] + row[1] * rgb[1] + row[2] * rgb[2])))
 }
 
-describe.each([['light', light], ['dark', dark]] as const)('the colours of series, %s', (_, palette) => {
+describe.each([
+  ['light', light],
+  ['dark', dark],
+] as const)('the colours of series, %s', (_, palette) => {
   it('are none of the state of a run that may stand beside them, and stand out from the card', () => {
     expect(palette.series).not.toContain(palette.succeeded)
     expect(palette.series.filter((color) => contrast(color, palette.surface) < 3)).toEqual([])
@@ -34,11 +47,13 @@ describe.each([['light', light], ['dark', dark]] as const)('the colours of serie
   })
 
   it('differ from their neighbours, also for those who do not tell red from green', () => {
-    const near = palette.series.slice(1).flatMap((color, at) => BLIND.flatMap((matrix) => {
-      const [one, other] = [seen(palette.series[at] ?? '', matrix), seen(color, matrix)]
-      const distance = Math.hypot(...one.map((value, index) => value - (other[index] ?? 0)))
-      return distance < 0.25 ? [`${palette.series[at] ?? ''} ${color} ${distance.toFixed(3)}`] : []
-    }))
+    const near = palette.series.slice(1).flatMap((color, at) =>
+      BLIND.flatMap((matrix) => {
+        const [one, other] = [seen(palette.series[at] ?? '', matrix), seen(color, matrix)]
+        const distance = Math.hypot(...one.map((value, index) => value - (other[index] ?? 0)))
+        return distance < 0.25 ? [`${palette.series[at] ?? ''} ${color} ${distance.toFixed(3)}`] : []
+      }),
+    )
     expect(near).toEqual([])
   })
 })

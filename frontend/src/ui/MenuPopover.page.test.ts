@@ -6,7 +6,17 @@ import { mount } from '@/testing/withSetup'
 import MenuPopover from './MenuPopover.vue'
 
 it('takes the focus when it opens and gives it back on Escape', async () => {
-  const { root, end } = mount({ render: () => h(MenuPopover, { title: 'Columns', label: 'Columns', icon: 'columns', test: 'columns' }, { default: () => h('input', { class: 'first' }) }) }, {})
+  const { root, end } = mount(
+    {
+      render: () =>
+        h(
+          MenuPopover,
+          { title: 'Columns', label: 'Columns', icon: 'columns', test: 'columns' },
+          { default: () => h('input', { class: 'first' }) },
+        ),
+    },
+    {},
+  )
   const button = root.querySelector<HTMLElement>('[data-test="columns"]')
 
   button?.click()

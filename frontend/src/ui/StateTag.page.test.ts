@@ -28,7 +28,9 @@ describe('the mark of a state', () => {
     const shapeOf = (state: string) => MARKS[state as State].shape
 
     for (const [, texts] of WORDS) {
-      const shapes = Object.keys(texts).filter((state) => state !== 'cancelled').map(shapeOf)
+      const shapes = Object.keys(texts)
+        .filter((state) => state !== 'cancelled')
+        .map(shapeOf)
       expect(new Set(shapes).size).toBe(shapes.length)
     }
   })

@@ -10,7 +10,11 @@ async function keysOn(platform: string) {
 afterEach(() => vi.unstubAllGlobals())
 
 describe('the keys that send a form', () => {
-  it.each([['MacIntel', '⌘'], ['Linux x86_64', 'Ctrl'], ['Win32', 'Ctrl']])('on %s are %s and Enter', async (platform, modifier) => {
+  it.each([
+    ['MacIntel', '⌘'],
+    ['Linux x86_64', 'Ctrl'],
+    ['Win32', 'Ctrl'],
+  ])('on %s are %s and Enter', async (platform, modifier) => {
     const keys = await keysOn(platform)
 
     expect(keys.SUBMIT_KEYS).toEqual([modifier, 'Enter'])

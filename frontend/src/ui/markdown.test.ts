@@ -4,14 +4,32 @@ import { isSafeAddress, parseMarkdown, readInline } from './markdown'
 
 describe('Markdown', () => {
   it('is read into headings, paragraphs, lists, quotes, code and tables', () => {
-    const text = '# Why\n\nA **higher** rate:\n- `1e-4`\n- 2e-4\n  1. nested\n\n> so far\n\n```\nx = *1*\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---'
+    const text =
+      '# Why\n\nA **higher** rate:\n- `1e-4`\n- 2e-4\n  1. nested\n\n> so far\n\n```\nx = *1*\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---'
 
     const blocks = parseMarkdown(text)
 
-    expect(blocks.map((block) => block.kind)).toEqual(['heading', 'paragraph', 'list', 'quote', 'code', 'table', 'rule'])
-    expect(blocks[2]).toMatchObject({ isOrdered: false, items: [[{ parts: [{ kind: 'code', text: '1e-4' }] }], [{ kind: 'paragraph' }, { kind: 'list', isOrdered: true }]] })
+    expect(blocks.map((block) => block.kind)).toEqual([
+      'heading',
+      'paragraph',
+      'list',
+      'quote',
+      'code',
+      'table',
+      'rule',
+    ])
+    expect(blocks[2]).toMatchObject({
+      isOrdered: false,
+      items: [
+        [{ parts: [{ kind: 'code', text: '1e-4' }] }],
+        [{ kind: 'paragraph' }, { kind: 'list', isOrdered: true }],
+      ],
+    })
     expect(blocks[4]).toEqual({ kind: 'code', text: 'x = *1*' })
-    expect(blocks[5]).toMatchObject({ head: [[{ text: 'a' }], [{ text: 'b' }]], rows: [[[{ text: '1' }], [{ text: '2' }]]] })
+    expect(blocks[5]).toMatchObject({
+      head: [[{ text: 'a' }], [{ text: 'b' }]],
+      rows: [[[{ text: '1' }], [{ text: '2' }]]],
+    })
   })
 
   it('keeps the underscores of names and lone marks', () => {
@@ -21,7 +39,9 @@ describe('Markdown', () => {
   })
 
   it('links to the web and into the dashboard, and nowhere else', () => {
-    expect(readInline('[a](https://a.example/x)')).toEqual([{ kind: 'link', href: 'https://a.example/x', parts: [{ kind: 'text', text: 'a' }] }])
+    expect(readInline('[a](https://a.example/x)')).toEqual([
+      { kind: 'link', href: 'https://a.example/x', parts: [{ kind: 'text', text: 'a' }] },
+    ])
     expect(readInline('see https://a.example/x.')[1]).toMatchObject({ kind: 'link', href: 'https://a.example/x' })
     expect(readInline('[a](javascript:alert(1))').some((part) => part.kind === 'link')).toBe(false)
     expect(['/jobs/job_1', 'http://a'].every(isSafeAddress)).toBe(true)
@@ -29,7 +49,9 @@ describe('Markdown', () => {
   })
 
   it('leaves HTML as it was written', () => {
-    expect(parseMarkdown('<script>x</script>')).toEqual([{ kind: 'paragraph', parts: [{ kind: 'text', text: '<script>x</script>' }] }])
+    expect(parseMarkdown('<script>x</script>')).toEqual([
+      { kind: 'paragraph', parts: [{ kind: 'text', text: '<script>x</script>' }] },
+    ])
   })
 
   it('ends for every text, however deep', () => {

@@ -29,7 +29,13 @@ const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])\s+(.*)$/
 const TABLE_RULE_CELL = /^:?-{2,}:?$/
 const LINK = /^\[([^\]\n]{1,500})\]\(([^()\s]{1,2000})\)/
 const ADDRESS = /^https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"]/
-const MARKS = [['**', 'strong'], ['__', 'strong'], ['~~', 'strike'], ['*', 'emphasis'], ['_', 'emphasis']] as const
+const MARKS = [
+  ['**', 'strong'],
+  ['__', 'strong'],
+  ['~~', 'strike'],
+  ['*', 'emphasis'],
+  ['_', 'emphasis'],
+] as const
 
 /** Whether a link may lead there: the web, or a page of the dashboard. */
 export function isSafeAddress(href: string): boolean {
@@ -58,7 +64,11 @@ function readBlock(lines: readonly string[], at: number, depth: number): [Block 
   const fence = FENCE.exec(line)?.[1]
   if (fence !== undefined) return readCode(lines, at, fence)
   const heading = HEADING.exec(line)
-  if (heading !== null) return [{ kind: 'heading', level: heading[1]?.length ?? 1, parts: readInline(readTitle(line.slice(heading[0].length))) }, at + 1]
+  if (heading !== null)
+    return [
+      { kind: 'heading', level: heading[1]?.length ?? 1, parts: readInline(readTitle(line.slice(heading[0].length))) },
+      at + 1,
+    ]
   if (RULE.test(line)) return [{ kind: 'rule' }, at + 1]
   if (depth < DEEPEST && line.startsWith('>')) return readQuote(lines, at, depth)
   if (depth < DEEPEST && ITEM.test(line)) return readList(lines, at, depth)
@@ -74,7 +84,11 @@ function readTitle(text: string): string {
 }
 
 function splitCells(line: string): string[] {
-  return line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => cell.trim())
+  return line
+    .trim()
+    .replace(/^\||\|$/g, '')
+    .split('|')
+    .map((cell) => cell.trim())
 }
 
 function isTableRule(line: string): boolean {
@@ -82,7 +96,9 @@ function isTableRule(line: string): boolean {
 }
 
 function readCode(lines: readonly string[], at: number, fence: string): [Block, number] {
-  const end = lines.findIndex((line, index) => index > at && line.trim().startsWith(fence) && line.trim().replaceAll(fence[0] ?? '`', '') === '')
+  const end = lines.findIndex(
+    (line, index) => index > at && line.trim().startsWith(fence) && line.trim().replaceAll(fence[0] ?? '`', '') === '',
+  )
   const stop = end < 0 ? lines.length : end
   return [{ kind: 'code', text: lines.slice(at + 1, stop).join('\n') }, stop + 1]
 }
@@ -166,14 +182,21 @@ function readMark(text: string, at: number, depth: number): [Inline, number] | n
   if (text[at] === '[') return readLink(text, at, depth)
   if (text[at] === 'h' && !/\w/.test(text[at - 1] ?? '')) {
     const address = ADDRESS.exec(text.slice(at, at + 2000))?.[0]
-    return address === undefined ? null : [{ kind: 'link', href: address, parts: [{ kind: 'text', text: address }] }, at + address.length]
+    return address === undefined
+      ? null
+      : [{ kind: 'link', href: address, parts: [{ kind: 'text', text: address }] }, at + address.length]
   }
   for (const [mark, kind] of MARKS) {
     if (!text.startsWith(mark, at) || /\s/.test(text[at + mark.length] ?? ' ')) continue
     // An underscore inside a word is part of a name, such as total_steps.
     if (mark.startsWith('_') && /\w/.test(text[at - 1] ?? '')) continue
     const end = text.indexOf(mark, at + mark.length + 1)
-    if (end < 0 || /\s/.test(text[end - 1] ?? ' ') || (mark.startsWith('_') && /\w/.test(text[end + mark.length] ?? ''))) continue
+    if (
+      end < 0 ||
+      /\s/.test(text[end - 1] ?? ' ') ||
+      (mark.startsWith('_') && /\w/.test(text[end + mark.length] ?? ''))
+    )
+      continue
     return [{ kind, parts: readInline(text.slice(at + mark.length, end), depth + 1) }, end + mark.length]
   }
   return null

@@ -4,7 +4,18 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type JobState = Schemas['JobState']
-export type State = JobState | Schemas['DatasetState'] | Schemas['ModelState'] | Schemas['ReportState'] | Schemas['DataTaskRead']['state'] | Schemas['EnvironmentState'] | Schemas['StageState'] | Schemas['PipelineState'] | Schemas['EndpointState'] | Schemas['SweepState'] | Schemas['RunState']
+export type State =
+  | JobState
+  | Schemas['DatasetState']
+  | Schemas['ModelState']
+  | Schemas['ReportState']
+  | Schemas['DataTaskRead']['state']
+  | Schemas['EnvironmentState']
+  | Schemas['StageState']
+  | Schemas['PipelineState']
+  | Schemas['EndpointState']
+  | Schemas['SweepState']
+  | Schemas['RunState']
 
 type Shape = 'waiting' | 'diamond' | 'dot' | 'hollow' | 'square' | 'check' | 'cross' | 'bolt' | 'arrow'
 

@@ -19,7 +19,7 @@ def list_checks() -> dict[str, Command]:
     commands = {
         "types": ("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
         "frontend": (
-            "front end: types are fresh, vue-tsc, ESLint",
+            "front end: types are fresh, vue-tsc, ESLint, Prettier",
             npm_command("check"),
         ),
         "lint": ("ruff: lint", python_command("-m", "ruff", "check", ".")),

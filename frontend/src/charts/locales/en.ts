@@ -25,13 +25,22 @@ export default {
   radarFew: 'A radar chart needs at least three benchmarks in common.',
   radarSummary: '{run}: {scores}.',
   score: '{name} {value}',
-  historySummary: '{run}: {count} score; first {first} ({start}), last {last} ({end}). | {run}: {count} scores; first {first} ({start}), last {last} ({end}).',
+  historySummary:
+    '{run}: {count} score; first {first} ({start}), last {last} ({end}). | {run}: {count} scores; first {first} ({start}), last {last} ({end}).',
   axis: { step: 'Step', time: 'Training time ({unit})', tokens: 'Tokens', wall: 'Time (local)' },
   seconds: 's',
   minutes: 'min',
   hours: 'h',
   markAt: '{label}, {place}.',
   mark: '{label}, at step {step}.',
-  scatter: { title: 'Metric by parameter', x: 'Parameter', label: '{metric} by {parameter}: {count} run | {metric} by {parameter}: {count} runs' },
-  parallel: { title: 'Parallel coordinates', hint: 'Each line is a run; better runs are bolder. Hover over a run to highlight it.', label: 'Parallel coordinates of {count} run | Parallel coordinates of {count} runs' },
+  scatter: {
+    title: 'Metric by parameter',
+    x: 'Parameter',
+    label: '{metric} by {parameter}: {count} run | {metric} by {parameter}: {count} runs',
+  },
+  parallel: {
+    title: 'Parallel coordinates',
+    hint: 'Each line is a run; better runs are bolder. Hover over a run to highlight it.',
+    label: 'Parallel coordinates of {count} run | Parallel coordinates of {count} runs',
+  },
 }

@@ -33,5 +33,9 @@ export default {
   markAt: '{label}，{place}。',
   mark: '{label}，第 {step} 步。',
   scatter: { title: '参数与指标', x: '参数', label: '{metric} 与 {parameter}：{count} 个运行' },
-  parallel: { title: '平行坐标', hint: '每条线是一个运行，颜色越浓越好。将鼠标移到某个运行上可突出显示。', label: '{count} 个运行的平行坐标' },
+  parallel: {
+    title: '平行坐标',
+    hint: '每条线是一个运行，颜色越浓越好。将鼠标移到某个运行上可突出显示。',
+    label: '{count} 个运行的平行坐标',
+  },
 }

@@ -9,7 +9,10 @@ describe('the search for duplicates', () => {
   })
 
   it('tells an operator only what it knows', () => {
-    expect(stepOf({ ...DEFAULT_SEARCH, method: 'exact' })).toEqual({ operator: 'exact_duplicates', params: { keep: 'first' } })
+    expect(stepOf({ ...DEFAULT_SEARCH, method: 'exact' })).toEqual({
+      operator: 'exact_duplicates',
+      params: { keep: 'first' },
+    })
     expect(stepOf({ ...DEFAULT_SEARCH, method: 'simhash', distance: 5 }).params).toEqual({ distance: 5, keep: 'first' })
   })
 

@@ -1,5 +1,5 @@
 /** How duplicates are looked for: the operators that find them, and what each of them can be told. */
-import type { PipelineStep } from '@/pipelines/types'
+import type { PipelineStep } from '@/pipelines'
 
 export const METHODS = ['exact', 'minhash', 'simhash'] as const
 export type Method = (typeof METHODS)[number]
@@ -16,7 +16,11 @@ export interface Search {
 
 export const DEFAULT_SEARCH: Search = { method: 'minhash', threshold: 0.8, distance: 3, keep: 'first' }
 
-const OPERATORS: Readonly<Record<Method, string>> = { exact: 'exact_duplicates', minhash: 'minhash_duplicates', simhash: 'simhash_duplicates' }
+const OPERATORS: Readonly<Record<Method, string>> = {
+  exact: 'exact_duplicates',
+  minhash: 'minhash_duplicates',
+  simhash: 'simhash_duplicates',
+}
 
 export function stepOf(search: Search): PipelineStep {
   const { method, threshold, distance, keep } = search

@@ -14,8 +14,13 @@ export interface Download {
 }
 
 /** Kinds of files of each split; a single split needs no second choice. Keys are read by `chosen`. */
-export function choices(splits: Readonly<Record<string, number>>, formText: (form: FileForm) => string, splitText: (name: string, rows: number) => string): DropdownOption[] {
-  const forms = (split: string): DropdownOption[] => FORMS.map((form) => ({ key: `${form}:${split}`, label: formText(form) }))
+export function choices(
+  splits: Readonly<Record<string, number>>,
+  formText: (form: FileForm) => string,
+  splitText: (name: string, rows: number) => string,
+): DropdownOption[] {
+  const forms = (split: string): DropdownOption[] =>
+    FORMS.map((form) => ({ key: `${form}:${split}`, label: formText(form) }))
   const all = Object.entries(splits)
   const [only] = all
   if (all.length === 1 && only !== undefined) return forms(only[0])

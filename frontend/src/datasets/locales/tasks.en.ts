@@ -1,7 +1,15 @@
 /** Long work on data. */
 export default {
   title: 'In progress',
-  kind: { import: 'Import', pipeline: 'Pipeline', preview: 'Preview', statistics: 'Statistics', diff: 'Comparison', tokens: 'Tokens', generate: 'Generation' },
+  kind: {
+    import: 'Import',
+    pipeline: 'Pipeline',
+    preview: 'Preview',
+    statistics: 'Statistics',
+    diff: 'Comparison',
+    tokens: 'Tokens',
+    generate: 'Generation',
+  },
   state: { queued: 'Queued', running: 'Running', succeeded: 'Done', failed: 'Failed', cancelled: 'Cancelled' },
   phase: {
     start: 'Starting',
@@ -24,6 +32,18 @@ export default {
   rate: '{n} rows/s',
   eta: 'about {time} left',
   attempt: 'Attempt {n}: a worker stopped before it finished.',
-  count: { made: '{n} row generated | {n} rows generated', calls: '{n} call | {n} calls', max_cost: 'max US${n} | max US${n}', shards_done: '{n} shard done | {n} shards done', shards: '{n} shard | {n} shards', quarantined: '{n} row quarantined | {n} rows quarantined', files_done: '{n} file done | {n} files done', files: '{n} file | {n} files', bytes: '{n} byte | {n} bytes', cost: 'US${n} | US${n}', requests: '{n} request | {n} requests' },
+  count: {
+    made: '{n} row generated | {n} rows generated',
+    calls: '{n} call | {n} calls',
+    max_cost: 'max US${n} | max US${n}',
+    shards_done: '{n} shard done | {n} shards done',
+    shards: '{n} shard | {n} shards',
+    quarantined: '{n} row quarantined | {n} rows quarantined',
+    files_done: '{n} file done | {n} files done',
+    files: '{n} file | {n} files',
+    bytes: '{n} byte | {n} bytes',
+    cost: 'US${n} | US${n}',
+    requests: '{n} request | {n} requests',
+  },
   putAway: 'Dismiss',
 }

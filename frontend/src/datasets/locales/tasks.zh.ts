@@ -1,7 +1,15 @@
 /** 数据上的长时间工作。 */
 export default {
   title: '正在进行',
-  kind: { import: '导入', pipeline: '流水线', preview: '预览', statistics: '统计', diff: '比较', tokens: 'Token', generate: '生成' },
+  kind: {
+    import: '导入',
+    pipeline: '流水线',
+    preview: '预览',
+    statistics: '统计',
+    diff: '比较',
+    tokens: 'Token',
+    generate: '生成',
+  },
   state: { queued: '等待工作进程', running: '运行中', succeeded: '已完成', failed: '失败', cancelled: '已取消' },
   phase: {
     start: '正在启动',
@@ -24,6 +32,18 @@ export default {
   rate: '每秒 {n} 行',
   eta: '剩余约 {time}',
   attempt: '已执行 {n} 次：此前的工作进程没有完成就结束了。',
-  count: { made: '生成 {n} 行', calls: '{n} 次调用', max_cost: '费用上限 {n} 美元', shards_done: '完成 {n} 个分片', shards: '{n} 个分片', quarantined: '隔离 {n} 行', files_done: '完成 {n} 个文件', files: '{n} 个文件', bytes: '{n} 字节', cost: '{n} 美元', requests: '{n} 次请求' },
+  count: {
+    made: '生成 {n} 行',
+    calls: '{n} 次调用',
+    max_cost: '费用上限 {n} 美元',
+    shards_done: '完成 {n} 个分片',
+    shards: '{n} 个分片',
+    quarantined: '隔离 {n} 行',
+    files_done: '完成 {n} 个文件',
+    files: '{n} 个文件',
+    bytes: '{n} 字节',
+    cost: '{n} 美元',
+    requests: '{n} 次请求',
+  },
   putAway: '收起',
 }

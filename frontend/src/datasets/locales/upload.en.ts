@@ -46,7 +46,15 @@ export default {
   sending: {
     title: 'Uploads',
     label: 'Uploading {name}',
-    state: { chosen: 'Selected', waiting: 'Waiting', sending: 'Uploading', paused: 'Paused', failed: 'Stopped', 'handing-over': 'Finishing…', done: 'Uploaded' },
+    state: {
+      chosen: 'Selected',
+      waiting: 'Waiting',
+      sending: 'Uploading',
+      paused: 'Paused',
+      failed: 'Stopped',
+      'handing-over': 'Finishing…',
+      done: 'Uploaded',
+    },
     bytes: '{sent} of {size}',
     rate: '{rate}/s',
     eta: '{time} left',

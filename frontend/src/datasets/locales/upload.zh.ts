@@ -46,7 +46,15 @@ export default {
   sending: {
     title: '正在发送',
     label: '正在发送 {name}',
-    state: { chosen: '已选择', waiting: '等待中', sending: '发送中', paused: '已暂停', failed: '已中断', 'handing-over': '正在交给平台……', done: '已送达' },
+    state: {
+      chosen: '已选择',
+      waiting: '等待中',
+      sending: '发送中',
+      paused: '已暂停',
+      failed: '已中断',
+      'handing-over': '正在交给平台……',
+      done: '已送达',
+    },
     bytes: '{sent} / {size}',
     rate: '{rate}/秒',
     eta: '剩余 {time}',

@@ -7,17 +7,29 @@ import { mount } from '@/testing/withSetup'
 import type { DraftCondition, Unfit } from './conditions'
 import FilterBar from './FilterBar.vue'
 
-const columns = [{ name: 'level', type: 'integer' }, { name: 'question', type: 'text' }]
+const columns = [
+  { name: 'level', type: 'integer' },
+  { name: 'question', type: 'text' },
+]
 const drafts: DraftCondition[] = [
   { column: 'question', operator: 'contains', value: 'sum' },
   { column: 'level', operator: 'eq', value: 'high' },
 ]
-const error = new ApiError({ code: 'search_unfit', status: 422, message: "'level' holds int64; 'eq high' does not fit." })
+const error = new ApiError({
+  code: 'search_unfit',
+  status: 422,
+  message: "'level' holds int64; 'eq high' does not fit.",
+})
 
 function open(unfit: Unfit | null) {
   const onSearch = vi.fn()
   const bar = mount(FilterBar, { columns, text: '', drafts, isBusy: false, unfit, onSearch })
-  return { ...bar, onSearch, alerts: () => [...bar.root.querySelectorAll('[role=alert]')].map((alert) => alert.closest('li') ?? alert.parentElement) }
+  return {
+    ...bar,
+    onSearch,
+    alerts: () =>
+      [...bar.root.querySelectorAll('[role=alert]')].map((alert) => alert.closest('li') ?? alert.parentElement),
+  }
 }
 
 afterEach(() => {

@@ -41,7 +41,10 @@ describe('conditions', () => {
       { column: 'level', operator: 'ge' as const, value: '3' },
       { column: 'messages', operator: 'not_null' as const, value: 'ignored' },
     ]
-    expect(compile(drafts, columns)).toEqual([{ column: 'level', operator: 'ge', value: 3 }, { column: 'messages', operator: 'not_null' }])
+    expect(compile(drafts, columns)).toEqual([
+      { column: 'level', operator: 'ge', value: 3 },
+      { column: 'messages', operator: 'not_null' },
+    ])
   })
 
   it('can be asked when they are complete', () => {
@@ -53,7 +56,9 @@ describe('conditions', () => {
   })
 
   it('go to the API as they are where they fit no value of the column', () => {
-    expect(compile([{ column: 'level', operator: 'eq', value: 'x' }], columns)).toEqual([{ column: 'level', operator: 'eq', value: 'x' }])
+    expect(compile([{ column: 'level', operator: 'eq', value: 'x' }], columns)).toEqual([
+      { column: 'level', operator: 'eq', value: 'x' },
+    ])
   })
 
   it('come back from the address as they were', () => {
@@ -62,13 +67,27 @@ describe('conditions', () => {
     expect(writeDrafts([])).toBeUndefined()
   })
 
-  it.each([undefined, '', '{', '{}', '[1]', '[{"column":"a","operator":"drop table","value":""}]', '[{"column":1,"operator":"eq","value":""}]'])('are none in the address %s', (text) => {
+  it.each([
+    undefined,
+    '',
+    '{',
+    '{}',
+    '[1]',
+    '[{"column":"a","operator":"drop table","value":""}]',
+    '[{"column":1,"operator":"eq","value":""}]',
+  ])('are none in the address %s', (text) => {
     expect(readDrafts(text)).toEqual([])
   })
 })
 
 describe('what the API says against a search', () => {
-  const refusal = (field: string) => new ApiError({ code: 'search_unfit', status: 422, message: 'no', details: { items: [{ code: 'condition_unfit', field, message: 'no' }] } })
+  const refusal = (field: string) =>
+    new ApiError({
+      code: 'search_unfit',
+      status: 422,
+      message: 'no',
+      details: { items: [{ code: 'condition_unfit', field, message: 'no' }] },
+    })
 
   it('is told at the condition that it names', () => {
     expect(unfitOf(refusal('conditions.1.value'), 3)?.index).toBe(1)

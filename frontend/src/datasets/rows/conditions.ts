@@ -56,7 +56,9 @@ export function isComplete(draft: DraftCondition, columns: readonly Column[]): b
 export function compile(drafts: readonly DraftCondition[], columns: readonly Column[]): Condition[] {
   return drafts.map((draft) => {
     const { column, operator, value } = draft
-    return needsValue(operator) ? { column, operator, value: readValue(typeOf(draft, columns), value) ?? value } : { column, operator }
+    return needsValue(operator)
+      ? { column, operator, value: readValue(typeOf(draft, columns), value) ?? value }
+      : { column, operator }
   })
 }
 

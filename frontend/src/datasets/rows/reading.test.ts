@@ -22,8 +22,15 @@ describe('reading a row', () => {
 
   it('shows the expected answer beside the prompt of a verl row, and keeps its other columns', () => {
     const reading = readRow(
-      { data_source: 'maths', prompt: [{ role: 'user', content: '1 + 1?' }], reward_model: { style: 'rule', ground_truth: '2' } },
-      { format: 'verl-rl', format_columns: { data_source: 'data_source', prompt: 'prompt', reward_model: 'reward_model' } },
+      {
+        data_source: 'maths',
+        prompt: [{ role: 'user', content: '1 + 1?' }],
+        reward_model: { style: 'rule', ground_truth: '2' },
+      },
+      {
+        format: 'verl-rl',
+        format_columns: { data_source: 'data_source', prompt: 'prompt', reward_model: 'reward_model' },
+      },
     )
 
     expect(reading).toMatchObject({ kind: 'conversation', turns: [{ role: 'user', text: '1 + 1?' }], expected: '2' })
@@ -49,7 +56,9 @@ describe('reading a row', () => {
   })
 
   it('falls back to the fields where the value is not what the format says', () => {
-    expect(readRow({ messages: 3 }, { format: 'messages', format_columns: { messages: 'messages' } }).kind).toBe('fields')
+    expect(readRow({ messages: 3 }, { format: 'messages', format_columns: { messages: 'messages' } }).kind).toBe(
+      'fields',
+    )
     expect(readRow({ a: 1 }, { format: 'unknown', format_columns: {} })).toEqual({ kind: 'fields', rest: { a: 1 } })
   })
 })

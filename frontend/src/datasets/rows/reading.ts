@@ -26,8 +26,15 @@ export function asText(value: unknown): string {
 
 function readTurn(value: unknown): Turn | null {
   if (!isRecord(value) || typeof value.role !== 'string') return null
-  const content = isRecord(value.tool_calls) || Array.isArray(value.tool_calls) ? [value.content, value.tool_calls] : [value.content]
-  return { role: value.role, text: content.map(asText).filter((text) => text !== '').join('\n') }
+  const content =
+    isRecord(value.tool_calls) || Array.isArray(value.tool_calls) ? [value.content, value.tool_calls] : [value.content]
+  return {
+    role: value.role,
+    text: content
+      .map(asText)
+      .filter((text) => text !== '')
+      .join('\n'),
+  }
 }
 
 /** A list of messages, or a plain text as the only turn of `role`. Null for anything else. */
@@ -78,7 +85,9 @@ export function readRow(row: Row, dataset: RowLayout): Reading {
       const chosen = readTurns(at('chosen'), 'assistant')
       const rejected = readTurns(at('rejected'), 'assistant')
       const prompt = readTurns(at('prompt') ?? [], 'user')
-      return chosen === null || rejected === null || prompt === null ? fields : { kind: 'pair', prompt, chosen, rejected, rest }
+      return chosen === null || rejected === null || prompt === null
+        ? fields
+        : { kind: 'pair', prompt, chosen, rejected, rest }
     }
     case 'text':
       return { kind: 'text', text: asText(at('text')), rest }

@@ -46,13 +46,23 @@ export function useRowSearch(query: () => RowQuery | null) {
       const found = await unwrap(
         api.POST('/api/v1/datasets/{dataset_id}/rows/search', {
           params: { path: { dataset_id: asked.dataset } },
-          body: { version: asked.version, split: asked.split, conditions: [...asked.conditions], text: asked.text === '' ? null : asked.text, cursor: from, limit: LIMIT },
+          body: {
+            version: asked.version,
+            split: asked.split,
+            conditions: [...asked.conditions],
+            text: asked.text === '' ? null : asked.text,
+            cursor: from,
+            limit: LIMIT,
+          },
           signal: mine.signal,
         }),
       )
       if (mine.signal.aborted) return
       const cut = new Map(cutRows(found.cut).map(({ row, columns }) => [row, columns]))
-      hits.value = [...hits.value, ...found.rows.map((row, index) => ({ row, position: found.positions[index] ?? 0, cut: cut.get(index) ?? [] }))]
+      hits.value = [
+        ...hits.value,
+        ...found.rows.map((row, index) => ({ row, position: found.positions[index] ?? 0, cut: cut.get(index) ?? [] })),
+      ]
       lookedAt.value += found.looked_at
       cursor.value = found.next_cursor
     } catch (cause) {

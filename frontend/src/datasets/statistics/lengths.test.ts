@@ -10,7 +10,13 @@ const lengths: Lengths = {
   total: 50,
   histogram: { kind: 'histogram', edges: [0, 1, 2, 3, 4, 6, 8, 12, 16], counts: [0, 2, 0, 0, 4, 0, 4, 0] },
 }
-const none: Lengths = { count: 0, least: 0, most: 0, total: 0, histogram: { kind: 'histogram', edges: [0, 1, 2], counts: [0, 0] } }
+const none: Lengths = {
+  count: 0,
+  least: 0,
+  most: 0,
+  total: 0,
+  histogram: { kind: 'histogram', edges: [0, 1, 2], counts: [0, 0] },
+}
 
 describe('the bars of lengths', () => {
   it('reach from the first to the last that holds something, in whole numbers', () => {
@@ -47,7 +53,14 @@ describe('the quantiles of lengths', () => {
 
 describe('the most frequent names', () => {
   it('come first; the rest is one number', () => {
-    expect(topOf({ en: 5, zh: 9, fr: 1, de: 2 }, 2)).toEqual({ named: [['zh', 9], ['en', 5]], others: 3, total: 17 })
+    expect(topOf({ en: 5, zh: 9, fr: 1, de: 2 }, 2)).toEqual({
+      named: [
+        ['zh', 9],
+        ['en', 5],
+      ],
+      others: 3,
+      total: 17,
+    })
     expect(topOf({}, 2)).toEqual({ named: [], others: 0, total: 0 })
   })
 })

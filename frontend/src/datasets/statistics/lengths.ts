@@ -43,7 +43,10 @@ export function meanOf(lengths: Lengths): number | null {
 }
 
 /** The most frequent names and how many others there are. */
-export function topOf(counts: Readonly<Record<string, number>>, most: number): { named: [string, number][]; others: number; total: number } {
+export function topOf(
+  counts: Readonly<Record<string, number>>,
+  most: number,
+): { named: [string, number][]; others: number; total: number } {
   const ranked = Object.entries(counts).sort((a, b) => b[1] - a[1])
   const sum = (entries: [string, number][]) => entries.reduce((whole, [, count]) => whole + count, 0)
   return { named: ranked.slice(0, most), others: sum(ranked.slice(most)), total: sum(ranked) }

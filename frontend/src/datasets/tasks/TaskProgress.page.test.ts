@@ -7,8 +7,28 @@ import type { DataTask } from '../types'
 import TaskProgress from './TaskProgress.vue'
 
 function taskOf(fields: Partial<DataTask> = {}): DataTask {
-  const progress = { phase: 'read', rows_done: 10, rows: 100, rows_per_s: null, eta_s: null, stage: null, stages: null, steps: [], counts: {} }
-  return { id: 'dtk_1', state: 'running', progress, attempt: 1, reason: null, cause: null, can_cancel: true, can_retry: false, ...fields } as DataTask
+  const progress = {
+    phase: 'read',
+    rows_done: 10,
+    rows: 100,
+    rows_per_s: null,
+    eta_s: null,
+    stage: null,
+    stages: null,
+    steps: [],
+    counts: {},
+  }
+  return {
+    id: 'dtk_1',
+    state: 'running',
+    progress,
+    attempt: 1,
+    reason: null,
+    cause: null,
+    can_cancel: true,
+    can_retry: false,
+    ...fields,
+  } as DataTask
 }
 
 function open(task: DataTask) {
@@ -16,7 +36,8 @@ function open(task: DataTask) {
   const { root, end } = mount(TaskProgress, props)
   return {
     end,
-    said: () => [...root.querySelectorAll('[role=status], [role=alert], [aria-live]')].map((part) => part.textContent.trim()),
+    said: () =>
+      [...root.querySelectorAll('[role=status], [role=alert], [aria-live]')].map((part) => part.textContent.trim()),
     bar: () => root.querySelector('[role=progressbar]'),
     async become(next: DataTask) {
       props.task = next

@@ -10,7 +10,10 @@ function task(fields: Partial<DataTask>): DataTask {
 
 describe('the tasks that a dataset shows', () => {
   it('are those that wait or run on it', () => {
-    const [running, queued] = [task({ id: 'a' }), task({ id: 'b', state: 'queued', kind: 'pipeline', purpose: 'pipeline' })]
+    const [running, queued] = [
+      task({ id: 'a' }),
+      task({ id: 'b', state: 'queued', kind: 'pipeline', purpose: 'pipeline' }),
+    ]
     expect(openTasksOf([running, queued, task({ state: 'succeeded' })], 'ds_1')).toEqual([running, queued])
   })
 
@@ -27,7 +30,11 @@ describe('the tasks that a dataset shows', () => {
 
 describe('a task', () => {
   it('is over when nothing changes by itself any more', () => {
-    expect(['queued', 'running', 'succeeded', 'failed', 'cancelled'].map((state) => isOver({ state: state as DataTask['state'] }))).toEqual([false, false, true, true, true])
+    expect(
+      ['queued', 'running', 'succeeded', 'failed', 'cancelled'].map((state) =>
+        isOver({ state: state as DataTask['state'] }),
+      ),
+    ).toEqual([false, false, true, true, true])
   })
 
   it('has a share only where the whole is known', () => {

@@ -27,7 +27,10 @@ export function useDataTask(id: MaybeRefOrGetter<string | null>) {
   const { isBusy, attempt } = useAttempt()
   const wanted = computed(() => toValue(id))
   const resource = useResource<DataTask | null>(
-    async (signal) => (wanted.value === null ? null : unwrap(api.GET('/api/v1/data-tasks/{task_id}', { params: { path: { task_id: wanted.value } }, signal }))),
+    async (signal) =>
+      wanted.value === null
+        ? null
+        : unwrap(api.GET('/api/v1/data-tasks/{task_id}', { params: { path: { task_id: wanted.value } }, signal })),
     { watch: wanted, intervalMs: (task) => (task === null || isOver(task) ? null : POLL_MS) },
   )
   const task = resource.data
@@ -48,5 +51,13 @@ export function useDataTask(id: MaybeRefOrGetter<string | null>) {
     })
   }
 
-  return { task, resource, error: resource.error, isRunning: computed(() => task.value !== null && !isOver(task.value)), isBusy, cancel, retry }
+  return {
+    task,
+    resource,
+    error: resource.error,
+    isRunning: computed(() => task.value !== null && !isOver(task.value)),
+    isBusy,
+    cancel,
+    retry,
+  }
 }

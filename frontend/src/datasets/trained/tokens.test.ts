@@ -24,7 +24,21 @@ describe('rows as they are trained on', () => {
   })
 
   it('may say why a row cannot be used', () => {
-    const view = readTokenView({ rows: [{ row: 0, segments: [], token_count: 0, trained_count: 0, is_truncated: false, problem: 'no turn of the assistant', problem_code: 'no_answer' }], note: 'Chosen answers.', note_code: 'chosen_is_learned' })
+    const view = readTokenView({
+      rows: [
+        {
+          row: 0,
+          segments: [],
+          token_count: 0,
+          trained_count: 0,
+          is_truncated: false,
+          problem: 'no turn of the assistant',
+          problem_code: 'no_answer',
+        },
+      ],
+      note: 'Chosen answers.',
+      note_code: 'chosen_is_learned',
+    })
     expect(view?.rows[0]).toMatchObject({ problem: 'no turn of the assistant', problemCode: 'no_answer' })
     expect(view).toMatchObject({ note: 'Chosen answers.', noteCode: 'chosen_is_learned' })
     expect(view?.maxLength).toBeNull()
@@ -35,7 +49,9 @@ describe('rows as they are trained on', () => {
   })
 
   it('leave out what is no row', () => {
-    expect(readTokenView({ rows: [null, { row: 'x' }, { row: 1, segments: [null] }] })?.rows).toEqual([{ row: 1, segments: [], tokens: 0, trained: 0, isTruncated: false, problem: null, problemCode: null }])
+    expect(readTokenView({ rows: [null, { row: 'x' }, { row: 1, segments: [null] }] })?.rows).toEqual([
+      { row: 1, segments: [], tokens: 0, trained: 0, isTruncated: false, problem: null, problemCode: null },
+    ])
   })
 })
 

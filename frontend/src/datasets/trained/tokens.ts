@@ -54,7 +54,10 @@ function readRow(value: unknown): TrainedRow | null {
     row: value.row,
     segments,
     tokens: typeof value.token_count === 'number' ? value.token_count : sum(segments.map((one) => one.tokens)),
-    trained: typeof value.trained_count === 'number' ? value.trained_count : sum(segments.filter((one) => one.isTrained).map((one) => one.tokens)),
+    trained:
+      typeof value.trained_count === 'number'
+        ? value.trained_count
+        : sum(segments.filter((one) => one.isTrained).map((one) => one.tokens)),
     isTruncated: value.is_truncated === true,
     problem: textOf(value.problem),
     problemCode: textOf(value.problem_code),

@@ -16,7 +16,9 @@ describe('the name of a dataset', () => {
 
   it('of another source is the last part of where it is', () => {
     expect(nameOfSource({ kind: 'path', path: 'starter/data/sft.jsonl' })).toBe('sft')
-    expect(nameOfSource({ kind: 'hub', hub: 'huggingface', repo_id: 'owner/sums', revision: 'main', under: '' })).toBe('sums')
+    expect(nameOfSource({ kind: 'hub', hub: 'huggingface', repo_id: 'owner/sums', revision: 'main', under: '' })).toBe(
+      'sums',
+    )
     expect(nameOfSource({ kind: 's3', url: 's3://bucket/folder/' })).toBe('folder')
     expect(nameOfSource(null)).toBe('')
   })
@@ -31,8 +33,17 @@ describe('the source that a form describes', () => {
   })
 
   it('has its fields without white space around them', () => {
-    expect(sourceOf('hub', { ...emptyFields(), repo: ' owner/sums ', revision: '', under: ' data/ ' })).toEqual({ kind: 'hub', hub: 'huggingface', repo_id: 'owner/sums', revision: 'main', under: 'data/' })
-    expect(sourceOf('hub', { ...emptyFields(), hub: 'modelscope', repo: 'owner/sums' })).toMatchObject({ hub: 'modelscope', revision: 'master' })
+    expect(sourceOf('hub', { ...emptyFields(), repo: ' owner/sums ', revision: '', under: ' data/ ' })).toEqual({
+      kind: 'hub',
+      hub: 'huggingface',
+      repo_id: 'owner/sums',
+      revision: 'main',
+      under: 'data/',
+    })
+    expect(sourceOf('hub', { ...emptyFields(), hub: 'modelscope', repo: 'owner/sums' })).toMatchObject({
+      hub: 'modelscope',
+      revision: 'master',
+    })
     expect(sourceOf('path', { ...emptyFields(), path: ' a/b ' })).toEqual({ kind: 'path', path: 'a/b' })
     expect(sourceOf('s3', { ...emptyFields(), url: 's3://b/k' })).toEqual({ kind: 's3', url: 's3://b/k' })
   })

@@ -47,7 +47,15 @@ export function sourceOf(kind: Exclude<SourceKind, 'upload'>, fields: SourceFiel
     case 'path':
       return text(fields.path) === '' ? null : { kind, path: text(fields.path) }
     case 'hub':
-      return text(fields.repo) === '' ? null : { kind, hub: fields.hub, repo_id: text(fields.repo), revision: text(fields.revision) || NEWEST[fields.hub], under: text(fields.under) }
+      return text(fields.repo) === ''
+        ? null
+        : {
+            kind,
+            hub: fields.hub,
+            repo_id: text(fields.repo),
+            revision: text(fields.revision) || NEWEST[fields.hub],
+            under: text(fields.under),
+          }
     case 's3':
       return /^s3:\/\/[^/\s]+/.test(text(fields.url)) ? { kind, url: text(fields.url) } : null
   }

@@ -4,11 +4,11 @@ import { computed, markRaw, reactive, shallowRef, watch } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import { startTransfer, type Transfer } from '@/api/upload/transfer'
 
 import type { DataTask, Dataset, ImportMode, Mixed } from '../types'
 import { nameOfFile } from './names'
 import { secondsLeft, Speedometer } from './speed'
-import { startTransfer, type Transfer } from './transfer'
 
 export type SendState = 'chosen' | 'waiting' | 'sending' | 'paused' | 'failed' | 'handing-over' | 'done'
 
@@ -45,11 +45,20 @@ export function etaOf(sending: Pick<Sending, 'sent' | 'rate' | 'file'>): number 
 async function handOver(sending: Sending, upload: string, purpose: Purpose): Promise<Outcome> {
   const source = { kind: 'upload', upload } as const
   if (purpose.kind === 'create') {
-    const body = { name: sending.name.trim(), description: purpose.description, licences: purpose.licences, source, mixed: purpose.mixed }
+    const body = {
+      name: sending.name.trim(),
+      description: purpose.description,
+      licences: purpose.licences,
+      source,
+      mixed: purpose.mixed,
+    }
     return { kind: 'dataset', dataset: await unwrap(api.POST('/api/v1/datasets/imports', { body })) }
   }
   const { mixed, mode, branch, message } = purpose
-  const call = api.POST('/api/v1/datasets/{dataset_id}/imports', { params: { path: { dataset_id: purpose.dataset } }, body: { source, mixed, mode, branch, message } })
+  const call = api.POST('/api/v1/datasets/{dataset_id}/imports', {
+    params: { path: { dataset_id: purpose.dataset } },
+    body: { source, mixed, mode, branch, message },
+  })
   return { kind: 'task', task: await unwrap(call) }
 }
 
@@ -60,11 +69,25 @@ export const useUploadQueue = defineStore('uploads', () => {
   let lastKey = 0
 
   const active = computed(() => items.value.filter((one) => one.state !== 'chosen' && one.state !== 'done'))
-  const isSending = computed(() => items.value.some((one) => one.state === 'sending' || one.state === 'handing-over' || one.state === 'waiting'))
+  const isSending = computed(() =>
+    items.value.some((one) => one.state === 'sending' || one.state === 'handing-over' || one.state === 'waiting'),
+  )
 
   function add(files: Iterable<File>, target: string | null): Sending[] {
     const added = [...files].map((file) =>
-      reactive<Sending>({ key: ++lastKey, file: markRaw(file), target, name: nameOfFile(file.name), state: 'chosen', sent: 0, rate: null, error: null, upload: null, purpose: null, outcome: null }),
+      reactive<Sending>({
+        key: ++lastKey,
+        file: markRaw(file),
+        target,
+        name: nameOfFile(file.name),
+        state: 'chosen',
+        sent: 0,
+        rate: null,
+        error: null,
+        upload: null,
+        purpose: null,
+        outcome: null,
+      }),
     )
     items.value = [...items.value, ...added]
     return added

@@ -8,8 +8,22 @@ const SECOND = `b${'a'.repeat(63)}`
 
 function version(part: Partial<Version> = {}): Version {
   return {
-    id: FIRST, dataset: 'ds_1', number: 1, parents: [], message: '', author: 'x', tree: 't', splits: { train: 2 }, row_count: 2, size_bytes: 10,
-    origin: 'import', task: null, branches: [], tags: [], created_at: '2026-01-01T00:00:00Z', ...part,
+    id: FIRST,
+    dataset: 'ds_1',
+    number: 1,
+    parents: [],
+    message: '',
+    author: 'x',
+    tree: 't',
+    splits: { train: 2 },
+    row_count: 2,
+    size_bytes: 10,
+    origin: 'import',
+    task: null,
+    branches: [],
+    tags: [],
+    created_at: '2026-01-01T00:00:00Z',
+    ...part,
   }
 }
 
@@ -42,14 +56,25 @@ describe('a version', () => {
     const use = { kind: 'job', id: 'job_1', name: 'run', state: 'running', is_unfinished: true } as const
     const it = detail({ branches: ['dev'], tags: ['v1'], uses: [use, { ...use, id: 'job_2', is_unfinished: false }] })
     expect(blockersOf(it, [version({ id: SECOND, number: 2, parents: [FIRST] })])).toEqual([
-      { kind: 'branch', name: 'dev' }, { kind: 'tag', name: 'v1' }, { kind: 'child', number: 2 }, { kind: 'use', name: 'run' },
+      { kind: 'branch', name: 'dev' },
+      { kind: 'tag', name: 'v1' },
+      { kind: 'child', number: 2 },
+      { kind: 'use', name: 'run' },
     ])
     expect(blockersOf(detail(), [version()])).toEqual([])
   })
 })
 
 describe('a name', () => {
-  it.each([['v1.2_a-b', true], ['', false], ['-x', false], ['a b', false], ['标签', false], ['a/b', false], ['x'.repeat(101), false]])('%j can be given: %s', (text, wanted) => {
+  it.each([
+    ['v1.2_a-b', true],
+    ['', false],
+    ['-x', false],
+    ['a b', false],
+    ['标签', false],
+    ['a/b', false],
+    ['x'.repeat(101), false],
+  ])('%j can be given: %s', (text, wanted) => {
     expect(isName(text)).toBe(wanted)
   })
 })

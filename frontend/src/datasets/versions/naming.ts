@@ -13,7 +13,11 @@ export function isName(text: string): boolean {
 }
 
 /** The id that a branch, tag or the beginning of an id stands for, among the versions that are known. */
-export function findVersion(revision: string, refs: Refs | null, versions: readonly Pick<Version, 'id'>[]): string | null {
+export function findVersion(
+  revision: string,
+  refs: Refs | null,
+  versions: readonly Pick<Version, 'id'>[],
+): string | null {
   const named = [...(refs?.branches ?? []), ...(refs?.tags ?? [])].find((ref) => ref.name === revision)
   if (named !== undefined) return named.version
   if (revision.length < FEWEST_DIGITS) return null
@@ -22,16 +26,18 @@ export function findVersion(revision: string, refs: Refs | null, versions: reado
 }
 
 export type Blocker =
-  | { kind: 'branch' | 'tag'; name: string }
-  | { kind: 'child'; number: number }
-  | { kind: 'use'; name: string }
+  { kind: 'branch' | 'tag'; name: string } | { kind: 'child'; number: number } | { kind: 'use'; name: string }
 
 /** What keeps a version from being deleted, as far as this page knows; the API knows all. */
 export function blockersOf(detail: VersionDetail, known: readonly Version[]): Blocker[] {
   return [
     ...detail.branches.map((name): Blocker => ({ kind: 'branch', name })),
     ...detail.tags.map((name): Blocker => ({ kind: 'tag', name })),
-    ...known.filter((one) => one.parents.includes(detail.id)).map((one): Blocker => ({ kind: 'child', number: one.number })),
-    ...detail.uses.filter((use) => use.is_unfinished).map((use): Blocker => ({ kind: 'use', name: use.name ?? use.id })),
+    ...known
+      .filter((one) => one.parents.includes(detail.id))
+      .map((one): Blocker => ({ kind: 'child', number: one.number })),
+    ...detail.uses
+      .filter((use) => use.is_unfinished)
+      .map((use): Blocker => ({ kind: 'use', name: use.name ?? use.id })),
   ]
 }

@@ -19,7 +19,13 @@ export function readProvenance(recorded: Readonly<Record<string, unknown>>): Pro
     address: text(recorded.address),
     files: list(recorded.files).flatMap((file) => {
       if (!isRecord(file) || typeof file.name !== 'string') return []
-      return [{ name: file.name, sha256: text(file.sha256) ?? '', size: typeof file.size_bytes === 'number' ? file.size_bytes : 0 }]
+      return [
+        {
+          name: file.name,
+          sha256: text(file.sha256) ?? '',
+          size: typeof file.size_bytes === 'number' ? file.size_bytes : 0,
+        },
+      ]
     }),
     inputs: list(recorded.inputs).filter((one): one is string => typeof one === 'string'),
     pipeline: text(recorded.pipeline),

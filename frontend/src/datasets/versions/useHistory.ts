@@ -9,12 +9,18 @@ import type { Refs, Version } from './types'
 
 export function useHistory(datasetId: () => string, branch: () => string | null) {
   const refs = useResource<Refs>(
-    (signal) => unwrap(api.GET('/api/v1/datasets/{dataset_id}/refs', { params: { path: { dataset_id: datasetId() } }, signal })),
+    (signal) =>
+      unwrap(api.GET('/api/v1/datasets/{dataset_id}/refs', { params: { path: { dataset_id: datasetId() } }, signal })),
     { watch: datasetId },
   )
   const list = useCursorList<Version>(
     (cursor, signal) =>
-      unwrap(api.GET('/api/v1/datasets/{dataset_id}/versions', { params: { path: { dataset_id: datasetId() }, query: { branch: branch() ?? undefined, cursor } }, signal })),
+      unwrap(
+        api.GET('/api/v1/datasets/{dataset_id}/versions', {
+          params: { path: { dataset_id: datasetId() }, query: { branch: branch() ?? undefined, cursor } },
+          signal,
+        }),
+      ),
     { watch: [datasetId, branch] },
   )
 

@@ -17,8 +17,12 @@ export function useVersionActions(datasetId: () => string, onChanged: () => Prom
   const { isBusy, attempt } = useAttempt()
 
   async function removeName(kind: 'branch' | 'tag', name: string): Promise<void> {
-    const title = t(kind === 'branch' ? 'datasets.versions.names.removeBranch' : 'datasets.versions.names.removeTag', { name })
-    const text = t(kind === 'branch' ? 'datasets.versions.names.removeBranchText' : 'datasets.versions.names.removeTagText')
+    const title = t(kind === 'branch' ? 'datasets.versions.names.removeBranch' : 'datasets.versions.names.removeTag', {
+      name,
+    })
+    const text = t(
+      kind === 'branch' ? 'datasets.versions.names.removeBranchText' : 'datasets.versions.names.removeTagText',
+    )
     if (!(await confirm({ title, text, action: t('action.delete'), isDangerous: true }))) return
     await attempt(async () => {
       const params = { path: { dataset_id: datasetId(), name } }
@@ -31,10 +35,19 @@ export function useVersionActions(datasetId: () => string, onChanged: () => Prom
 
   async function removeVersion(version: Version): Promise<void> {
     const n = format.integer(version.number)
-    const isSure = await confirm({ title: t('datasets.versions.remove.title', { n }), text: t('datasets.versions.remove.text'), action: t('action.delete'), isDangerous: true })
+    const isSure = await confirm({
+      title: t('datasets.versions.remove.title', { n }),
+      text: t('datasets.versions.remove.text'),
+      action: t('action.delete'),
+      isDangerous: true,
+    })
     if (!isSure) return
     await attempt(async () => {
-      await unwrap(api.DELETE('/api/v1/datasets/{dataset_id}/versions/{version_id}', { params: { path: { dataset_id: datasetId(), version_id: version.id } } }))
+      await unwrap(
+        api.DELETE('/api/v1/datasets/{dataset_id}/versions/{version_id}', {
+          params: { path: { dataset_id: datasetId(), version_id: version.id } },
+        }),
+      )
       toast.success(t('datasets.versions.remove.done', { n }))
       await onChanged()
     })

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { h } from 'vue'
 
 import { ApiError } from '@/api/errors'
-import * as transfer from '@/datasets/upload/transfer'
+import * as transfer from '@/api/upload/transfer'
 import { mount } from '@/testing/withSetup'
 
 import SourceUpload from './SourceUpload.vue'

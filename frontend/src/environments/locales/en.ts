@@ -6,7 +6,8 @@ export default {
   nav: 'Agents',
   workflows: {
     title: 'Agent code',
-    subtitle: 'Your own agents as async Python functions, for the “Tune a workflow” recipe. They run in a sandbox without network or file access.',
+    subtitle:
+      'Your own agents as async Python functions, for the “Tune a workflow” recipe. They run in a sandbox without network or file access.',
     add: 'Upload agent code',
     empty: 'No agent code yet',
     emptyText: 'Train any agent you can write as an async function that calls a model and returns a reward.',
@@ -20,7 +21,12 @@ export default {
     deleteTitle: 'Delete “{name}”?',
     deleteText: 'New jobs can’t use it anymore. Models trained with it are kept.',
     deleted: 'Deleted {name}',
-    state: { queued: 'Queued for installation', installing: 'Installing requirements', ready: 'Ready', failed: 'Installation failed' },
+    state: {
+      queued: 'Queued for installation',
+      installing: 'Installing requirements',
+      ready: 'Ready',
+      failed: 'Installation failed',
+    },
     files: '{n} file | {n} files',
     retry: 'Retry installation',
     package: {
@@ -63,7 +69,10 @@ export default {
   failed: 'Failed to create this environment',
   state: { queued: 'Queued', making: 'Creating', ready: 'Ready', failed: 'Failed' },
   phase: { queued: 'Waiting for a worker', files: 'Writing files', rows: 'Importing rows as datasets' },
-  empty: { title: 'No environments yet', text: 'Agents learn by acting in an environment, so create one first. The same parameters and seed always produce identical files.' },
+  empty: {
+    title: 'No environments yet',
+    text: 'Agents learn by acting in an environment, so create one first. The same parameters and seed always produce identical files.',
+  },
   make: {
     open: 'Create environment',
     title: 'Create environment',
@@ -72,8 +81,18 @@ export default {
     uploadFor: 'Upload a file for {what}',
     note: 'Runs in the background. When it’s done, you’ll find the rows under Datasets.',
   },
-  remove: { title: 'Delete “{name}”?', text: 'Deletes its files and tools. Its datasets and the jobs trained on it are kept.', done: 'Deleted {name}' },
-  rows: { title: 'Rows', none: 'No rows.', split: '{name}: {n} row | {name}: {n} rows', jobs: 'Used by jobs', noJobs: 'No jobs yet.' },
+  remove: {
+    title: 'Delete “{name}”?',
+    text: 'Deletes its files and tools. Its datasets and the jobs trained on it are kept.',
+    done: 'Deleted {name}',
+  },
+  rows: {
+    title: 'Rows',
+    none: 'No rows.',
+    split: '{name}: {n} row | {name}: {n} rows',
+    jobs: 'Used by jobs',
+    noJobs: 'No jobs yet.',
+  },
   tools: {
     title: 'Tools',
     count: 'No tools | {n} tool | {n} tools',

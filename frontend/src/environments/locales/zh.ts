@@ -72,8 +72,18 @@ export default {
     uploadFor: '为“{what}”上传文件',
     note: '由工作进程在后台生成；就绪后，其数据行会出现在数据集中。',
   },
-  remove: { title: '删除“{name}”？', text: '其文件和工具会被删除；数据集以及在其上训练的任务会保留。', done: '已删除：{name}' },
-  rows: { title: '数据行', none: '这个环境没有自己的数据行。', split: '{name}：{n} 行', jobs: '使用过这些数据的任务', noJobs: '还没有。' },
+  remove: {
+    title: '删除“{name}”？',
+    text: '其文件和工具会被删除；数据集以及在其上训练的任务会保留。',
+    done: '已删除：{name}',
+  },
+  rows: {
+    title: '数据行',
+    none: '这个环境没有自己的数据行。',
+    split: '{name}：{n} 行',
+    jobs: '使用过这些数据的任务',
+    noJobs: '还没有。',
+  },
   tools: {
     title: '工具',
     count: '没有工具 | {n} 个工具 | {n} 个工具',

@@ -12,7 +12,9 @@ export function mainRows({ datasets }: Pick<Environment, 'datasets'>) {
   return datasets.find((one) => one.name === '') ?? datasets[0] ?? null
 }
 
-export function launchQuery(environment: Pick<Environment, 'id' | 'kind' | 'datasets'>): Record<string, string | undefined> {
+export function launchQuery(
+  environment: Pick<Environment, 'id' | 'kind' | 'datasets'>,
+): Record<string, string | undefined> {
   const rows = mainRows(environment)
   const isOfRows = rows !== null && OF_ROWS.has(environment.kind)
   return {

@@ -45,16 +45,39 @@ describe('training on an environment', () => {
   ]
 
   it('fills in recipe, environment and the main rows with their splits', () => {
-    expect(launchQuery({ id: 'env_1', kind: 'linksearch', datasets })).toEqual({ recipe: 'linksearch', environment: 'env_1', dataset: 'ds_1', split: 'train', validation: 'eval' })
+    expect(launchQuery({ id: 'env_1', kind: 'linksearch', datasets })).toEqual({
+      recipe: 'linksearch',
+      environment: 'env_1',
+      dataset: 'ds_1',
+      split: 'train',
+      validation: 'eval',
+    })
   })
 
   it('trains on the rows of own tools, and in them where they have none', () => {
-    expect(launchQuery({ id: 'env_1', kind: 'own_tools', datasets })).toMatchObject({ recipe: 'agent_grpo', environment: undefined, dataset: 'ds_1' })
-    expect(launchQuery({ id: 'env_1', kind: 'own_tools', datasets: datasets.slice(0, 1) })).toMatchObject({ recipe: 'agent_sft', dataset: 'ds_2', validation: undefined })
-    expect(launchQuery({ id: 'env_1', kind: 'own_tools', datasets: [] })).toMatchObject({ recipe: 'tune', environment: 'env_1' })
+    expect(launchQuery({ id: 'env_1', kind: 'own_tools', datasets })).toMatchObject({
+      recipe: 'agent_grpo',
+      environment: undefined,
+      dataset: 'ds_1',
+    })
+    expect(launchQuery({ id: 'env_1', kind: 'own_tools', datasets: datasets.slice(0, 1) })).toMatchObject({
+      recipe: 'agent_sft',
+      dataset: 'ds_2',
+      validation: undefined,
+    })
+    expect(launchQuery({ id: 'env_1', kind: 'own_tools', datasets: [] })).toMatchObject({
+      recipe: 'tune',
+      environment: 'env_1',
+    })
   })
 
   it('asks for nothing that is not there', () => {
-    expect(launchQuery({ id: 'env_1', kind: 'new', datasets: [] })).toEqual({ recipe: undefined, environment: 'env_1', dataset: undefined, split: undefined, validation: undefined })
+    expect(launchQuery({ id: 'env_1', kind: 'new', datasets: [] })).toEqual({
+      recipe: undefined,
+      environment: 'env_1',
+      dataset: undefined,
+      split: undefined,
+      validation: undefined,
+    })
   })
 })

@@ -5,7 +5,10 @@ import type { Tool } from '../types'
 
 /** Tools of which name or description holds every word. */
 export function searchTools(tools: readonly Tool[], needle: string): readonly Tool[] {
-  const words = needle.toLowerCase().split(/\s+/).filter((word) => word !== '')
+  const words = needle
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '')
   if (words.length === 0) return tools
   return tools.filter(({ name, description }) => {
     const text = `${name} ${description}`.toLowerCase()

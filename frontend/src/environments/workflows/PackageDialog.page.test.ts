@@ -2,7 +2,7 @@ import { NMessageProvider } from 'naive-ui'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { h } from 'vue'
 
-import * as transfer from '@/datasets/upload/transfer'
+import * as transfer from '@/api/upload/transfer'
 import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 
@@ -21,7 +21,9 @@ function open(listeners: Record<string, unknown>) {
 function choose(selector: string, files: File[]): void {
   const field = document.querySelector<HTMLInputElement>(selector)
   if (field === null) throw new Error(`there is no ${selector}`)
-  Object.defineProperty(field, 'files', { value: Object.assign([...files], { item: (at: number) => files[at] ?? null }) })
+  Object.defineProperty(field, 'files', {
+    value: Object.assign([...files], { item: (at: number) => files[at] ?? null }),
+  })
   field.dispatchEvent(new Event('change'))
 }
 
@@ -36,7 +38,11 @@ function takeFiles(): File[] {
   const sent: File[] = []
   vi.spyOn(transfer, 'startTransfer').mockImplementation((file, events) => {
     sent.push(file)
-    return { start: () => Promise.resolve(events.onDone('up_1')), pause: () => Promise.resolve(), discard: () => Promise.resolve() }
+    return {
+      start: () => Promise.resolve(events.onDone('up_1')),
+      pause: () => Promise.resolve(),
+      discard: () => Promise.resolve(),
+    }
   })
   return sent
 }
@@ -44,7 +50,15 @@ function takeFiles(): File[] {
 describe('the dialog that takes a package', () => {
   it('sends a chosen folder as an archive under the name of the folder', async () => {
     const files = takeFiles()
-    const workflow = { id: 'wfl_1', name: 'agent', function: 'workflow', state: 'queued', sha256: '', size_bytes: 1, created_at: '2026-01-01T00:00:00Z' }
+    const workflow = {
+      id: 'wfl_1',
+      name: 'agent',
+      function: 'workflow',
+      state: 'queued',
+      sha256: '',
+      size_bytes: 1,
+      created_at: '2026-01-01T00:00:00Z',
+    }
     let body: unknown = null
     answering('POST', (request) => {
       body = request.body
@@ -86,7 +100,9 @@ describe('the dialog that takes a package', () => {
     document.querySelector('form')?.dispatchEvent(new Event('submit', { cancelable: true }))
 
     await vi.waitFor(() => {
-      expect([...document.querySelectorAll('[data-test=package-faults] li')].map((item) => item.textContent)).toEqual(faults)
+      expect([...document.querySelectorAll('[data-test=package-faults] li')].map((item) => item.textContent)).toEqual(
+        faults,
+      )
     })
     expect(shown).not.toHaveBeenCalled()
     end()

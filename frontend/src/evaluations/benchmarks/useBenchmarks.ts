@@ -27,7 +27,11 @@ export function useBenchmarks() {
     if (asked.value !== null) return
     asked.value = benchmark.name
     try {
-      await unwrap(api.POST('/api/v1/benchmarks/{benchmark_name}/install', { params: { path: { benchmark_name: benchmark.name } } }))
+      await unwrap(
+        api.POST('/api/v1/benchmarks/{benchmark_name}/install', {
+          params: { path: { benchmark_name: benchmark.name } },
+        }),
+      )
       await resource.refresh()
       toast.success(t('evaluations.benchmarks.asked', { title: benchmark.title[currentLocale()] }))
     } catch (cause) {

@@ -8,7 +8,14 @@ export const MOST_COMPARED = 6
 export function readChosen(query: LocationQuery): string[] {
   const named = query.ids === undefined ? [query.a, query.b] : [query.ids]
   const texts = named.flat().filter((one): one is string => typeof one === 'string')
-  return [...new Set(texts.flatMap((text) => text.split(',')).map((id) => id.trim()).filter((id) => id !== ''))]
+  return [
+    ...new Set(
+      texts
+        .flatMap((text) => text.split(','))
+        .map((id) => id.trim())
+        .filter((id) => id !== ''),
+    ),
+  ]
 }
 
 export function writeChosen(ids: readonly string[]): { ids?: string } {

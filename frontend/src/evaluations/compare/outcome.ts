@@ -41,10 +41,17 @@ export function samplesOf(a: string, b: string, label: string, changed: 'better'
 }
 
 /** Axes of the radar, and the values of each evaluation on them: every benchmark's headline, as far as it is a share. */
-export function shapesOf(comparison: Comparison, nameOf: (one: ComparedTable) => string, isShare: (metric: string) => boolean) {
-  const scoreOf = (table: ComparedTable, id: string) => (id === comparison.baseline ? table.baseline : table.others.find((other) => other.evaluation_id === id)?.comparison.b)
+export function shapesOf(
+  comparison: Comparison,
+  nameOf: (one: ComparedTable) => string,
+  isShare: (metric: string) => boolean,
+) {
+  const scoreOf = (table: ComparedTable, id: string) =>
+    id === comparison.baseline ? table.baseline : table.others.find((other) => other.evaluation_id === id)?.comparison.b
   const ids = comparison.evaluations.map((one) => one.id)
-  const shown = comparison.benchmarks.filter((table) => isShare(table.metric) && ids.every((id) => isPart(scoreOf(table, id)?.value ?? 0)))
+  const shown = comparison.benchmarks.filter(
+    (table) => isShare(table.metric) && ids.every((id) => isPart(scoreOf(table, id)?.value ?? 0)),
+  )
   return {
     axes: shown.map(nameOf),
     values: new Map(ids.map((id) => [id, shown.map((table) => scoreOf(table, id)?.value ?? null)])),

@@ -16,7 +16,9 @@ export function useDifference() {
     const sign = value > 0 ? '+' : value < 0 ? '−' : '±'
     const size = Math.abs(value)
     const usesShares = isShare(compared.metric) && Math.abs(compared.difference) <= 1
-    return usesShares ? t('evaluations.compare.points', { n: `${sign}${formatFixed(size * 100, 1)}` }) : `${sign}${format.number(size)}`
+    return usesShares
+      ? t('evaluations.compare.points', { n: `${sign}${formatFixed(size * 100, 1)}` })
+      : `${sign}${format.number(size)}`
   }
 
   return { signed }

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest'
 
 import { type HistoryPoint, itemsOf, letterOf, linesOf, placesOf, seriesOf } from './lines'
 
-function measured(id: string, step: number | null, value: number, configuration = 'c1', metric = 'flexible'): HistoryPoint {
+function measured(
+  id: string,
+  step: number | null,
+  value: number,
+  configuration = 'c1',
+  metric = 'flexible',
+): HistoryPoint {
   const isCheckpoint = step !== null
   return {
     generation: 0,
@@ -34,20 +40,39 @@ describe('what was measured', () => {
 
 describe('one label on two datasets', () => {
   it('is two series, each with all versions of its dataset', () => {
-    const on = (id: string, dataset: string, version: string) => ({ ...measured(id, 10, 0.1), label: 'custom', benchmark: 'custom', dataset: { id: dataset, name: dataset, version, is_deleted: false } })
+    const on = (id: string, dataset: string, version: string) => ({
+      ...measured(id, 10, 0.1),
+      label: 'custom',
+      benchmark: 'custom',
+      dataset: { id: dataset, name: dataset, version, is_deleted: false },
+    })
     const items = [on('a', 'ds_1', 'v1'), on('b', 'ds_2', 'v1'), on('c', 'ds_1', 'v2')]
 
-    expect(seriesOf(items).map((one) => [one.dataset?.name, one.dataset?.version])).toEqual([['ds_1', null], ['ds_2', null]])
+    expect(seriesOf(items).map((one) => [one.dataset?.name, one.dataset?.version])).toEqual([
+      ['ds_1', null],
+      ['ds_2', null],
+    ])
     expect(itemsOf(items, seriesOf(items)[0] ?? null).map((item) => item.evaluation_id)).toEqual(['a', 'c'])
   })
 })
 
 describe('the history of a job', () => {
   it('stands at the steps of its checkpoints, what was measured otherwise apart', () => {
-    const lines = linesOf([measured('a', 10, 0.1), measured('b', 20, 0.2), measured('c', 20, 0.5, 'c2')], 'step', name, target)
+    const lines = linesOf(
+      [measured('a', 10, 0.1), measured('b', 20, 0.2), measured('c', 20, 0.5, 'c2')],
+      'step',
+      name,
+      target,
+    )
 
     expect(lines.map((line) => [line.id, line.points.map((point) => [point.x, point.id])])).toEqual([
-      ['c1', [[10, 'a'], [20, 'b']]],
+      [
+        'c1',
+        [
+          [10, 'a'],
+          [20, 'b'],
+        ],
+      ],
       ['c2', [[20, 'c']]],
     ])
   })

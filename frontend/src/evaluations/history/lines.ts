@@ -26,7 +26,8 @@ export function seriesOf(items: readonly HistoryPoint[]): Series[] {
   for (const item of items) {
     const key = keyOf(item)
     const { label, benchmark, score, dataset } = item
-    if (!found.has(key)) found.set(key, { key, label, benchmark, metric: score.metric, dataset: dataset && { ...dataset, version: null } })
+    if (!found.has(key))
+      found.set(key, { key, label, benchmark, metric: score.metric, dataset: dataset && { ...dataset, version: null } })
   }
   return [...found.values()]
 }
@@ -36,7 +37,9 @@ export function itemsOf(items: readonly HistoryPoint[], series: Series | null): 
 }
 
 function targetKey({ target }: HistoryPoint): string {
-  return target.kind === 'model' ? `model:${target.model?.id ?? target.name}` : `job:${target.job?.id ?? target.name}:${target.step ?? ''}`
+  return target.kind === 'model'
+    ? `model:${target.model?.id ?? target.name}`
+    : `job:${target.job?.id ?? target.name}:${target.step ?? ''}`
 }
 
 /** Place of each target on an axis of order: by its first measurement. */
@@ -50,7 +53,12 @@ export function placesOf(items: readonly HistoryPoint[]): Map<string, number> {
 }
 
 /** `axis` step: where the checkpoints are; order: one place for each target. Lines are named by `nameOf`. */
-export function linesOf(items: readonly HistoryPoint[], axis: 'step' | 'order', nameOf: (configuration: string, index: number) => string, targetName: (item: HistoryPoint) => string): ScoreLine[] {
+export function linesOf(
+  items: readonly HistoryPoint[],
+  axis: 'step' | 'order',
+  nameOf: (configuration: string, index: number) => string,
+  targetName: (item: HistoryPoint) => string,
+): ScoreLine[] {
   const places = placesOf(items)
   const byConfiguration = new Map<string, ScorePoint[]>()
   for (const item of items) {
@@ -62,7 +70,11 @@ export function linesOf(items: readonly HistoryPoint[], axis: 'step' | 'order', 
     if (known === undefined) byConfiguration.set(item.configuration, [point])
     else known.push(point)
   }
-  return [...byConfiguration].map(([configuration, points], index) => ({ id: configuration, label: nameOf(configuration, index), points }))
+  return [...byConfiguration].map(([configuration, points], index) => ({
+    id: configuration,
+    label: nameOf(configuration, index),
+    points,
+  }))
 }
 
 /** A, B, ... Z, 27, 28: few have more settings than that. */

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest'
 
-import { type EvaluationDraft, missingIn, newDraft, newOrder, type OrderDraft, toOrder, toRequest, withSamples } from './draft'
+import {
+  type EvaluationDraft,
+  missingIn,
+  newDraft,
+  newOrder,
+  type OrderDraft,
+  toOrder,
+  toRequest,
+  withSamples,
+} from './draft'
 import { newScorer, SCORER_KINDS, toScorer } from './scorer'
 
 function order(benchmark: OrderDraft['benchmark'], changes: Partial<OrderDraft> = {}, key = 1): OrderDraft {
@@ -14,16 +23,27 @@ function draft(changes: Partial<EvaluationDraft>): EvaluationDraft {
 describe('the order of a benchmark', () => {
   it('names what its kind knows and nothing else', () => {
     const common = ['benchmark', 'chat', 'decoding', 'label', 'limit', 'shots', 'system']
-    const own = { gsm8k: [], math500: ['levels', 'types'], humaneval: ['k', 'memory_mb', 'samples', 'timeout_s'], mmlu: ['mode', 'subjects'], harness: ['task'] } as const
+    const own = {
+      gsm8k: [],
+      math500: ['levels', 'types'],
+      humaneval: ['k', 'memory_mb', 'samples', 'timeout_s'],
+      mmlu: ['mode', 'subjects'],
+      harness: ['task'],
+    } as const
 
     for (const [benchmark, fields] of Object.entries(own)) {
-      expect(Object.keys(toOrder(order(benchmark as OrderDraft['benchmark']))).sort()).toEqual([...common, ...fields].sort())
+      expect(Object.keys(toOrder(order(benchmark as OrderDraft['benchmark']))).sort()).toEqual(
+        [...common, ...fields].sort(),
+      )
     }
   })
 
   it('takes no choice of groups for all of them', () => {
     expect(toOrder(order('math'))).toMatchObject({ levels: null, types: null })
-    expect(toOrder(order('math', { levels: [5, 4], groups: ['Algebra'] }))).toMatchObject({ levels: [4, 5], types: ['Algebra'] })
+    expect(toOrder(order('math', { levels: [5, 4], groups: ['Algebra'] }))).toMatchObject({
+      levels: [4, 5],
+      types: ['Algebra'],
+    })
     expect(toOrder(order('mmlu', { groups: ['astronomy'] }))).toMatchObject({ subjects: ['astronomy'] })
   })
 
@@ -31,7 +51,11 @@ describe('the order of a benchmark', () => {
     const warm = { temperature: 0.8, topP: 0.9, maxTokens: 64 }
 
     expect(toOrder(order('mmlu', warm)).decoding).toEqual({ temperature: 0, top_p: 1, max_tokens: null })
-    expect(toOrder(order('mmlu', { ...warm, mode: 'generate' })).decoding).toEqual({ temperature: 0.8, top_p: 0.9, max_tokens: 64 })
+    expect(toOrder(order('mmlu', { ...warm, mode: 'generate' })).decoding).toEqual({
+      temperature: 0.8,
+      top_p: 0.9,
+      max_tokens: 64,
+    })
   })
 
   it('has a system message only with a chat template', () => {
@@ -42,8 +66,14 @@ describe('the order of a benchmark', () => {
   it('takes the prompt from a template instead of a column', () => {
     const columns = { dataset: 'ds_1', promptColumn: 'question', answerColumn: 'answer' }
 
-    expect(toOrder(order('custom', columns))).toMatchObject({ columns: { prompt: 'question', answer: 'answer' }, template: null })
-    expect(toOrder(order('custom', { ...columns, template: 'Q: {question}' }))).toMatchObject({ columns: { answer: 'answer' }, template: 'Q: {question}' })
+    expect(toOrder(order('custom', columns))).toMatchObject({
+      columns: { prompt: 'question', answer: 'answer' },
+      template: null,
+    })
+    expect(toOrder(order('custom', { ...columns, template: 'Q: {question}' }))).toMatchObject({
+      columns: { answer: 'answer' },
+      template: 'Q: {question}',
+    })
   })
 })
 
@@ -52,8 +82,15 @@ describe('what is missing', () => {
     expect(missingIn(order('harness', { task: 'arc easy' }), [])).toBe('task')
     expect(missingIn(order('harness', { task: ' arc_easy ' }), [])).toBeNull()
     expect(missingIn(order('custom'), [])).toBe('dataset')
-    expect(missingIn(order('custom', { dataset: 'ds_1', scorer: { ...newScorer(), kind: 'regex' } }), [])).toBe('pattern')
-    expect(missingIn(order('custom', { dataset: 'ds_1', scorer: { ...newScorer(), kind: 'json', equalsAnswer: false } }), [])).toBe('json')
+    expect(missingIn(order('custom', { dataset: 'ds_1', scorer: { ...newScorer(), kind: 'regex' } }), [])).toBe(
+      'pattern',
+    )
+    expect(
+      missingIn(
+        order('custom', { dataset: 'ds_1', scorer: { ...newScorer(), kind: 'json', equalsAnswer: false } }),
+        [],
+      ),
+    ).toBe('json')
     expect(missingIn(order('custom', { dataset: 'ds_1' }), [])).toBeNull()
   })
 
@@ -92,9 +129,22 @@ describe('the request', () => {
   })
 
   it('names models first, then checkpoints, without what only the page knows', () => {
-    const request = toRequest(draft({ models: ['mdl_1'], checkpoints: [{ job: 'job_1', name: 'a run', step: 40 }], orders: [order('gsm8k')], name: '  ' }))
+    const request = toRequest(
+      draft({
+        models: ['mdl_1'],
+        checkpoints: [{ job: 'job_1', name: 'a run', step: 40 }],
+        orders: [order('gsm8k')],
+        name: '  ',
+      }),
+    )
 
-    expect(request).toMatchObject({ name: null, targets: [{ kind: 'model', model: 'mdl_1' }, { kind: 'checkpoint', job: 'job_1', step: 40 }] })
+    expect(request).toMatchObject({
+      name: null,
+      targets: [
+        { kind: 'model', model: 'mdl_1' },
+        { kind: 'checkpoint', job: 'job_1', step: 40 },
+      ],
+    })
     expect(JSON.stringify(request)).not.toContain('a run')
   })
 })

@@ -64,7 +64,15 @@ export interface EvaluationDraft {
 }
 
 export function newDraft(): EvaluationDraft {
-  return { name: '', models: [], checkpoints: [], orders: [], engine: { maxModelLen: null, dtype: 'auto', tensorParallel: 1, gpuMemory: 0.85 }, seed: 0, priority: 0 }
+  return {
+    name: '',
+    models: [],
+    checkpoints: [],
+    orders: [],
+    engine: { maxModelLen: null, dtype: 'auto', tensorParallel: 1, gpuMemory: 0.85 },
+    seed: 0,
+    priority: 0,
+  }
 }
 
 const ORDERABLE: readonly BenchmarkName[] = ['gsm8k', 'math', 'math500', 'humaneval', 'mmlu', 'custom', 'harness']
@@ -127,7 +135,11 @@ const WARM = 0.8
 /** Another number of programs for each problem; a k beyond it cannot be estimated. */
 export function withSamples(order: OrderDraft, samples: number): Pick<OrderDraft, 'samples' | 'k' | 'temperature'> {
   const k = order.k.filter((one) => one <= samples)
-  return { samples, k: k.length === 0 ? [1] : k, temperature: samples > 1 && order.temperature === 0 ? WARM : order.temperature }
+  return {
+    samples,
+    k: k.length === 0 ? [1] : k,
+    temperature: samples > 1 && order.temperature === 0 ? WARM : order.temperature,
+  }
 }
 
 /** Whether the model writes an answer: only then there is something to sample. */
@@ -144,9 +156,17 @@ function ownFields(order: OrderDraft): Record<string, unknown> {
   switch (order.benchmark) {
     case 'math':
     case 'math500':
-      return { levels: order.levels.length === 0 ? null : [...order.levels].sort(), types: order.groups.length === 0 ? null : order.groups }
+      return {
+        levels: order.levels.length === 0 ? null : [...order.levels].sort(),
+        types: order.groups.length === 0 ? null : order.groups,
+      }
     case 'humaneval':
-      return { samples: order.samples, k: [...order.k].sort((a, b) => a - b), timeout_s: order.timeoutS, memory_mb: order.memoryMb }
+      return {
+        samples: order.samples,
+        k: [...order.k].sort((a, b) => a - b),
+        timeout_s: order.timeoutS,
+        memory_mb: order.memoryMb,
+      }
     case 'mmlu':
       return { mode: order.mode, subjects: order.groups.length === 0 ? null : order.groups }
     case 'custom':
@@ -174,7 +194,9 @@ export function toOrder(order: OrderDraft): Order {
     shots: order.shots,
     chat: order.chat,
     system: order.chat === 'never' || order.system.trim() === '' ? null : order.system,
-    decoding: isGenerating(order) ? { temperature: order.temperature, top_p: order.topP, max_tokens: order.maxTokens } : { temperature: 0, top_p: 1, max_tokens: null },
+    decoding: isGenerating(order)
+      ? { temperature: order.temperature, top_p: order.topP, max_tokens: order.maxTokens }
+      : { temperature: 0, top_p: 1, max_tokens: null },
     ...ownFields(order),
   } as Order
 }
@@ -189,13 +211,23 @@ export function toTargets(draft: EvaluationDraft): Target[] {
 /** Null while a target or a benchmark is missing, or one of the benchmarks is not complete. */
 export function toRequest(draft: EvaluationDraft): EvaluationCreate | null {
   const targets = toTargets(draft)
-  if (targets.length === 0 || draft.orders.length === 0 || draft.orders.some((order) => missingIn(order, draft.orders) !== null)) return null
+  if (
+    targets.length === 0 ||
+    draft.orders.length === 0 ||
+    draft.orders.some((order) => missingIn(order, draft.orders) !== null)
+  )
+    return null
   const { engine } = draft
   return {
     name: draft.name.trim() === '' ? null : draft.name.trim(),
     targets,
     benchmarks: draft.orders.map(toOrder),
-    engine: { max_model_len: engine.maxModelLen, dtype: engine.dtype, tensor_parallel: engine.tensorParallel, gpu_memory: engine.gpuMemory },
+    engine: {
+      max_model_len: engine.maxModelLen,
+      dtype: engine.dtype,
+      tensor_parallel: engine.tensorParallel,
+      gpu_memory: engine.gpuMemory,
+    },
     seed: draft.seed,
     priority: draft.priority,
   }

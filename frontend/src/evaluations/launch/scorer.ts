@@ -5,7 +5,22 @@ type Scorer = Extract<Order, { benchmark: 'custom' }>['scorer']
 export type ScorerKind = Scorer['kind']
 
 /** From the plain to the costly. */
-export const SCORER_KINDS = ['exact', 'contains', 'regex', 'numeric', 'math', 'choice', 'json', 'bleu', 'rouge1', 'rouge2', 'rougeL', 'tool_use', 'judge', 'file'] as const satisfies readonly ScorerKind[]
+export const SCORER_KINDS = [
+  'exact',
+  'contains',
+  'regex',
+  'numeric',
+  'math',
+  'choice',
+  'json',
+  'bleu',
+  'rouge1',
+  'rouge2',
+  'rougeL',
+  'tool_use',
+  'judge',
+  'file',
+] as const satisfies readonly ScorerKind[]
 
 /** The fields of all kinds: changing the kind and coming back loses nothing. */
 export interface ScorerDraft {
@@ -82,9 +97,21 @@ export function toScorer(draft: ScorerDraft): Scorer {
     case 'choice':
       return { kind: 'choice', choices_column: draft.choicesColumn ?? '' }
     case 'json':
-      return { kind: 'json', schema_text: draft.schemaText.trim() === '' ? null : draft.schemaText, equals_answer: draft.equalsAnswer }
+      return {
+        kind: 'json',
+        schema_text: draft.schemaText.trim() === '' ? null : draft.schemaText,
+        equals_answer: draft.equalsAnswer,
+      }
     case 'judge':
-      return { kind: 'judge', judge: draft.judge ?? '', form: draft.form, rubric: draft.rubric, threshold: draft.threshold, max_cost: draft.maxCost, human_column: draft.humanColumn }
+      return {
+        kind: 'judge',
+        judge: draft.judge ?? '',
+        form: draft.form,
+        rubric: draft.rubric,
+        threshold: draft.threshold,
+        max_cost: draft.maxCost,
+        human_column: draft.humanColumn,
+      }
     case 'file':
       return { kind: 'file', file: draft.file ?? '', threshold: draft.threshold }
     default:

@@ -12,14 +12,28 @@ const PAGE_SIZE = 200
 export function useChoices() {
   const { t } = useI18n()
   const format = useFormat()
-  const datasets = useResource((signal) => readAllPages((cursor) => unwrap(api.GET('/api/v1/datasets', { params: { query: { cursor, limit: PAGE_SIZE } }, signal }))))
+  const datasets = useResource((signal) =>
+    readAllPages((cursor) =>
+      unwrap(api.GET('/api/v1/datasets', { params: { query: { cursor, limit: PAGE_SIZE } }, signal })),
+    ),
+  )
   const judges = useResource((signal) => unwrap(api.GET('/api/v1/generations/endpoints', { signal })))
   const files = useResource((signal) => unwrap(api.GET('/api/v1/rewards/files', { signal })))
 
   const datasetOptions = computed(() =>
-    (datasets.data.value ?? []).filter((one) => one.head !== null).map((one) => ({ value: one.id, label: `${one.name} · ${t('jobs.launch.rows', { count: format.integer(one.row_count) }, one.row_count)}` })),
+    (datasets.data.value ?? [])
+      .filter((one) => one.head !== null)
+      .map((one) => ({
+        value: one.id,
+        label: `${one.name} · ${t('jobs.launch.rows', { count: format.integer(one.row_count) }, one.row_count)}`,
+      })),
   )
-  const judgeOptions = computed(() => (judges.data.value?.items ?? []).map((one) => ({ value: one.name, label: one.name === one.model ? one.name : `${one.name} · ${one.model}` })))
+  const judgeOptions = computed(() =>
+    (judges.data.value?.items ?? []).map((one) => ({
+      value: one.name,
+      label: one.name === one.model ? one.name : `${one.name} · ${one.model}`,
+    })),
+  )
   const fileOptions = computed(() => (files.data.value?.items ?? []).map((one) => ({ value: one.id, label: one.name })))
   const error = computed(() => datasets.error.value ?? judges.error.value ?? files.error.value)
 

@@ -1,7 +1,7 @@
 /** Filters of the list of evaluations, as the address bar keeps them. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { JOB_STATES, type JobState } from '@/jobs/types'
+import { JOB_STATES, type JobState } from '@/jobs'
 
 export interface EvaluationFilters {
   states: JobState[]

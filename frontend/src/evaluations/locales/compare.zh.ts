@@ -33,7 +33,8 @@ export default {
   waitingText: '在共同测过的每个基准上进行比较：分数对分数，题目对题目。',
   sides: '对比对象',
   radar: '所有基准一览',
-  about: '差异均相对基准评测（A），在双方共同的题目上计算，并给出 95% 置信区间。p 值低于 0.05 表示：如果两者同样好，出现这么大差异的机会不到二十分之一。',
+  about:
+    '差异均相对基准评测（A），在双方共同的题目上计算，并给出 95% 置信区间。p 值低于 0.05 表示：如果两者同样好，出现这么大差异的机会不到二十分之一。',
   points: '{n} 个百分点',
   interval: '95% 区间 {low} 到 {high}',
   noInterval: '无区间',
@@ -80,7 +81,7 @@ export default {
     subjects: '学科',
     mode: '作答方式',
     samples: '每题程序数',
-    k: 'pass{\'@\'}k 的 k',
+    k: "pass{'@'}k 的 k",
     timeout_s: '时间限制',
     memory_mb: '内存限制',
     dataset: '数据集',

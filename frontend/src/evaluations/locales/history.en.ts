@@ -10,7 +10,8 @@ export default {
   when: 'Date',
   empty: 'No scores yet.',
   alike: 'settings {letter}',
-  notAlike: 'Evaluated with different settings (data, prompts, few-shot examples or decoding). Shown as separate curves because the scores aren’t comparable.',
+  notAlike:
+    'Evaluated with different settings (data, prompts, few-shot examples or decoding). Shown as separate curves because the scores aren’t comparable.',
   step: 'step {step}',
   more: 'Show all {n} evaluations',
 }

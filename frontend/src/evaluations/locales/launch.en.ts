@@ -16,7 +16,8 @@ export default {
     removeOf: 'Remove {name}',
     problems: '{n} problem | {n} problems',
     free: {
-      custom: 'Your own dataset, scored by text match, number, expression, choice, JSON, LLM judge or a custom function.',
+      custom:
+        'Your own dataset, scored by text match, number, expression, choice, JSON, LLM judge or a custom function.',
       harness: 'Hundreds of tasks, by name, run on this platform’s engine.',
     },
     missing: {
@@ -58,10 +59,13 @@ export default {
     all: 'all',
     mode: 'Answer mode',
     modes: { loglikelihood: 'Log-likelihood', generate: 'Generation' },
-    modeHelp: { loglikelihood: 'Picks the choice whose letter has the highest likelihood; nothing is generated.', generate: 'Uses the letter the model generates.' },
+    modeHelp: {
+      loglikelihood: 'Picks the choice whose letter has the highest likelihood; nothing is generated.',
+      generate: 'Uses the letter the model generates.',
+    },
     samples: 'Samples per problem',
     samplesHelp: 'More than one needs a temperature above 0.',
-    k: 'k of pass{\'@\'}k',
+    k: "k of pass{'@'}k",
     kHelp: 'Up to the number of samples per problem.',
     timeout: 'Time limit per program',
     memory: 'Memory limit per program',
@@ -83,8 +87,6 @@ export default {
     tensorParallelHelp: 'Number of GPUs each model replica is sharded across.',
     gpuMemory: 'GPU memory utilization',
     gpuMemoryHelp: 'Ignored on CPU.',
-    between: 'Between {min} and {max}.',
-    atLeast: 'At least {min}.',
     start: 'Start | Start | Start {count} evaluations',
     started: 'Nothing was queued | The evaluation is queued. | {count} evaluations are queued.',
   },
@@ -93,8 +95,11 @@ export default {
     prompt: 'Prompt',
     promptColumn: 'Prompt column',
     by: { column: 'Column', template: 'Template' },
-    promptHelp: { column: 'Leave empty to detect by name.', template: 'Put column names in braces to insert their values.' },
-    templateHint: 'Question: {\'{\'}question{\'}\'}',
+    promptHelp: {
+      column: 'Leave empty to detect by name.',
+      template: 'Put column names in braces to insert their values.',
+    },
+    templateHint: "Question: {'{'}question{'}'}",
     answer: 'Expected answer',
     answerHelp: 'Leave empty to detect by name.',
     lookedFor: 'auto-detect',
@@ -131,7 +136,8 @@ export default {
       rouge1: 'Unigram overlap, 0 to 1.',
       rouge2: 'Bigram overlap, 0 to 1.',
       rougeL: 'Longest common subsequence, 0 to 1.',
-      tool_use: 'Compares tool calls with the row’s and runs them in a simulator: selection, plan, steps, timing and result.',
+      tool_use:
+        'Compares tool calls with the row’s and runs them in a simulator: selection, plan, steps, timing and result.',
       judge: 'Another model grades each answer, at extra cost.',
       file: 'A Python file on the platform, run in a sandbox.',
     },

@@ -27,7 +27,8 @@ export default {
     version: 'version {value}',
   },
   value: { always: 'always', never: 'never', loglikelihood: 'by log-likelihood', generate: 'by generation' },
-  separate: 'Scores are ranked together only if they share the same data, prompts, few-shot examples and decoding settings.',
+  separate:
+    'Scores are ranked together only if they share the same data, prompts, few-shot examples and decoding settings.',
   choose: 'Select {name} to compare',
   compare: 'Compare',
   chooseAnother: 'Select another',

@@ -19,7 +19,14 @@ export default {
   one: '评测',
   subtitle: '在基准上评测模型与检查点：带置信区间的分数，以及分数背后的每一个样本。',
   benchmarkOne: '基准',
-  nav: { label: '评测的各个页面', list: '评测', leaderboard: '排行榜', matrix: '成绩矩阵', reports: '报告', benchmarks: '基准' },
+  nav: {
+    label: '评测的各个页面',
+    list: '评测',
+    leaderboard: '排行榜',
+    matrix: '成绩矩阵',
+    reports: '报告',
+    benchmarks: '基准',
+  },
   benchmark: {
     gsm8k: 'GSM8K',
     math: 'MATH',
@@ -68,7 +75,13 @@ export default {
     queue: '排队第 {position} 位',
     eta: '剩余 {time}',
   },
-  phase: { preparing: '准备中', loading: '正在载入模型', validating: '评测中', saving: '正在写入结果', finished: '已完成' },
+  phase: {
+    preparing: '准备中',
+    loading: '正在载入模型',
+    validating: '评测中',
+    saving: '正在写入结果',
+    finished: '已完成',
+  },
   tab: { results: '结果', samples: '样本', settings: '设置', manifest: '清单' },
   page: { seed: '随机种子', attempt: '第几次尝试', runtime: '运行时间', job: '日志', logs: '打开' },
   action: {

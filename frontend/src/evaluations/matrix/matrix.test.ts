@@ -5,12 +5,15 @@ import { type Matrix, type MatrixRow, meanRank, shadesOf, sortRows } from './mat
 function row(name: string, ...ranked: ([number, number] | null)[]): MatrixRow {
   return {
     target: { kind: 'model', name, model: null, job: null, step: null },
-    cells: ranked.map((one) => one && {
-      rank: one[0],
-      evaluation_id: `ev_${name}`,
-      score: { metric: 'strict', value: one[1], low: null, high: null, stderr: null, method: 'none', n: 4 },
-      created_at: '2026-01-01T00:00:00Z',
-    }),
+    cells: ranked.map(
+      (one) =>
+        one && {
+          rank: one[0],
+          evaluation_id: `ev_${name}`,
+          score: { metric: 'strict', value: one[1], low: null, high: null, stderr: null, method: 'none', n: 4 },
+          created_at: '2026-01-01T00:00:00Z',
+        },
+    ),
   }
 }
 

@@ -19,7 +19,7 @@ export function meanRank(row: MatrixRow): number | null {
 
 /** By the rank in a column (or on average, column -1), the best first; rows without one come last either way. */
 export function sortRows(rows: readonly MatrixRow[], column: number, isBestFirst: boolean): MatrixRow[] {
-  const rankOf = (row: MatrixRow) => (column < 0 ? meanRank(row) : row.cells[column]?.rank ?? null)
+  const rankOf = (row: MatrixRow) => (column < 0 ? meanRank(row) : (row.cells[column]?.rank ?? null))
   const sign = isBestFirst ? 1 : -1
   return [...rows].sort((a, b) => {
     const [one, other] = [rankOf(a), rankOf(b)]

@@ -11,5 +11,7 @@ export function sortGroups(groups: readonly GroupScore[], kind: string): GroupSc
   const own = groups.filter((group) => group.kind === kind)
   const isNumbered = own.every((group) => /^\D*\d+$/.test(group.name))
   const numberOf = (group: GroupScore) => Number(/\d+$/.exec(group.name)?.[0] ?? 0)
-  return own.sort((a, b) => (isNumbered ? numberOf(a) - numberOf(b) : b.score.value - a.score.value || a.name.localeCompare(b.name)))
+  return own.sort((a, b) =>
+    isNumbered ? numberOf(a) - numberOf(b) : b.score.value - a.score.value || a.name.localeCompare(b.name),
+  )
 }

@@ -17,9 +17,18 @@ export function useEvaluationActions(onChanged: () => Promise<void>) {
   const { isBusy, attempt } = useAttempt()
 
   async function cancel(evaluation: Evaluation): Promise<void> {
-    if (!(await confirm({ title: t('evaluations.action.cancelTitle', { name: evaluation.name }), text: t('evaluations.action.cancelText'), action: t('evaluations.action.cancel') }))) return
+    if (
+      !(await confirm({
+        title: t('evaluations.action.cancelTitle', { name: evaluation.name }),
+        text: t('evaluations.action.cancelText'),
+        action: t('evaluations.action.cancel'),
+      }))
+    )
+      return
     await attempt(async () => {
-      await unwrap(api.POST('/api/v1/evaluations/{evaluation_id}/cancel', { params: { path: { evaluation_id: evaluation.id } } }))
+      await unwrap(
+        api.POST('/api/v1/evaluations/{evaluation_id}/cancel', { params: { path: { evaluation_id: evaluation.id } } }),
+      )
       toast.success(t('evaluations.action.cancelled'))
       await onChanged()
     })
@@ -27,16 +36,28 @@ export function useEvaluationActions(onChanged: () => Promise<void>) {
 
   async function retry(evaluation: Evaluation): Promise<void> {
     await attempt(async () => {
-      await unwrap(api.POST('/api/v1/evaluations/{evaluation_id}/retry', { params: { path: { evaluation_id: evaluation.id } } }))
+      await unwrap(
+        api.POST('/api/v1/evaluations/{evaluation_id}/retry', { params: { path: { evaluation_id: evaluation.id } } }),
+      )
       toast.success(t('evaluations.action.retried'))
       await onChanged()
     })
   }
 
   async function remove(evaluation: Evaluation): Promise<void> {
-    if (!(await confirm({ title: t('evaluations.action.deleteTitle', { name: evaluation.name }), text: t('evaluations.action.deleteText'), action: t('action.delete'), isDangerous: true }))) return
+    if (
+      !(await confirm({
+        title: t('evaluations.action.deleteTitle', { name: evaluation.name }),
+        text: t('evaluations.action.deleteText'),
+        action: t('action.delete'),
+        isDangerous: true,
+      }))
+    )
+      return
     await attempt(async () => {
-      await unwrap(api.DELETE('/api/v1/evaluations/{evaluation_id}', { params: { path: { evaluation_id: evaluation.id } } }))
+      await unwrap(
+        api.DELETE('/api/v1/evaluations/{evaluation_id}', { params: { path: { evaluation_id: evaluation.id } } }),
+      )
       toast.success(t('evaluations.action.deleted', { name: evaluation.name }))
       await router.push({ name: 'evaluations' })
     })

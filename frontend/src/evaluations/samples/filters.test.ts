@@ -5,13 +5,22 @@ import { isNarrowed, NO_FILTERS, readFilters, readPlace, type SampleFilters, wri
 
 describe('filters of samples', () => {
   it('survive the address bar', () => {
-    const filters: SampleFilters = { verdicts: ['wrong', 'truncated'], group: { kind: 'subject', name: 'astronomy' }, search: '42', against: 'ev_2', changed: 'worse' }
+    const filters: SampleFilters = {
+      verdicts: ['wrong', 'truncated'],
+      group: { kind: 'subject', name: 'astronomy' },
+      search: '42',
+      against: 'ev_2',
+      changed: 'worse',
+    }
 
     expect(readFilters(writeFilters(filters) as LocationQuery)).toEqual(filters)
   })
 
   it('leave out what is no verdict, half a group and an empty search', () => {
-    expect(readFilters({ verdict: ['wrong', 'lucky'], kind: 'subject', search: '' })).toEqual({ ...NO_FILTERS, verdicts: ['wrong'] })
+    expect(readFilters({ verdict: ['wrong', 'lucky'], kind: 'subject', search: '' })).toEqual({
+      ...NO_FILTERS,
+      verdicts: ['wrong'],
+    })
   })
 
   it('know no change without something to compare with', () => {
@@ -30,6 +39,13 @@ describe('filters of samples', () => {
 describe('the open sample', () => {
   it('is named by problem and generation', () => {
     expect(readPlace({ at: writePlace({ position: 12, number: 3 }) })).toEqual({ position: 12, number: 3 })
-    expect(['', '12', '12.x', '-1.0', '1.0.0', '99999999999999.0'].map((at) => readPlace({ at }))).toEqual([null, null, null, null, null, null])
+    expect(['', '12', '12.x', '-1.0', '1.0.0', '99999999999999.0'].map((at) => readPlace({ at }))).toEqual([
+      null,
+      null,
+      null,
+      null,
+      null,
+      null,
+    ])
   })
 })

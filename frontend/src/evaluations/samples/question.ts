@@ -33,7 +33,10 @@ export function questionsOf(prompts: readonly string[]): string[] {
 }
 
 function plainOf(text: string): string {
-  return text.replace(/<\|[^|>]*\|>/g, ' ').replace(/\s+/g, ' ').trim()
+  return text
+    .replace(/<\|[^|>]*\|>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
 }
 
 /** A question without its template is known by its beginning. */

@@ -1,5 +1,5 @@
 /** Two answers side by side: each with what only it says marked. */
-import { type Piece, markTexts } from '@/pipelines/diff/marking'
+import { type Piece, markTexts } from '@/ui/marking'
 
 export interface SidePiece {
   text: string
@@ -7,7 +7,9 @@ export interface SidePiece {
 }
 
 function side(pieces: readonly Piece[], own: Piece['mark']): SidePiece[] {
-  return pieces.filter((piece) => piece.mark === 'same' || piece.mark === own).map((piece) => ({ text: piece.text, isOwn: piece.mark === own }))
+  return pieces
+    .filter((piece) => piece.mark === 'same' || piece.mark === own)
+    .map((piece) => ({ text: piece.text, isOwn: piece.mark === own }))
 }
 
 export function markSides(a: string, b: string): { a: SidePiece[]; b: SidePiece[] } {

@@ -30,7 +30,12 @@ export function useSamples(evaluationId: () => string, label: () => string, filt
         against: against ?? undefined,
         changed: changed ?? undefined,
       }
-      const page = await unwrap(api.GET('/api/v1/evaluations/{evaluation_id}/samples', { params: { path: { evaluation_id: evaluationId() }, query }, signal }))
+      const page = await unwrap(
+        api.GET('/api/v1/evaluations/{evaluation_id}/samples', {
+          params: { path: { evaluation_id: evaluationId() }, query },
+          signal,
+        }),
+      )
       whole.value = { counts: page.counts, groups: page.groups, changes: page.changes, fitting: page.fitting }
       return { ...page, items: page.items.map((sample) => ({ ...sample, id: writePlace(sample) })) }
     },
@@ -38,7 +43,9 @@ export function useSamples(evaluationId: () => string, label: () => string, filt
   )
   watch([label, evaluationId], () => (whole.value = null))
 
-  const isSearching = computed(() => list.items.value.length === 0 && list.hasMore.value && list.moreError.value === null)
+  const isSearching = computed(
+    () => list.items.value.length === 0 && list.hasMore.value && list.moreError.value === null,
+  )
   // An answer looks at a bounded number of samples: an empty one with a way on is no end.
   watch([isSearching, list.isLoadingMore], ([searching, loading]) => {
     if (searching && !loading && !isOver) void list.loadMore()

@@ -1,7 +1,7 @@
 /** How evaluations, their targets, benchmarks and metrics are called. */
 import { useI18n } from 'vue-i18n'
 
-import { shortId } from '@/datasets/revision'
+import { shortId } from '@/datasets'
 import { useTextOr } from '@/i18n/useTextOr'
 
 import type { EvaluationTarget, MeasuredDataset } from '../types'
@@ -23,14 +23,16 @@ export function useNames() {
 
   /** "Tickets @ 1a2b3c4d"; the version only where one is meant. */
   function datasetName({ name, version, is_deleted: isDeleted }: MeasuredDataset): string {
-    const called = name === null ? t('evaluations.dataset.unknown') : isDeleted ? t('evaluations.dataset.deleted', { name }) : name
+    const called =
+      name === null ? t('evaluations.dataset.unknown') : isDeleted ? t('evaluations.dataset.deleted', { name }) : name
     return version === null ? called : `${called} @ ${shortId(version)}`
   }
 
   /** "GSM8K", and the label beside it where it is another than the benchmark's name; of a dataset, its own name. */
   function labelName(label: string, benchmark: string, dataset?: MeasuredDataset | null): string {
     if (benchmark === 'harness') return label
-    if (dataset != null) return /^custom(?:-[0-9]+)?$/.test(label) ? datasetName(dataset) : `${datasetName(dataset)} · ${label}`
+    if (dataset != null)
+      return /^custom(?:-[0-9]+)?$/.test(label) ? datasetName(dataset) : `${datasetName(dataset)} · ${label}`
     return label === benchmark ? benchmarkName(benchmark) : `${benchmarkName(benchmark)} · ${label}`
   }
 
@@ -45,7 +47,9 @@ export function useNames() {
 
   function targetName(target: EvaluationTarget): string {
     if (target.kind === 'model') return target.model?.name ?? target.name
-    return target.job?.name == null ? target.name : t('evaluations.target.checkpoint', { job: target.job.name, step: target.step ?? 0 })
+    return target.job?.name == null
+      ? target.name
+      : t('evaluations.target.checkpoint', { job: target.job.name, step: target.step ?? 0 })
   }
 
   return { benchmarkName, datasetName, labelName, metricName, groupKind, targetName }

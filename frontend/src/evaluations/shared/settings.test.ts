@@ -18,13 +18,27 @@ describe('the settings of a board', () => {
 
   it('name the seed only where it decides something', () => {
     expect(said({ ...newOrder('gsm8k', 1), limit: 100, shots: 8 }, 5)).toEqual(['limit 100', 'shots 8', 'seed 5'])
-    expect(said({ ...newOrder('gsm8k', 1), temperature: 0.6, chat: 'never' }, 5)).toEqual(['all', 'chat never', 'temperature 0.6', 'seed 5'])
+    expect(said({ ...newOrder('gsm8k', 1), temperature: 0.6, chat: 'never' }, 5)).toEqual([
+      'all',
+      'chat never',
+      'temperature 0.6',
+      'seed 5',
+    ])
   })
 
   it('name what only one benchmark has', () => {
-    expect(said({ ...newOrder('mmlu', 1), mode: 'generate', groups: ['astronomy'] })).toEqual(['all', 'mode generate', 'only astronomy'])
+    expect(said({ ...newOrder('mmlu', 1), mode: 'generate', groups: ['astronomy'] })).toEqual([
+      'all',
+      'mode generate',
+      'only astronomy',
+    ])
     expect(said({ ...newOrder('math', 1), levels: [1, 5], groups: ['Algebra'] })).toEqual(['all', 'only 1, 5, Algebra'])
-    expect(said({ ...newOrder('humaneval', 1), samples: 4, k: [1, 4], temperature: 0.8 })).toEqual(['all', 'samples 4', 'temperature 0.8', 'seed 0'])
+    expect(said({ ...newOrder('humaneval', 1), samples: 4, k: [1, 4], temperature: 0.8 })).toEqual([
+      'all',
+      'samples 4',
+      'temperature 0.8',
+      'seed 0',
+    ])
   })
 })
 

@@ -25,7 +25,11 @@ export function settingsOf({ order, seed }: Configuration): Setting[] {
   if (order.benchmark === 'custom') add('scorer', order.scorer.kind)
   if (decoding !== undefined && decoding.temperature > 0) add('temperature', decoding.temperature)
   add('maxTokens', decoding?.max_tokens)
-  const parts = [('levels' in order && order.levels) || [], ('types' in order && order.types) || [], ('subjects' in order && order.subjects) || []].flat()
+  const parts = [
+    ('levels' in order && order.levels) || [],
+    ('types' in order && order.types) || [],
+    ('subjects' in order && order.subjects) || [],
+  ].flat()
   add('only', parts.join(', '))
   // The seed decides which problems are drawn and what is sampled, and else nothing.
   if (limit != null || (decoding?.temperature ?? 0) > 0) add('seed', seed)

@@ -23,10 +23,14 @@ export function useFinishedEvaluations() {
 
   /** Everything that a person may look for: the name, what was measured, on what, and when. */
   function say(evaluation: Evaluation): string {
-    const labels = evaluation.benchmarks.map((order) => labelName(order.label ?? order.benchmark, order.benchmark, evaluation.datasets[order.label ?? order.benchmark]))
+    const labels = evaluation.benchmarks.map((order) =>
+      labelName(order.label ?? order.benchmark, order.benchmark, evaluation.datasets[order.label ?? order.benchmark]),
+    )
     const target = targetName(evaluation.target)
     const named = evaluation.name.includes(target) ? [evaluation.name] : [evaluation.name, target]
-    return [...named, labels.join(t('evaluations.compare.listComma')), format.dateTime(evaluation.created_at)].join(' · ')
+    return [...named, labels.join(t('evaluations.compare.listComma')), format.dateTime(evaluation.created_at)].join(
+      ' · ',
+    )
   }
 
   const options = computed(() => (resource.data.value ?? []).map((one) => ({ value: one.id, label: say(one) })))

@@ -21,7 +21,16 @@ export function useHeadlines() {
     return (results ?? []).flatMap(({ label, benchmark, headline, scores }) => {
       const score = scores.find(({ metric }) => metric === headline) ?? scores[0]
       if (score === undefined) return []
-      return [{ label, name: labelName(label, benchmark, datasets[label]), metric: metricName(score.metric), value: write(score.metric, score.value), range: interval(score), score }]
+      return [
+        {
+          label,
+          name: labelName(label, benchmark, datasets[label]),
+          metric: metricName(score.metric),
+          value: write(score.metric, score.value),
+          range: interval(score),
+          score,
+        },
+      ]
     })
   }
 }

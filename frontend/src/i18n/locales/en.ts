@@ -24,6 +24,20 @@ export default {
     tags: 'Tags',
     actions: 'Actions',
   },
+  form: {
+    notANumber: 'Not a number.',
+    notAnInteger: 'Not an integer.',
+    severity: { error: 'Error:', warning: 'Warning:' },
+    useSuggestion: 'Use {suggestion}',
+    between: 'Between {min} and {max}.',
+    atLeast: 'At least {min}.',
+  },
+  tree: {
+    search: 'Search keys and values',
+    onlySet: 'Only values set by this job',
+    copyYaml: 'Copy as YAML',
+    nothing: 'No matches.',
+  },
   code: {
     leave: 'To leave the editor, press Escape, then Tab.',
     faults: 'The file has an error and was not saved: | The file has {count} errors and was not saved:',

@@ -24,6 +24,20 @@ export default {
     tags: '标签',
     actions: '操作',
   },
+  form: {
+    notANumber: '这不是数字。',
+    notAnInteger: '这不是整数。',
+    severity: { error: '错误：', warning: '警告：' },
+    useSuggestion: '改用 {suggestion}',
+    between: '从 {min} 到 {max}。',
+    atLeast: '至少 {min}。',
+  },
+  tree: {
+    search: '搜索键和值',
+    onlySet: '只看本任务的设置',
+    copyYaml: '复制为 YAML',
+    nothing: '没有符合的内容。',
+  },
   code: {
     leave: '按 Escape 再按 Tab 可离开编辑器。',
     faults: '文件有 {count} 处错误，未保存：',

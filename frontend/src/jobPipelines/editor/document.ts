@@ -1,6 +1,6 @@
 /** A pipeline as text, as `trellis job-pipelines` takes it. */
 import { isRecord } from '@/api/json'
-import { toYaml } from '@/jobs/shared/yaml'
+import { toYaml } from '@/ui/tree/yaml'
 
 import type { JobPipelineCreate } from '../types'
 
@@ -11,10 +11,18 @@ const MODEL = 'MODEL'
 const DATASET = 'DATASET'
 
 function isEmpty(value: unknown): boolean {
-  return value === null || value === undefined || value === '' || (typeof value === 'object' && Object.keys(value).length === 0)
+  return (
+    value === null ||
+    value === undefined ||
+    value === '' ||
+    (typeof value === 'object' && Object.keys(value).length === 0)
+  )
 }
 
-function short(record: Readonly<Record<string, unknown>>, defaults: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+function short(
+  record: Readonly<Record<string, unknown>>,
+  defaults: Readonly<Record<string, unknown>> = {},
+): Record<string, unknown> {
   return Object.fromEntries(Object.entries(record).filter(([key, value]) => !isEmpty(value) && defaults[key] !== value))
 }
 
@@ -22,7 +30,11 @@ function stageText(stage: JobPipelineCreate['stages'][number]): Record<string, u
   const { id, title, kind, ...rest } = stage
   const model = stage.model.stage != null ? { stage: stage.model.stage } : { base: stage.model.base ?? MODEL }
   const rows = kind === 'evaluate' ? {} : { dataset: stage.dataset ?? DATASET }
-  const benchmarks = stage.benchmarks?.map((order) => (isRecord(order) ? short(order.benchmark === 'custom' ? { ...order, dataset: order.dataset ?? DATASET } : order) : order))
+  const benchmarks = stage.benchmarks?.map((order) =>
+    isRecord(order)
+      ? short(order.benchmark === 'custom' ? { ...order, dataset: order.dataset ?? DATASET } : order)
+      : order,
+  )
   return { id, ...short({ title, kind, ...rest, ...rows, benchmarks, model }, DEFAULTS) }
 }
 

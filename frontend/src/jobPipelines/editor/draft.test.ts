@@ -5,11 +5,40 @@ import { draftOfStages, draftOfTemplate, emptyDraft, missingRows, toRequest } fr
 
 const text = (en: string) => ({ en, zh: `${en}（中文）` })
 const template: Template = {
-  id: 'agent', title: text('Agent'), description: text('…'), missing_recipes: [],
+  id: 'agent',
+  title: text('Agent'),
+  description: text('…'),
+  missing_recipes: [],
   stages: [
-    { id: 'warm-up', title: text('Warm-up'), kind: 'train', recipe: 'agent_sft', exports: true, is_optional: true, dataset: text('Dialogs') },
-    { id: 'sft', title: text('SFT'), kind: 'train', recipe: 'agent_sft', model_stage: 'warm-up', needs: ['warm-up'], exports: true, is_optional: false },
-    { id: 'evaluation', title: text('Evaluation'), kind: 'evaluate', model_stage: 'sft', needs: ['sft', 'warm-up'], exports: true, is_optional: false, benchmarks: [{ benchmark: 'custom', scorer: { kind: 'tool_use' } }, { benchmark: 'gsm8k' }] },
+    {
+      id: 'warm-up',
+      title: text('Warm-up'),
+      kind: 'train',
+      recipe: 'agent_sft',
+      exports: true,
+      is_optional: true,
+      dataset: text('Dialogs'),
+    },
+    {
+      id: 'sft',
+      title: text('SFT'),
+      kind: 'train',
+      recipe: 'agent_sft',
+      model_stage: 'warm-up',
+      needs: ['warm-up'],
+      exports: true,
+      is_optional: false,
+    },
+    {
+      id: 'evaluation',
+      title: text('Evaluation'),
+      kind: 'evaluate',
+      model_stage: 'sft',
+      needs: ['sft', 'warm-up'],
+      exports: true,
+      is_optional: false,
+      benchmarks: [{ benchmark: 'custom', scorer: { kind: 'tool_use' } }, { benchmark: 'gsm8k' }],
+    },
   ],
 }
 
@@ -35,7 +64,10 @@ describe('a pipeline from a template', () => {
       ['evaluation', { stage: 'sft' }, ['warm-up']],
     ])
     expect(request.stages[0]).toMatchObject({ title: 'Warm-up（中文）', recipe: 'agent_sft', dataset: 'ds_warm-up' })
-    expect(request.stages[2]?.benchmarks).toEqual([{ benchmark: 'custom', scorer: { kind: 'tool_use' }, dataset: 'ds_evaluation' }, { benchmark: 'gsm8k' }])
+    expect(request.stages[2]?.benchmarks).toEqual([
+      { benchmark: 'custom', scorer: { kind: 'tool_use' }, dataset: 'ds_evaluation' },
+      { benchmark: 'gsm8k' },
+    ])
     expect(request.stages[2]).not.toHaveProperty('dataset')
   })
 
@@ -57,16 +89,56 @@ describe('a pipeline from a template', () => {
 describe('a pipeline from another', () => {
   it('keeps what the form does not show', () => {
     const stages = [
-      { id: 'sft', title: 'SFT', kind: 'train', model: { base: 'mdl_9' }, needs: [], recipe: 'sft', preset: 'cpu-tiny', dataset: 'ds_1', params: { learning_rate: 0.1 }, seed: 7, priority: 3, exports: true, overrides: { 'a.b': 1 } },
-      { id: 'evaluation', title: null, kind: 'evaluate', model: { stage: 'sft' }, needs: ['sft'], seed: 1, priority: 0, exports: true, benchmarks: [{ benchmark: 'custom', dataset: 'ds_2', split: 'eval', scorer: { kind: 'exact', ignore_case: false } }] },
+      {
+        id: 'sft',
+        title: 'SFT',
+        kind: 'train',
+        model: { base: 'mdl_9' },
+        needs: [],
+        recipe: 'sft',
+        preset: 'cpu-tiny',
+        dataset: 'ds_1',
+        params: { learning_rate: 0.1 },
+        seed: 7,
+        priority: 3,
+        exports: true,
+        overrides: { 'a.b': 1 },
+      },
+      {
+        id: 'evaluation',
+        title: null,
+        kind: 'evaluate',
+        model: { stage: 'sft' },
+        needs: ['sft'],
+        seed: 1,
+        priority: 0,
+        exports: true,
+        benchmarks: [
+          { benchmark: 'custom', dataset: 'ds_2', split: 'eval', scorer: { kind: 'exact', ignore_case: false } },
+        ],
+      },
     ] as unknown as StageCreate[]
 
     const copied = draftOfStages(stages)
 
     expect(copied.baseModel).toBe('mdl_9')
     expect(toRequest({ ...emptyDraft(), name: 'x', ...copied }).stages).toEqual([
-      expect.objectContaining({ id: 'sft', model: { base: 'mdl_9' }, seed: 7, priority: 3, params: { learning_rate: 0.1 }, overrides: { 'a.b': 1 }, preset: 'cpu-tiny' }),
-      expect.objectContaining({ id: 'evaluation', title: 'evaluation', model: { stage: 'sft' }, needs: [], benchmarks: [expect.objectContaining({ dataset: 'ds_2', split: 'eval' })] }),
+      expect.objectContaining({
+        id: 'sft',
+        model: { base: 'mdl_9' },
+        seed: 7,
+        priority: 3,
+        params: { learning_rate: 0.1 },
+        overrides: { 'a.b': 1 },
+        preset: 'cpu-tiny',
+      }),
+      expect.objectContaining({
+        id: 'evaluation',
+        title: 'evaluation',
+        model: { stage: 'sft' },
+        needs: [],
+        benchmarks: [expect.objectContaining({ dataset: 'ds_2', split: 'eval' })],
+      }),
     ])
   })
 })

@@ -64,10 +64,27 @@ export function draftOfStages(stages: readonly StageCreate[]): Pick<PipelineDraf
   return {
     baseModel: stages.find((stage) => stage.model.base != null)?.model.base ?? null,
     stages: stages.map((stage) => {
-      const { id, title, kind, model, needs, recipe, preset, dataset, dataset_split: split, params, exports, benchmarks, ...rest } = stage
+      const {
+        id,
+        title,
+        kind,
+        model,
+        needs,
+        recipe,
+        preset,
+        dataset,
+        dataset_split: split,
+        params,
+        exports,
+        benchmarks,
+        ...rest
+      } = stage
       const ofRows = benchmarks?.find((order) => order.benchmark === 'custom')
       return {
-        id, kind, exports, rest,
+        id,
+        kind,
+        exports,
+        rest,
         title: title ?? id,
         modelStage: model.stage ?? null,
         needs: (needs ?? []).filter((need) => need !== model.stage),
@@ -97,16 +114,22 @@ function standIns(stages: readonly StageDraft[]) {
     const out = id === null ? undefined : left.get(id)
     return out === undefined ? id : modelOf(out.modelStage)
   }
-  const needsOf = (ids: readonly string[]): string[] => [...new Set(ids.flatMap((id) => {
-    const out = left.get(id)
-    return out === undefined ? [id] : needsOf([...out.needs, ...(out.modelStage === null ? [] : [out.modelStage])])
-  }))]
+  const needsOf = (ids: readonly string[]): string[] => [
+    ...new Set(
+      ids.flatMap((id) => {
+        const out = left.get(id)
+        return out === undefined ? [id] : needsOf([...out.needs, ...(out.modelStage === null ? [] : [out.modelStage])])
+      }),
+    ),
+  ]
   return { modelOf, needsOf }
 }
 
 /** What is missing before the request can be sent; ids of stages without rows. */
 export function missingRows({ stages }: Pick<PipelineDraft, 'stages'>): string[] {
-  return stages.filter((stage) => stage.isIncluded && takesRows(stage) && stage.dataset === null).map((stage) => stage.id)
+  return stages
+    .filter((stage) => stage.isIncluded && takesRows(stage) && stage.dataset === null)
+    .map((stage) => stage.id)
 }
 
 export function toRequest(draft: PipelineDraft): JobPipelineCreate {
@@ -115,14 +138,37 @@ export function toRequest(draft: PipelineDraft): JobPipelineCreate {
     name: draft.name.trim(),
     description: draft.description.trim(),
     start: false,
-    stages: draft.stages.filter((stage) => stage.isIncluded).map((stage) => toStage(stage, modelOf(stage.modelStage), needsOf(stage.needs), draft.baseModel)),
+    stages: draft.stages
+      .filter((stage) => stage.isIncluded)
+      .map((stage) => toStage(stage, modelOf(stage.modelStage), needsOf(stage.needs), draft.baseModel)),
   }
 }
 
 function toStage(stage: StageDraft, model: string | null, needs: string[], baseModel: string | null): StageCreate {
-  const common = { ...stage.rest, id: stage.id, title: stage.title, kind: stage.kind, needs: needs.filter((need) => need !== model), model: model === null ? { base: baseModel } : { stage: model }, seed: stage.rest.seed ?? 1, priority: stage.rest.priority ?? 0, exports: stage.exports }
-  if (stage.kind === 'evaluate') return { ...common, benchmarks: stage.benchmarks.map((order) => withRows(order, stage)) as StageCreate['benchmarks'] }
-  return { ...common, recipe: stage.recipe, preset: stage.preset, dataset: stage.dataset, dataset_split: stage.datasetSplit, params: stage.params }
+  const common = {
+    ...stage.rest,
+    id: stage.id,
+    title: stage.title,
+    kind: stage.kind,
+    needs: needs.filter((need) => need !== model),
+    model: model === null ? { base: baseModel } : { stage: model },
+    seed: stage.rest.seed ?? 1,
+    priority: stage.rest.priority ?? 0,
+    exports: stage.exports,
+  }
+  if (stage.kind === 'evaluate')
+    return {
+      ...common,
+      benchmarks: stage.benchmarks.map((order) => withRows(order, stage)) as StageCreate['benchmarks'],
+    }
+  return {
+    ...common,
+    recipe: stage.recipe,
+    preset: stage.preset,
+    dataset: stage.dataset,
+    dataset_split: stage.datasetSplit,
+    params: stage.params,
+  }
 }
 
 function withRows(order: Order, { dataset, datasetSplit }: StageDraft): Order {

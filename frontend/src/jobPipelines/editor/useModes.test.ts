@@ -5,15 +5,25 @@ import type { DocumentChecked, JobPipelineCreate } from '../types'
 import { emptyDraft } from './draft'
 import { useModes } from './useModes'
 
-const stage = (id: string, base: string) => ({ id, title: id, kind: 'train', model: { base }, recipe: 'sft', dataset: 'ds_1' })
-const content = (...stages: ReturnType<typeof stage>[]) => ({ name: 'mine', description: '', stages }) as unknown as JobPipelineCreate
+const stage = (id: string, base: string) => ({
+  id,
+  title: id,
+  kind: 'train',
+  model: { base },
+  recipe: 'sft',
+  dataset: 'ds_1',
+})
+const content = (...stages: ReturnType<typeof stage>[]) =>
+  ({ name: 'mine', description: '', stages }) as unknown as JobPipelineCreate
 const WRONG: DocumentChecked = { document: null, problems: [] }
 
 /** A platform that knows these texts, and finds something wrong with every other. */
 function start(texts: Record<string, JobPipelineCreate> = {}) {
   const draft = reactive(emptyDraft())
   const scope = effectScope()
-  const modes = scope.run(() => useModes(draft, (yaml) => Promise.resolve(yaml in texts ? { document: texts[yaml] ?? null, problems: [] } : WRONG)))
+  const modes = scope.run(() =>
+    useModes(draft, (yaml) => Promise.resolve(yaml in texts ? { document: texts[yaml] ?? null, problems: [] } : WRONG)),
+  )
   if (modes === undefined) throw new Error('the scope has ended')
   const { written } = modes
 
@@ -23,7 +33,14 @@ function start(texts: Record<string, JobPipelineCreate> = {}) {
     await vi.advanceTimersByTimeAsync(waitMs)
   }
 
-  return { draft, modes, type, end: () => { scope.stop() } }
+  return {
+    draft,
+    modes,
+    type,
+    end: () => {
+      scope.stop()
+    },
+  }
 }
 
 beforeEach(() => {
@@ -52,7 +69,10 @@ describe('a pipeline as a form and as text', () => {
   })
 
   it('becomes a form only with a text that was checked and fits', async () => {
-    const { draft, modes, type, end } = start({ good: content(stage('c', 'mdl_2')), unfit: content(stage('c', 'mdl_2'), stage('d', 'mdl_3')) })
+    const { draft, modes, type, end } = start({
+      good: content(stage('c', 'mdl_2')),
+      unfit: content(stage('c', 'mdl_2'), stage('d', 'mdl_3')),
+    })
     modes.begin(content(stage('a', 'mdl_1')))
     modes.setMode('yaml')
 

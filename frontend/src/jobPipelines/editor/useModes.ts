@@ -24,10 +24,14 @@ export function useModes(draft: PipelineDraft, check: (yaml: string, signal: Abo
   const isBlank = computed(() => written.value.trim() === '')
   const checked = useDebouncedQuery(() => (mode.value === 'yaml' && !isBlank.value ? written.value : null), check)
   /** What the text stands for; null while it is being checked, and where something is wrong with it. */
-  const document = computed(() => (checked.isStale.value || checked.error.value !== null ? null : (checked.answer.value?.document ?? null)))
+  const document = computed(() =>
+    checked.isStale.value || checked.error.value !== null ? null : (checked.answer.value?.document ?? null),
+  )
 
   /** Nothing that was typed may be lost on the way. */
-  const canBeForm = computed(() => written.value === known.value || isBlank.value || (document.value !== null && fitsForm(document.value)))
+  const canBeForm = computed(
+    () => written.value === known.value || isBlank.value || (document.value !== null && fitsForm(document.value)),
+  )
   /** Why the text cannot be a form; nothing is said while it is being checked. */
   const obstacle = computed(() => {
     if (canBeForm.value || checked.isAsking.value) return null

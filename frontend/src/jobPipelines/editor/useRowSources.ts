@@ -4,7 +4,7 @@ import { computed } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { readAllPages } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
-import type { Dataset } from '@/datasets/types'
+import type { Dataset } from '@/datasets'
 
 const PAGE_SIZE = 200
 
@@ -17,7 +17,19 @@ export interface RowSource {
 }
 
 export function useRowSources() {
-  const datasets = useResource<Dataset[]>((signal) => readAllPages((cursor) => unwrap(api.GET('/api/v1/datasets', { params: { query: { limit: PAGE_SIZE, cursor } }, signal }))))
-  const sources = computed<RowSource[]>(() => (datasets.data.value ?? []).map((one) => ({ id: one.id, name: one.name, format: one.format, splits: Object.keys(one.splits ?? {}), isReady: one.head !== null })))
+  const datasets = useResource<Dataset[]>((signal) =>
+    readAllPages((cursor) =>
+      unwrap(api.GET('/api/v1/datasets', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })),
+    ),
+  )
+  const sources = computed<RowSource[]>(() =>
+    (datasets.data.value ?? []).map((one) => ({
+      id: one.id,
+      name: one.name,
+      format: one.format,
+      splits: Object.keys(one.splits ?? {}),
+      isReady: one.head !== null,
+    })),
+  )
   return { datasets, sources }
 }

@@ -21,7 +21,10 @@ export default {
     skipped: 'Skipped',
     blocked: 'Blocked',
   },
-  empty: { title: 'No workflows yet', text: 'Start from a template: choose a model and data for each stage, and the platform runs the stages in order.' },
+  empty: {
+    title: 'No workflows yet',
+    text: 'Start from a template: choose a model and data for each stage, and the platform runs the stages in order.',
+  },
   start: 'Start',
   startAgain: 'Restart',
   started: 'Started. Unchanged stages are skipped.',
@@ -58,9 +61,11 @@ export default {
     modes: { form: 'Form', yaml: 'YAML' },
     obstacle: {
       wrong: 'Fix the errors in the YAML first, or clear it to restore the form.',
-      unfit: 'This can’t be shown as a form: the form supports one base model, and one dataset and split for each evaluation stage.',
+      unfit:
+        'This can’t be shown as a form: the form supports one base model, and one dataset and split for each evaluation stage.',
     },
-    yamlHelp: 'The same YAML as for “trellis job-pipelines submit”. Add, remove and reorder stages as you like. Refer to models and datasets by ID or name.',
+    yamlHelp:
+      'The same YAML as for “trellis job-pipelines submit”. Add, remove and reorder stages as you like. Refer to models and datasets by ID or name.',
     yamlGood: 'This stage is valid. | All {n} stages are valid.',
     line: 'Line {n}:',
     baseModel: 'Base model',

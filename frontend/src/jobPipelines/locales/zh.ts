@@ -60,7 +60,8 @@ export default {
       wrong: '只有没有问题的文本才能转为表单；清空文本可回到原来的表单。',
       unfit: '表单容不下这些内容：它只有一个起始模型，每个阶段也只在一个数据集和划分上评测。',
     },
-    yamlHelp: '与 “trellis job-pipelines submit” 所接收的文本相同：可以任意增加、删除和调整阶段；模型和数据集可用编号或名称。',
+    yamlHelp:
+      '与 “trellis job-pipelines submit” 所接收的文本相同：可以任意增加、删除和调整阶段；模型和数据集可用编号或名称。',
     yamlGood: '{n} 个阶段均无问题。',
     line: '第 {n} 行：',
     baseModel: '起始模型',

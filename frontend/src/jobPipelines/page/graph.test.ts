@@ -7,7 +7,12 @@ function stage(id: string, needs: string[], model: string | null = null): Pick<S
   return { id, needs, request: { model: { base: model === null ? 'mdl_1' : null, stage: model } } as Stage['request'] }
 }
 
-const stages = [stage('sft', []), stage('retrieval', ['sft']), stage('rl', ['sft'], 'sft'), stage('evaluation', ['rl', 'retrieval'], 'rl')]
+const stages = [
+  stage('sft', []),
+  stage('retrieval', ['sft']),
+  stage('rl', ['sft'], 'sft'),
+  stage('evaluation', ['rl', 'retrieval'], 'rl'),
+]
 
 describe('the graph of stages', () => {
   it('tells what a model comes from apart from what is only waited for', () => {

@@ -11,7 +11,9 @@ export interface StageEdge extends GraphEdge {
 type Linked = Pick<Stage, 'id' | 'needs' | 'request'>
 
 export function edgesOf(stages: readonly Linked[]): StageEdge[] {
-  return stages.flatMap((stage) => stage.needs.map((need) => ({ source: need, target: stage.id, isModel: stage.request.model.stage === need })))
+  return stages.flatMap((stage) =>
+    stage.needs.map((need) => ({ source: need, target: stage.id, isModel: stage.request.model.stage === need })),
+  )
 }
 
 /** What failed, else what runs, else the first that waits, else the last: what a person comes to look at. */

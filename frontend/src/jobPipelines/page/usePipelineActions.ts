@@ -18,30 +18,57 @@ export function usePipelineActions(show: (changed: JobPipeline) => void) {
 
   function start({ id }: JobPipeline): Promise<void> {
     return attempt(async () => {
-      show(await unwrap(api.POST('/api/v1/job-pipelines/{job_pipeline_id}/start', { params: { path: { job_pipeline_id: id } } })))
+      show(
+        await unwrap(
+          api.POST('/api/v1/job-pipelines/{job_pipeline_id}/start', { params: { path: { job_pipeline_id: id } } }),
+        ),
+      )
       toast.success(t('jobPipelines.started'))
     })
   }
 
   async function stop({ id, name }: JobPipeline): Promise<void> {
-    const isSure = await confirm({ title: t('jobPipelines.stopTitle', { name }), text: t('jobPipelines.stopText'), action: t('jobPipelines.stop') })
+    const isSure = await confirm({
+      title: t('jobPipelines.stopTitle', { name }),
+      text: t('jobPipelines.stopText'),
+      action: t('jobPipelines.stop'),
+    })
     if (!isSure) return
     await attempt(async () => {
-      show(await unwrap(api.POST('/api/v1/job-pipelines/{job_pipeline_id}/stop', { params: { path: { job_pipeline_id: id } } })))
+      show(
+        await unwrap(
+          api.POST('/api/v1/job-pipelines/{job_pipeline_id}/stop', { params: { path: { job_pipeline_id: id } } }),
+        ),
+      )
     })
   }
 
   async function rerun({ id }: JobPipeline, stage: Stage): Promise<void> {
-    const isSure = await confirm({ title: t('jobPipelines.rerunTitle', { name: stage.title }), text: t('jobPipelines.rerunText'), action: t('jobPipelines.rerun') })
+    const isSure = await confirm({
+      title: t('jobPipelines.rerunTitle', { name: stage.title }),
+      text: t('jobPipelines.rerunText'),
+      action: t('jobPipelines.rerun'),
+    })
     if (!isSure) return
     await attempt(async () => {
-      show(await unwrap(api.POST('/api/v1/job-pipelines/{job_pipeline_id}/stages/{stage_id}/rerun', { params: { path: { job_pipeline_id: id, stage_id: stage.id } } })))
+      show(
+        await unwrap(
+          api.POST('/api/v1/job-pipelines/{job_pipeline_id}/stages/{stage_id}/rerun', {
+            params: { path: { job_pipeline_id: id, stage_id: stage.id } },
+          }),
+        ),
+      )
       toast.success(t('jobPipelines.rerunDone', { name: stage.title }))
     })
   }
 
   async function remove({ id, name }: JobPipeline): Promise<void> {
-    const isSure = await confirm({ title: t('jobPipelines.remove.title', { name }), text: t('jobPipelines.remove.text'), action: t('action.delete'), isDangerous: true })
+    const isSure = await confirm({
+      title: t('jobPipelines.remove.title', { name }),
+      text: t('jobPipelines.remove.text'),
+      action: t('action.delete'),
+      isDangerous: true,
+    })
     if (!isSure) return
     await attempt(async () => {
       await unwrap(api.DELETE('/api/v1/job-pipelines/{job_pipeline_id}', { params: { path: { job_pipeline_id: id } } }))

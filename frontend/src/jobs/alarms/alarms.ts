@@ -30,13 +30,31 @@ function toMark(alarm: Alarm, label: string): ChartMark {
  * Where the alarms of a metric stand in its chart. An alarm without a metric concerns the whole run: it is marked in
  * every chart. Those of an earlier attempt than `attempt` name theirs: its curve may have been replaced.
  */
-export function marksFor(alarms: readonly Alarm[], keys: readonly string[], language: Locale, attempt: number, sayAttempt: (number: number) => string): ChartMark[] {
+export function marksFor(
+  alarms: readonly Alarm[],
+  keys: readonly string[],
+  language: Locale,
+  attempt: number,
+  sayAttempt: (number: number) => string,
+): ChartMark[] {
   return alarms
     .filter((alarm) => alarm.metric === null || keys.includes(alarm.metric))
-    .map((alarm) => toMark(alarm, alarm.attempt === attempt ? alarm.title[language] : `${alarm.title[language]} (${sayAttempt(alarm.attempt)})`))
+    .map((alarm) =>
+      toMark(
+        alarm,
+        alarm.attempt === attempt ? alarm.title[language] : `${alarm.title[language]} (${sayAttempt(alarm.attempt)})`,
+      ),
+    )
 }
 
 /** In a chart of several runs: the alarms of its metric alone, because those of whole runs would stand in all charts. */
-export function marksOfRun(job: Pick<Job, 'id' | 'name' | 'alarms'>, key: string, language: Locale, color: string | undefined): ChartMark[] {
-  return job.alarms.filter((alarm) => alarm.metric === key).map((alarm) => ({ ...toMark(alarm, `${job.name}: ${alarm.title[language]}`), line: job.id, color }))
+export function marksOfRun(
+  job: Pick<Job, 'id' | 'name' | 'alarms'>,
+  key: string,
+  language: Locale,
+  color: string | undefined,
+): ChartMark[] {
+  return job.alarms
+    .filter((alarm) => alarm.metric === key)
+    .map((alarm) => ({ ...toMark(alarm, `${job.name}: ${alarm.title[language]}`), line: job.id, color }))
 }

@@ -7,7 +7,21 @@ import { readView, writeView } from './view'
 
 describe('the comparison in the address', () => {
   it('comes back as it was written', () => {
-    const view = { ids: ['job_a', 'job_b'], hidden: ['job_b'], baseline: 'job_b', axis: 'tokens' as const, tab: 'metrics' as const, keys: ['val/loss', 'a,b'], areSeedsJoined: true, smoothing: 0.4, scales: new Map([['val/loss', { isLog: true, low: '0.1', high: '' }]]), metric: 'val/loss', take: 'last' as const, split: 'train' as const, step: 0 }
+    const view = {
+      ids: ['job_a', 'job_b'],
+      hidden: ['job_b'],
+      baseline: 'job_b',
+      axis: 'tokens' as const,
+      tab: 'metrics' as const,
+      keys: ['val/loss', 'a,b'],
+      areSeedsJoined: true,
+      smoothing: 0.4,
+      scales: new Map([['val/loss', { isLog: true, low: '0.1', high: '' }]]),
+      metric: 'val/loss',
+      take: 'last' as const,
+      split: 'train' as const,
+      step: 0,
+    }
 
     expect(readView(JSON.parse(JSON.stringify(writeView(view))))).toEqual(view)
   })
@@ -32,7 +46,9 @@ describe('an axis', () => {
   it('adds up the tokens and the seconds of the steps', () => {
     expect([1, 2, 3].map((step) => clockOf(job, curves, 'tokens', 0)?.(step))).toEqual([10, 30, 60])
     expect([1, 2, 3].map((step) => clockOf(job, curves, 'time', 0)?.(step))).toEqual([2, 4, 6])
-    expect(clockOf(job, new Map([['train/num_tokens', { steps: [1, 3], values: [10, 30] }]]), 'tokens', 0)?.(2)).toBe(20)
+    expect(clockOf(job, new Map([['train/num_tokens', { steps: [1, 3], values: [10, 30] }]]), 'tokens', 0)?.(2)).toBe(
+      20,
+    )
   })
 
   it('of the time of day ends with the run', () => {
@@ -48,20 +64,35 @@ describe('an axis', () => {
 
 describe('the mean of runs', () => {
   it('goes as far as all have come, and between the points of each', () => {
-    const mean = meanOf([{ steps: [0, 2, 4], values: [0, 2, 4] }, { steps: [1, 3], values: [3, 5] }])
+    const mean = meanOf([
+      { steps: [0, 2, 4], values: [0, 2, 4] },
+      { steps: [1, 3], values: [3, 5] },
+    ])
 
     expect(mean?.curve).toEqual({ steps: [1, 2, 3], values: [2, 3, 4] })
     expect(mean?.high[0]).toBeCloseTo(2 + Math.SQRT2)
   })
 
   it('leaves out what is no number, and is none for a single run', () => {
-    expect(meanOf([{ steps: [0, 1, 2], values: [0, NaN, 2] }, { steps: [0, 2], values: [2, 4] }])?.curve.values).toEqual([1, 3])
+    expect(
+      meanOf([
+        { steps: [0, 1, 2], values: [0, NaN, 2] },
+        { steps: [0, 2], values: [2, 4] },
+      ])?.curve.values,
+    ).toEqual([1, 3])
     expect(meanOf([{ steps: [0], values: [1] }])).toBeNull()
-    expect(meanOf([{ steps: [0], values: [1] }, { steps: [5], values: [1] }])).toBeNull()
+    expect(
+      meanOf([
+        { steps: [0], values: [1] },
+        { steps: [5], values: [1] },
+      ]),
+    ).toBeNull()
   })
 
   it('does not leave its curve', () => {
-    expect([valueAt({ steps: [2, 4], values: [1, 3] }, 0), valueAt({ steps: [2, 4], values: [1, 3] }, 9)]).toEqual([1, 3])
+    expect([valueAt({ steps: [2, 4], values: [1, 3] }, 0), valueAt({ steps: [2, 4], values: [1, 3] }, 9)]).toEqual([
+      1, 3,
+    ])
   })
 })
 
@@ -75,8 +106,21 @@ describe('the tables', () => {
   })
 
   it('are written so that a spreadsheet reads them and runs nothing', () => {
-    expect(['a,b', 'a"b', '=1+1', -1, undefined, { a: 1 }].map(csvCell)).toEqual(['"a,b"', '"a""b"', "'=1+1", '-1', '', '"{""a"":1}"'])
-    expect(curvesCsv([{ id: 'job_a', name: 'a' }], new Map([['job_a', new Map([['loss', { steps: [1], values: [0.5] }]])]]), ['loss'])).toBe('id,name,metric,step,value\r\njob_a,a,loss,1,0.5\r\n')
+    expect(['a,b', 'a"b', '=1+1', -1, undefined, { a: 1 }].map(csvCell)).toEqual([
+      '"a,b"',
+      '"a""b"',
+      "'=1+1",
+      '-1',
+      '',
+      '"{""a"":1}"',
+    ])
+    expect(
+      curvesCsv(
+        [{ id: 'job_a', name: 'a' }],
+        new Map([['job_a', new Map([['loss', { steps: [1], values: [0.5] }]])]]),
+        ['loss'],
+      ),
+    ).toBe('id,name,metric,step,value\r\njob_a,a,loss,1,0.5\r\n')
   })
 })
 

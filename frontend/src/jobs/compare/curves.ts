@@ -42,7 +42,12 @@ export function valueAt(curve: Curve, step: number): number {
  * Time is that of training; the time of day is counted back from the end of the last step, so that a run that was
  * resumed has its last attempt in the right place and the earlier ones right before it.
  */
-export function clockOf(job: Pick<Job, 'started_at' | 'finished_at'>, curves: Curves, axis: XAxis, now: number): ((step: number) => number) | null | undefined {
+export function clockOf(
+  job: Pick<Job, 'started_at' | 'finished_at'>,
+  curves: Curves,
+  axis: XAxis,
+  now: number,
+): ((step: number) => number) | null | undefined {
   if (axis === 'step') return null
   if (axis === 'tokens') {
     const summed = firstOf(curves, SUMMED_TOKEN_KEYS)
@@ -71,12 +76,17 @@ export interface MeanCurve {
 export function meanOf(curves: readonly Curve[]): MeanCurve | null {
   const finite = curves.map((curve) => {
     const kept = curve.values.flatMap((value, index) => (Number.isFinite(value) ? [index] : []))
-    return { steps: kept.map((index) => curve.steps[index] ?? 0), values: kept.map((index) => curve.values[index] ?? NaN) }
+    return {
+      steps: kept.map((index) => curve.steps[index] ?? 0),
+      values: kept.map((index) => curve.values[index] ?? NaN),
+    }
   })
   if (finite.length < 2 || finite.some((curve) => curve.steps.length === 0)) return null
   const from = Math.max(...finite.map((curve) => curve.steps[0] ?? 0))
   const to = Math.min(...finite.map((curve) => curve.steps.at(-1) ?? 0))
-  const steps = [...new Set(finite.flatMap((curve) => curve.steps))].filter((step) => step >= from && step <= to).sort((a, b) => a - b)
+  const steps = [...new Set(finite.flatMap((curve) => curve.steps))]
+    .filter((step) => step >= from && step <= to)
+    .sort((a, b) => a - b)
   if (steps.length === 0) return null
   const rows = steps.map((step) => meanAndDeviation(finite.map((curve) => valueAt(curve, step))))
   return {

@@ -4,5 +4,8 @@ import type { LineLook } from '@/charts/lines'
 const DASHES = ['solid', 'dashed', 'dotted'] as const
 
 export function lookOf(index: number, colors: readonly string[]): LineLook {
-  return { color: colors[index % colors.length] ?? 'gray', dash: DASHES[Math.floor(index / colors.length) % DASHES.length] ?? 'solid' }
+  return {
+    color: colors[index % colors.length] ?? 'gray',
+    dash: DASHES[Math.floor(index / colors.length) % DASHES.length] ?? 'solid',
+  }
 }

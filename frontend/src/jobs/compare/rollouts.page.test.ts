@@ -13,7 +13,13 @@ beforeEach(() => {
   asked = []
   answering('GET', ({ query }) => {
     asked.push(query)
-    return answer(200, { split: 'validation', steps: { job_a: 3, job_c: 9 }, without: ['job_b'], total: 1, items: [{ prompt: 'one', responses: { job_a: response(1), job_c: response(2) } }] })
+    return answer(200, {
+      split: 'validation',
+      steps: { job_a: 3, job_c: 9 },
+      without: ['job_b'],
+      total: 1,
+      items: [{ prompt: 'one', responses: { job_a: response(1), job_c: response(2) } }],
+    })
   })
 })
 afterEach(() => vi.restoreAllMocks())
@@ -33,7 +39,10 @@ describe('the answers of compared runs', () => {
     const chosen = await show({ step: 20, split: 'train' })
     chosen.end()
 
-    expect(asked).toMatchObject([{ ids: ['job_a,job_b,job_c'], step: undefined, split: 'validation' }, { step: 20, split: 'train' }])
+    expect(asked).toMatchObject([
+      { ids: ['job_a,job_b,job_c'], step: undefined, split: 'validation' },
+      { step: 20, split: 'train' },
+    ])
   })
 
   it('leave the choice of a step to the address', async () => {

@@ -2,8 +2,20 @@ import { describe, expect, it } from 'vitest'
 
 import { moreSeedsOf, rowsOf, settingsOf } from './seeds'
 
-const GROUP = { name: 'a', job_ids: ['job_a'], seed_count: 1, mean: 0.5, deviation: null, values: [], left_out: [], failed: [] }
-const JOBS = [{ id: 'job_a', name: 'a', seed: 1, can_clone: true, state: 'succeeded' }, { id: 'job_b', name: 'b', seed: 2, can_clone: true, state: 'running' }] as never[]
+const GROUP = {
+  name: 'a',
+  job_ids: ['job_a'],
+  seed_count: 1,
+  mean: 0.5,
+  deviation: null,
+  values: [],
+  left_out: [],
+  failed: [],
+}
+const JOBS = [
+  { id: 'job_a', name: 'a', seed: 1, can_clone: true, state: 'succeeded' },
+  { id: 'job_b', name: 'b', seed: 2, can_clone: true, state: 'running' },
+] as never[]
 const FOUND = {
   jobs: JOBS,
   parameters: [
@@ -22,7 +34,10 @@ describe('a group of seeds', () => {
   })
 
   it('is told apart by the settings that differ, not by the seed', () => {
-    expect([settingsOf(GROUP, FOUND), settingsOf({ ...GROUP, job_ids: ['job_b'] }, FOUND)]).toEqual([['learning_rate 1e-6'], ['learning_rate 2e-6', 'targets q, v']])
+    expect([settingsOf(GROUP, FOUND), settingsOf({ ...GROUP, job_ids: ['job_b'] }, FOUND)]).toEqual([
+      ['learning_rate 1e-6'],
+      ['learning_rate 2e-6', 'targets q, v'],
+    ])
   })
 })
 
@@ -30,6 +45,15 @@ describe('the rows of the parameter charts', () => {
   it('are runs with a value, hollow where they have not succeeded', () => {
     const rows = rowsOf(FOUND, { job_b: 0.25 }, new Map([['job_b', { color: 'red', dash: 'solid' }]]))
 
-    expect(rows).toEqual([{ id: 1, label: 'b', values: { seed: 2, learning_rate: 0.000002, targets: ['q', 'v'] }, value: 0.25, color: 'red', isPartial: true }])
+    expect(rows).toEqual([
+      {
+        id: 1,
+        label: 'b',
+        values: { seed: 2, learning_rate: 0.000002, targets: ['q', 'v'] },
+        value: 0.25,
+        color: 'red',
+        isPartial: true,
+      },
+    ])
   })
 })

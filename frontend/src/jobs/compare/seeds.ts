@@ -16,12 +16,17 @@ export const WANTED_SEEDS = 3
 const MOST_SEED = 2 ** 31 - 1
 
 /** A run whose clone in the launch form is a sweep over the seeds that a group lacks. */
-export function moreSeedsOf(group: SeedGroup, jobs: readonly Job[]): { clone: string; sweep: '1'; seeds: string } | null {
+export function moreSeedsOf(
+  group: SeedGroup,
+  jobs: readonly Job[],
+): { clone: string; sweep: '1'; seeds: string } | null {
   const own = jobs.filter((job) => group.job_ids.includes(job.id))
   const [first] = own
   if (first === undefined || !first.can_clone || group.seed_count >= WANTED_SEEDS) return null
   const taken = new Set(own.map((job) => job.seed))
-  const free = Array.from({ length: taken.size + WANTED_SEEDS }, (_, index) => (first.seed + index) % MOST_SEED).filter((seed) => !taken.has(seed))
+  const free = Array.from({ length: taken.size + WANTED_SEEDS }, (_, index) => (first.seed + index) % MOST_SEED).filter(
+    (seed) => !taken.has(seed),
+  )
   // A sweep of seeds alone has two of them at least.
   return { clone: first.id, sweep: '1', seeds: free.slice(0, Math.max(2, WANTED_SEEDS - group.seed_count)).join(', ') }
 }
@@ -36,11 +41,26 @@ export function settingsOf(group: SeedGroup, found: Comparison): string[] {
 }
 
 /** Runs with a value as rows of the parameter charts, with what differs between them. */
-export function rowsOf(found: Comparison, values: Readonly<Record<string, number>>, looks: ReadonlyMap<string, LineLook>): ParameterRow[] {
+export function rowsOf(
+  found: Comparison,
+  values: Readonly<Record<string, number>>,
+  looks: ReadonlyMap<string, LineLook>,
+): ParameterRow[] {
   return found.jobs.flatMap((job, id) => {
     const value = values[job.id]
     if (value === undefined) return []
-    const own = found.parameters.flatMap((row) => (row.values[job.id] == null ? [] : [[row.name, row.values[job.id]] as const]))
-    return [{ id, label: job.name, values: Object.fromEntries(own), value, color: looks.get(job.id)?.color, isPartial: job.state !== 'succeeded' }]
+    const own = found.parameters.flatMap((row) =>
+      row.values[job.id] == null ? [] : [[row.name, row.values[job.id]] as const],
+    )
+    return [
+      {
+        id,
+        label: job.name,
+        values: Object.fromEntries(own),
+        value,
+        color: looks.get(job.id)?.color,
+        isPartial: job.state !== 'succeeded',
+      },
+    ]
   })
 }

@@ -8,7 +8,12 @@ import MetricsTable from './MetricsTable.vue'
 import RunList from './RunList.vue'
 import SettingsTable from './SettingsTable.vue'
 
-const JOBS = ['a', 'b', 'c'].map((name, index) => ({ id: `job_${name}`, name: `run ${name}`, state: 'succeeded', seed: index }))
+const JOBS = ['a', 'b', 'c'].map((name, index) => ({
+  id: `job_${name}`,
+  name: `run ${name}`,
+  state: 'succeeded',
+  seed: index,
+}))
 const value = (best: number) => ({ key: 'val/loss', mode: 'min', last: best, last_step: 9, best, best_step: 3 })
 const FOUND = {
   jobs: JOBS,
@@ -20,7 +25,10 @@ const FOUND = {
 }
 
 function show(component: Component, props: Record<string, unknown>) {
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/job/:id', name: 'job', component: { template: '' } }] })
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [{ path: '/job/:id', name: 'job', component: { template: '' } }],
+  })
   return mount(component, props, (app) => app.use(router))
 }
 
@@ -29,7 +37,11 @@ describe('the tables of a comparison', () => {
     const { root, end } = show(SettingsTable, { found: FOUND, baseline: 'job_a' })
 
     const cells = [...root.querySelectorAll('[data-setting=learning_rate] td')]
-    expect(cells.map((cell) => [cell.textContent, cell.classList.contains('other')])).toEqual([['0.0001', false], ['0.0002', true], ['—', true]])
+    expect(cells.map((cell) => [cell.textContent, cell.classList.contains('other')])).toEqual([
+      ['0.0001', false],
+      ['0.0002', true],
+      ['—', true],
+    ])
     end()
   })
 
@@ -46,7 +58,14 @@ describe('the tables of a comparison', () => {
 
   it('list the runs with an eye and the baseline', () => {
     const heard: string[] = []
-    const props = { jobs: JOBS, looks: new Map([['job_a', { color: 'red', dash: 'dashed' }]]), hidden: ['job_b'], baseline: 'job_a', onToggle: (id: string) => heard.push(`toggle ${id}`), onBaseline: (id: string) => heard.push(`baseline ${id}`) }
+    const props = {
+      jobs: JOBS,
+      looks: new Map([['job_a', { color: 'red', dash: 'dashed' }]]),
+      hidden: ['job_b'],
+      baseline: 'job_a',
+      onToggle: (id: string) => heard.push(`toggle ${id}`),
+      onBaseline: (id: string) => heard.push(`baseline ${id}`),
+    }
     const { root, end } = show(RunList, props)
 
     root.querySelector<HTMLElement>('[data-run=job_b] [data-test=eye]')?.click()

@@ -13,7 +13,11 @@ export interface Difference {
 }
 
 /** Null beside the baseline itself and where a value is missing. */
-export function differenceTo(value: number | null | undefined, base: number | null | undefined, mode: 'max' | 'min' | null): Difference | null {
+export function differenceTo(
+  value: number | null | undefined,
+  base: number | null | undefined,
+  mode: 'max' | 'min' | null,
+): Difference | null {
   if (value == null || base == null) return null
   const absolute = value - base
   return {
@@ -42,9 +46,17 @@ function csv(rows: readonly (readonly unknown[])[]): string {
 
 /** A row for every job: settings that differ, then last and best of every metric. */
 export function tableCsv(found: Comparison): string {
-  const heads = ['id', 'name', 'state', ...found.parameters.map((row) => `${row.group}.${row.name}`), ...found.metrics.flatMap((row) => [`${row.key} last`, `${row.key} best`, `${row.key} best step`])]
+  const heads = [
+    'id',
+    'name',
+    'state',
+    ...found.parameters.map((row) => `${row.group}.${row.name}`),
+    ...found.metrics.flatMap((row) => [`${row.key} last`, `${row.key} best`, `${row.key} best step`]),
+  ]
   const rows = found.jobs.map((job) => [
-    job.id, job.name, job.state,
+    job.id,
+    job.name,
+    job.state,
     ...found.parameters.map((row) => row.values[job.id]),
     ...found.metrics.flatMap((row) => {
       const value = row.values[job.id]
@@ -55,10 +67,18 @@ export function tableCsv(found: Comparison): string {
 }
 
 /** A row for every point that was read. */
-export function curvesCsv(jobs: readonly { id: string; name: string }[], curves: ReadonlyMap<string, ReadonlyMap<string, Curve>>, keys: readonly string[]): string {
-  const rows = jobs.flatMap((job) => keys.flatMap((key) => {
-    const curve = curves.get(job.id)?.get(key)
-    return curve === undefined ? [] : curve.steps.map((step, index) => [job.id, job.name, key, step, curve.values[index]])
-  }))
+export function curvesCsv(
+  jobs: readonly { id: string; name: string }[],
+  curves: ReadonlyMap<string, ReadonlyMap<string, Curve>>,
+  keys: readonly string[],
+): string {
+  const rows = jobs.flatMap((job) =>
+    keys.flatMap((key) => {
+      const curve = curves.get(job.id)?.get(key)
+      return curve === undefined
+        ? []
+        : curve.steps.map((step, index) => [job.id, job.name, key, step, curve.values[index]])
+    }),
+  )
   return csv([['id', 'name', 'metric', 'step', 'value'], ...rows])
 }

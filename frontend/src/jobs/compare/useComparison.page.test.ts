@@ -7,9 +7,35 @@ import { withSetup } from '@/testing/withSetup'
 
 import { useComparison } from './useComparison'
 
-const JOBS = ['job_a', 'job_b'].map((id) => ({ id, name: id, state: 'succeeded', headline_metrics: ['loss'], resumes: [] }))
-const TABLES = { jobs: JOBS, metric_keys: [{ key: 'loss', run_count: 2 }, { key: 'grad_norm', run_count: 1 }], seed_groups: [] }
-const curves = (keys: string[]) => answer(200, { runs: JOBS.map((job) => ({ job_id: job.id, series: keys.map((key) => ({ key, steps: [1], values: [1], non_finite: [], total_points: 1, is_downsampled: false })) })) })
+const JOBS = ['job_a', 'job_b'].map((id) => ({
+  id,
+  name: id,
+  state: 'succeeded',
+  headline_metrics: ['loss'],
+  resumes: [],
+}))
+const TABLES = {
+  jobs: JOBS,
+  metric_keys: [
+    { key: 'loss', run_count: 2 },
+    { key: 'grad_norm', run_count: 1 },
+  ],
+  seed_groups: [],
+}
+const curves = (keys: string[]) =>
+  answer(200, {
+    runs: JOBS.map((job) => ({
+      job_id: job.id,
+      series: keys.map((key) => ({
+        key,
+        steps: [1],
+        values: [1],
+        non_finite: [],
+        total_points: 1,
+        is_downsampled: false,
+      })),
+    })),
+  })
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -27,13 +53,19 @@ it('keeps the charts that are there while another one is read', async () => {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
   await router.push('/?ids=job_a,job_b')
   const { it: comparison, end } = withSetup(useComparison, (app) => app.use(router))
-  await vi.waitFor(() => { expect(comparison.curves.data.value?.get('job_a')?.has('loss')).toBe(true) })
+  await vi.waitFor(() => {
+    expect(comparison.curves.data.value?.get('job_a')?.has('loss')).toBe(true)
+  })
 
   comparison.setView({ keys: ['grad_norm'] })
-  await vi.waitFor(() => { expect(reads).toBe(1) })
+  await vi.waitFor(() => {
+    expect(reads).toBe(1)
+  })
   expect(comparison.curves.data.value?.get('job_a')?.has('loss')).toBe(true)
 
   second.give(curves(['loss', 'grad_norm']))
-  await vi.waitFor(() => { expect(comparison.curves.data.value?.get('job_b')?.has('grad_norm')).toBe(true) })
+  await vi.waitFor(() => {
+    expect(comparison.curves.data.value?.get('job_b')?.has('grad_norm')).toBe(true)
+  })
   end()
 })

@@ -34,7 +34,10 @@ export function useComparison() {
       if (ids.value === '') return null
       return unwrap(api.GET('/api/v1/jobs/compare', { params: { query: { ids: [ids.value] } }, signal }))
     },
-    { watch: ids, intervalMs: (found) => (found?.jobs.some((job) => isActive(job.state)) === true ? REFRESH_MS : null) },
+    {
+      watch: ids,
+      intervalMs: (found) => (found?.jobs.some((job) => isActive(job.state)) === true ? REFRESH_MS : null),
+    },
   )
   const found = computed(() => tables.data.value)
   const jobs = computed(() => found.value?.jobs ?? [])
@@ -42,11 +45,17 @@ export function useComparison() {
 
   /** The usual charts of metrics that at least two runs have, then what the reader added. */
   const usual = computed(() => {
-    const shared = (found.value?.metric_keys ?? []).filter((one) => one.run_count >= Math.min(2, jobs.value.length)).map((one) => one.key)
-    const headline = [...new Set(jobs.value.flatMap((job) => job.headline_metrics))].filter((key) => shared.includes(key))
+    const shared = (found.value?.metric_keys ?? [])
+      .filter((one) => one.run_count >= Math.min(2, jobs.value.length))
+      .map((one) => one.key)
+    const headline = [...new Set(jobs.value.flatMap((job) => job.headline_metrics))].filter((key) =>
+      shared.includes(key),
+    )
     return defaultKeys(headline, shared).slice(0, USUAL)
   })
-  const keys = computed(() => [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS - CLOCK_KEYS.length))
+  const keys = computed(() =>
+    [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS - CLOCK_KEYS.length),
+  )
   const hasKeys = computed(() => keys.value.length > 0)
 
   const curves = useResource(
@@ -55,7 +64,12 @@ export function useComparison() {
       if (ids.value === '' || keys.value.length === 0) return new Map<string, Map<string, Curve>>()
       const query = { ids: [ids.value], keys: [...keys.value, ...CLOCK_KEYS], max_points: MAX_POINTS }
       const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
-      return new Map(answer.runs.map((run): [string, Map<string, Curve>] => [run.job_id, new Map(run.series.map((series) => [series.key, toCurve(series)]))]))
+      return new Map(
+        answer.runs.map((run): [string, Map<string, Curve>] => [
+          run.job_id,
+          new Map(run.series.map((series) => [series.key, toCurve(series)])),
+        ]),
+      )
     },
     { watch: [ids, hasKeys], intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
   )
@@ -68,7 +82,12 @@ export function useComparison() {
   const seeds = useResource(
     async (signal) => {
       if (ids.value === '' || baseline.value === null) return null
-      const query = { ids: [ids.value], baseline: baseline.value, metric: view.value.metric ?? undefined, take: view.value.take ?? undefined }
+      const query = {
+        ids: [ids.value],
+        baseline: baseline.value,
+        metric: view.value.metric ?? undefined,
+        take: view.value.take ?? undefined,
+      }
       return unwrap(api.GET('/api/v1/jobs/compare/seeds', { params: { query }, signal }))
     },
     { watch: ranked, intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },

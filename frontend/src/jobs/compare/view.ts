@@ -46,7 +46,9 @@ function list(value: LocationQuery[string] | undefined): string[] {
 }
 
 export function readView(query: LocationQuery): CompareView {
-  const ids = list(query.ids).filter((id) => /^job_\w+$/.test(id)).slice(0, MOST_JOBS)
+  const ids = list(query.ids)
+    .filter((id) => /^job_\w+$/.test(id))
+    .slice(0, MOST_JOBS)
   const baseline = single(query.baseline)
   const smoothing = Number(single(query.smoothing) ?? 0)
   return {

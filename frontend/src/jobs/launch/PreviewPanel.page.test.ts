@@ -7,11 +7,37 @@ import { mount } from '@/testing/withSetup'
 import PreviewPanel from './PreviewPanel.vue'
 
 const GIB = 2 ** 30
-const MEMORY = { peak_bytes: 90 * GIB, available_bytes: 80 * GIB, warnings: [{ en: 'too much', zh: '过多' }], phases: [], assumptions: [], parameters: 1 }
+const MEMORY = {
+  peak_bytes: 90 * GIB,
+  available_bytes: 80 * GIB,
+  warnings: [{ en: 'too much', zh: '过多' }],
+  phases: [],
+  assumptions: [],
+  parameters: 1,
+}
 
 function panel(preview: object, problems: object[] = [], onJump: (field: string) => void = () => undefined) {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
-  const props = { preview: { config: {}, engine_overrides: [], command: '', forecast: null, memory: null, warnings: [], errors: [], ...preview }, request: null, error: null, isAsking: false, isStale: false, homeless: [], unreadableCount: 0, problems, onJump }
+  const props = {
+    preview: {
+      config: {},
+      engine_overrides: [],
+      command: '',
+      forecast: null,
+      memory: null,
+      warnings: [],
+      errors: [],
+      ...preview,
+    },
+    request: null,
+    error: null,
+    isAsking: false,
+    isStale: false,
+    homeless: [],
+    unreadableCount: 0,
+    problems,
+    onJump,
+  }
   return mount(PreviewPanel, props, (app) => app.use(router).use(createPinia()))
 }
 
@@ -41,7 +67,14 @@ describe('the verdict of the preview', () => {
 
   it('lists what is wrong, each a button that leads to its field', () => {
     const jumps: string[] = []
-    const { root, end } = panel({}, [{ field: 'params.lr', text: 'too large' }, { field: 'model', text: 'gone' }], (field) => jumps.push(field))
+    const { root, end } = panel(
+      {},
+      [
+        { field: 'params.lr', text: 'too large' },
+        { field: 'model', text: 'gone' },
+      ],
+      (field) => jumps.push(field),
+    )
     const buttons = [...root.querySelectorAll<HTMLButtonElement>('[data-test=problems] button')]
     for (const button of buttons) button.click()
 

@@ -8,20 +8,50 @@ const text = { en: 'x', zh: 'x' }
 
 function parameterOf(name: string, part: Partial<Parameter> = {}): Parameter {
   return {
-    name, type: 'float', default: 0, title: text, help: text, unit: null, minimum: null, maximum: null, exclusive_minimum: null,
-    choices: [], can_be_empty: false, advanced: false, group: 'run', engine_keys: [], ...part,
+    name,
+    type: 'float',
+    default: 0,
+    title: text,
+    help: text,
+    unit: null,
+    minimum: null,
+    maximum: null,
+    exclusive_minimum: null,
+    choices: [],
+    can_be_empty: false,
+    advanced: false,
+    group: 'run',
+    engine_keys: [],
+    ...part,
   }
 }
 
 function recipeOf(id: string, engine: Recipe['engine'], parameters: Parameter[]): Recipe {
   return {
-    id, engine, parameters, family: 'rl', title: text, description: text, paper: null, is_experimental: false, row_format: 'verl-rl',
-    data_formats: [], headline_metrics: [], fixed: {}, presets: [],
+    id,
+    engine,
+    parameters,
+    family: 'rl',
+    title: text,
+    description: text,
+    paper: null,
+    is_experimental: false,
+    row_format: 'verl-rl',
+    data_formats: [],
+    headline_metrics: [],
+    fixed: {},
+    presets: [],
   }
 }
 
-const grpo = recipeOf('grpo', 'verl-ppo', [parameterOf('learning_rate'), parameterOf('loss', { type: 'choice', choices: ['mean', 'sum'], default: 'mean' })])
-const ppo = recipeOf('ppo', 'verl-ppo', [parameterOf('learning_rate'), parameterOf('loss', { type: 'choice', choices: ['mean'], default: 'mean' })])
+const grpo = recipeOf('grpo', 'verl-ppo', [
+  parameterOf('learning_rate'),
+  parameterOf('loss', { type: 'choice', choices: ['mean', 'sum'], default: 'mean' }),
+])
+const ppo = recipeOf('ppo', 'verl-ppo', [
+  parameterOf('learning_rate'),
+  parameterOf('loss', { type: 'choice', choices: ['mean'], default: 'mean' }),
+])
 const dpo = recipeOf('dpo', 'trl', [parameterOf('learning_rate', { maximum: 0.01 }), parameterOf('beta')])
 
 function draft(part: Partial<Draft> = {}): Draft {

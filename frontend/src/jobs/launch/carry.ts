@@ -34,7 +34,9 @@ export function canHold(parameter: Parameter, value: ParameterValue): boolean {
 
 function isInRange(parameter: Parameter, value: number): boolean {
   const { minimum, maximum, exclusive_minimum: above } = parameter
-  return (minimum == null || value >= minimum) && (maximum == null || value <= maximum) && (above == null || value > above)
+  return (
+    (minimum == null || value >= minimum) && (maximum == null || value <= maximum) && (above == null || value > above)
+  )
 }
 
 /**

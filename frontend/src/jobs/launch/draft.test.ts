@@ -2,23 +2,58 @@ import { describe, expect, it } from 'vitest'
 
 import type { Issue, Job, Parameter, Recipe } from '../types'
 import {
-  applySuggestion, type Draft, draftOfJob, emptyDraft, inheritedValue, overrideRow, presetForMachine, presetOf, readValue, setParam,
-  toRequest, writeValue,
+  applySuggestion,
+  type Draft,
+  draftOfJob,
+  emptyDraft,
+  inheritedValue,
+  overrideRow,
+  presetForMachine,
+  presetOf,
+  readValue,
+  setParam,
+  toRequest,
+  writeValue,
 } from './draft'
 
 function parameterOf(name: string, type: Parameter['type'], fallback: Parameter['default']): Parameter {
   const text = { en: name, zh: name }
   return {
-    name, type, default: fallback, title: text, help: text, unit: null, minimum: null, maximum: null,
-    exclusive_minimum: null, choices: [], can_be_empty: false, advanced: false, group: 'run', engine_keys: [],
+    name,
+    type,
+    default: fallback,
+    title: text,
+    help: text,
+    unit: null,
+    minimum: null,
+    maximum: null,
+    exclusive_minimum: null,
+    choices: [],
+    can_be_empty: false,
+    advanced: false,
+    group: 'run',
+    engine_keys: [],
   }
 }
 
 const text = { en: 'x', zh: 'x' }
 const recipe: Recipe = {
-  id: 'grpo', family: 'rl', engine: 'verl-ppo', title: text, description: text, paper: null,
-  is_experimental: false, row_format: 'verl-rl', data_formats: ['verl-rl'], headline_metrics: [], fixed: {},
-  parameters: [parameterOf('group_size', 'int', 8), parameterOf('learning_rate', 'float', 1e-6), parameterOf('use_kl', 'bool', true)],
+  id: 'grpo',
+  family: 'rl',
+  engine: 'verl-ppo',
+  title: text,
+  description: text,
+  paper: null,
+  is_experimental: false,
+  row_format: 'verl-rl',
+  data_formats: ['verl-rl'],
+  headline_metrics: [],
+  fixed: {},
+  parameters: [
+    parameterOf('group_size', 'int', 8),
+    parameterOf('learning_rate', 'float', 1e-6),
+    parameterOf('use_kl', 'bool', true),
+  ],
   presets: [
     { id: 'cpu-tiny', title: text, gpus: 1, params: { group_size: 4 }, overrides: {} },
     { id: 'gpu-24gb', title: text, gpus: 1, params: {}, overrides: {} },
@@ -61,7 +96,7 @@ describe('values of engine keys', () => {
 })
 
 describe('parameters', () => {
-  it('have the preset\'s value before the recipe\'s', () => {
+  it("have the preset's value before the recipe's", () => {
     expect(inheritedValue(parameter('group_size'), presetOf(recipe, 'cpu-tiny'))).toBe(4)
     expect(inheritedValue(parameter('group_size'), presetOf(recipe, 'gpu-24gb'))).toBe(8)
   })
@@ -101,44 +136,101 @@ describe('the preset for a machine', () => {
 
 describe('the request', () => {
   it('carries what the form says and leaves out rows without a key', () => {
-    const request = toRequest(draft({ overrides: [overrideRow('a.b', '2'), overrideRow('', 'x')], tags: ['t'] }), 'fallback')
+    const request = toRequest(
+      draft({ overrides: [overrideRow('a.b', '2'), overrideRow('', 'x')], tags: ['t'] }),
+      'fallback',
+    )
 
     expect(request).toEqual({
-      name: 'fallback', recipe: 'grpo', preset: 'cpu-tiny', model: 'mdl_a', dataset: 'ds_a', params: {},
-      overrides: { 'a.b': 2 }, seed: 1, resources: { gpus: 1 }, tags: ['t'], priority: 0,
+      name: 'fallback',
+      recipe: 'grpo',
+      preset: 'cpu-tiny',
+      model: 'mdl_a',
+      dataset: 'ds_a',
+      params: {},
+      overrides: { 'a.b': 2 },
+      seed: 1,
+      resources: { gpus: 1 },
+      tags: ['t'],
+      priority: 0,
     })
   })
 
-  it('of a cloned job is the job\'s own', () => {
+  it("of a cloned job is the job's own", () => {
     const job = {
-      recipe: 'grpo', preset: 'gpu-24gb', model: { id: 'mdl_b', name: 'tiny' }, dataset: { id: 'ds_gone', name: null },
-      validation_dataset: null, params: { group_size: 2 }, overrides: { 'a.b': '7' }, evaluate: null, seed: 5, resources: { gpus: 2 }, tags: ['t'], priority: 3,
+      recipe: 'grpo',
+      preset: 'gpu-24gb',
+      model: { id: 'mdl_b', name: 'tiny' },
+      dataset: { id: 'ds_gone', name: null },
+      validation_dataset: null,
+      params: { group_size: 2 },
+      overrides: { 'a.b': '7' },
+      evaluate: null,
+      seed: 5,
+      resources: { gpus: 2 },
+      tags: ['t'],
+      priority: 3,
     } as unknown as Job
 
     const request = toRequest(draftOfJob(job, 'again'), '')
 
     expect(request).toMatchObject({
-      name: 'again', model: 'mdl_b', dataset: '', params: { group_size: 2 }, overrides: { 'a.b': '7' }, seed: 5, resources: { gpus: 2 },
+      name: 'again',
+      model: 'mdl_b',
+      dataset: '',
+      params: { group_size: 2 },
+      overrides: { 'a.b': '7' },
+      seed: 5,
+      resources: { gpus: 2 },
     })
     expect(request.evaluate).toBeUndefined()
   })
 
   it('names version and split only where they were chosen', () => {
     expect(Object.keys(toRequest(draft(), 'x')).filter((key) => /version|split/.test(key))).toEqual([])
-    expect(toRequest(draft({ datasetVersion: 'v1', datasetSplit: 'train', validationSplit: 'test', validationVersion: 'left over' }), 'x')).toMatchObject({
-      dataset_version: 'v1', dataset_split: 'train', validation_split: 'test',
+    expect(
+      toRequest(
+        draft({ datasetVersion: 'v1', datasetSplit: 'train', validationSplit: 'test', validationVersion: 'left over' }),
+        'x',
+      ),
+    ).toMatchObject({
+      dataset_version: 'v1',
+      dataset_split: 'train',
+      validation_split: 'test',
     })
     expect(toRequest(draft({ validationVersion: 'left over' }), 'x').validation_version).toBeUndefined()
-    expect(toRequest(draft({ validationDataset: 'ds_b', validationVersion: 'v2' }), 'x')).toMatchObject({ validation_dataset: 'ds_b', validation_version: 'v2' })
+    expect(toRequest(draft({ validationDataset: 'ds_b', validationVersion: 'v2' }), 'x')).toMatchObject({
+      validation_dataset: 'ds_b',
+      validation_version: 'v2',
+    })
   })
 
   it('of a cloned job reads the same rows, as far as they are there', () => {
     const job = {
-      recipe: 'grpo', preset: null, model: { id: 'mdl_b', name: 'tiny' }, dataset: { id: 'ds_a', name: 'a' }, dataset_version: 'abc', dataset_split: 'train',
-      validation_dataset: { id: 'ds_gone', name: null }, validation_version: 'def', validation_split: 'test', params: {}, overrides: {}, evaluate: null, seed: 1, resources: { gpus: 1 }, tags: [], priority: 0,
+      recipe: 'grpo',
+      preset: null,
+      model: { id: 'mdl_b', name: 'tiny' },
+      dataset: { id: 'ds_a', name: 'a' },
+      dataset_version: 'abc',
+      dataset_split: 'train',
+      validation_dataset: { id: 'ds_gone', name: null },
+      validation_version: 'def',
+      validation_split: 'test',
+      params: {},
+      overrides: {},
+      evaluate: null,
+      seed: 1,
+      resources: { gpus: 1 },
+      tags: [],
+      priority: 0,
     } as unknown as Job
     expect(draftOfJob(job, 'again')).toMatchObject({
-      dataset: 'ds_a', datasetVersion: 'abc', datasetSplit: 'train', validationDataset: null, validationVersion: null, validationSplit: null,
+      dataset: 'ds_a',
+      datasetVersion: 'abc',
+      datasetSplit: 'train',
+      validationDataset: null,
+      validationVersion: null,
+      validationSplit: null,
     })
   })
 })

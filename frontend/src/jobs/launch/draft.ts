@@ -1,6 +1,5 @@
 /** What stands in the launch form, and how it becomes a request. */
-import { isTerm } from '@/rewards/terms/terms'
-import type { RewardTerm } from '@/rewards/types'
+import { isTerm, type RewardTerm } from '@/rewards'
 
 import type { DataFormat, Issue, Job, JobCreate, Parameter, ParameterChange, Preset, Recipe } from '../types'
 import { emptyEvaluate, type EvaluateDraft, evaluateOfJob, toEvaluate } from './evaluating/draft'
@@ -89,7 +88,11 @@ export function emptyDraft(): Draft {
 }
 
 export function isParameterValue(value: unknown): value is ParameterValue {
-  return value === null || ['number', 'boolean', 'string'].includes(typeof value) || (Array.isArray(value) && value.every(isTerm))
+  return (
+    value === null ||
+    ['number', 'boolean', 'string'].includes(typeof value) ||
+    (Array.isArray(value) && value.every(isTerm))
+  )
 }
 
 /** The terms in a parameter's value; none where it holds something else. */
@@ -98,7 +101,18 @@ export function termsIn(value: ParameterValue | undefined): RewardTerm[] {
 }
 
 /** What a job read, as exactly as it says; of a dataset that is gone there is nothing to say. */
-function revisionsOfJob(job: Job): Pick<Draft, 'datasetVersion' | 'datasetSplit' | 'validationDataset' | 'validationVersion' | 'validationSplit' | 'validationColumns' | 'validationFormat'> {
+function revisionsOfJob(
+  job: Job,
+): Pick<
+  Draft,
+  | 'datasetVersion'
+  | 'datasetSplit'
+  | 'validationDataset'
+  | 'validationVersion'
+  | 'validationSplit'
+  | 'validationColumns'
+  | 'validationFormat'
+> {
   const hasData = job.dataset?.name != null
   const validation = job.validation_dataset?.name == null ? null : job.validation_dataset.id
   return {
@@ -121,7 +135,9 @@ export function draftOfJob(job: Job, name: string): Draft {
     model: job.model.name === null ? null : job.model.id,
     dataset: job.dataset?.name == null ? null : job.dataset.id,
     ...revisionsOfJob(job),
-    params: Object.fromEntries(Object.entries(job.params).filter((entry): entry is [string, ParameterValue] => isParameterValue(entry[1]))),
+    params: Object.fromEntries(
+      Object.entries(job.params).filter((entry): entry is [string, ParameterValue] => isParameterValue(entry[1])),
+    ),
     columns: { ...job.columns },
     dataFormat: job.data_format,
     exportName: job.export_as?.name ?? '',
@@ -138,7 +154,10 @@ export function draftOfJob(job: Job, name: string): Draft {
 
 /** The same with what is suggested against a failure. */
 export function withChanges(draft: Draft, changes: readonly ParameterChange[]): Draft {
-  return { ...draft, params: { ...draft.params, ...Object.fromEntries(changes.map((change) => [change.parameter, change.suggested])) } }
+  return {
+    ...draft,
+    params: { ...draft.params, ...Object.fromEntries(changes.map((change) => [change.parameter, change.suggested])) },
+  }
 }
 
 /** The value of an override as typed: JSON where it is JSON, else text. */
@@ -177,12 +196,24 @@ export function inheritedValue(parameter: Parameter, preset: Preset | null): Par
 const LARGE_GPU_BYTES = 79 * 1024 ** 3
 
 /** The preset that suits the machine: on a CPU the tiny one, else the largest that its GPUs carry and have memory for. */
-export function presetForMachine(recipe: Recipe, platform: string, slots: number, gpuBytes: number | null): string | null {
+export function presetForMachine(
+  recipe: Recipe,
+  platform: string,
+  slots: number,
+  gpuBytes: number | null,
+): string | null {
   const isLarge = gpuBytes === null ? slots >= 8 : gpuBytes >= LARGE_GPU_BYTES
   const tooLarge = isLarge ? ['gpu-24gb'] : ['gpu-80gb', 'gpu-8x80gb']
-  const fitting = recipe.presets.filter((preset) => (preset.id === 'cpu-tiny') === (platform === 'cpu')
-    && !tooLarge.includes(preset.id) && preset.gpus <= Math.max(1, slots))
-  const largest = fitting.reduce<Preset | null>((best, preset) => (best === null || preset.gpus > best.gpus ? preset : best), null)
+  const fitting = recipe.presets.filter(
+    (preset) =>
+      (preset.id === 'cpu-tiny') === (platform === 'cpu') &&
+      !tooLarge.includes(preset.id) &&
+      preset.gpus <= Math.max(1, slots),
+  )
+  const largest = fitting.reduce<Preset | null>(
+    (best, preset) => (best === null || preset.gpus > best.gpus ? preset : best),
+    null,
+  )
   return largest?.id ?? recipe.presets[0]?.id ?? null
 }
 
@@ -208,7 +239,8 @@ export function toRequest(draft: Draft, fallbackName: string): JobCreate {
   if (draft.datasetVersion !== null) request.dataset_version = draft.datasetVersion
   if (draft.datasetSplit !== null) request.dataset_split = draft.datasetSplit
   if (draft.validationDataset !== null) request.validation_dataset = draft.validationDataset
-  if (draft.validationDataset !== null && draft.validationVersion !== null) request.validation_version = draft.validationVersion
+  if (draft.validationDataset !== null && draft.validationVersion !== null)
+    request.validation_version = draft.validationVersion
   if (draft.validationSplit !== null) request.validation_split = draft.validationSplit
   if (draft.validationDataset !== null || draft.validationSplit !== null) {
     if (Object.keys(draft.validationColumns).length > 0) request.validation_columns = { ...draft.validationColumns }
@@ -252,7 +284,13 @@ export function applySuggestion(draft: Draft, recipe: Recipe, issue: Issue): boo
       if (parameter !== undefined && value !== undefined) setParam(draft, parameter, preset, value)
       return true
     }
-    draft.params = { ...draft.params, [name]: readParameter(recipe.parameters.find((one) => one.name === name), suggestion) }
+    draft.params = {
+      ...draft.params,
+      [name]: readParameter(
+        recipe.parameters.find((one) => one.name === name),
+        suggestion,
+      ),
+    }
     return true
   }
   if (area === 'overrides') return suggestOverride(draft, recipe, name, issue.code, suggestion)

@@ -15,6 +15,7 @@ export function findField(field: string, root: ParentNode = document): HTMLEleme
 export function focusInside(field: HTMLElement | null): void {
   field?.scrollIntoView({ block: 'center' })
   // Buttons beside a name (vary, reset) stand before what is filled in.
-  const filledIn = field?.querySelector<HTMLElement>('input, textarea') ?? field?.querySelector<HTMLElement>('button, [tabindex]')
+  const filledIn =
+    field?.querySelector<HTMLElement>('input, textarea') ?? field?.querySelector<HTMLElement>('button, [tabindex]')
   filledIn?.focus()
 }

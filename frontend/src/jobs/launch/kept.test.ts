@@ -8,7 +8,17 @@ describe('launches that were begun', () => {
   it('come back as they were, each for its address', () => {
     const [mine, other] = ['mine', 'other'].map((name) => ({ draft: { ...emptyDraft(), name }, sweep: emptySweep() }))
 
-    expect([...parseKept(JSON.stringify([['a', mine], ['b', other]]))]).toEqual([['a', mine], ['b', other]])
+    expect([
+      ...parseKept(
+        JSON.stringify([
+          ['a', mine],
+          ['b', other],
+        ]),
+      ),
+    ]).toEqual([
+      ['a', mine],
+      ['b', other],
+    ])
   })
   it('do not come back at all where they cannot be read', () => {
     const texts = [null, '{', '{"draft":{}}', '[["a", {"draft":{"name":"x"},"sweep":{}}]]', '[["a", null]]']

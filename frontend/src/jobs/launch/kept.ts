@@ -22,9 +22,12 @@ export function addressOf(query: LocationQuery): string {
 function soundOf(found: Partial<Kept> | null | undefined): Kept | null {
   if (found?.draft == null || found.sweep == null) return null
   const { draft, sweep } = found
-  const hasAll = Object.keys(emptyDraft()).every((key) => key in draft) && Object.keys(emptySweep()).every((key) => key in sweep)
+  const hasAll =
+    Object.keys(emptyDraft()).every((key) => key in draft) && Object.keys(emptySweep()).every((key) => key in sweep)
   // Rows that are added later must not get the number of one of these.
-  return hasAll ? { draft: { ...draft, overrides: draft.overrides.map((row) => overrideRow(row.key, row.text)) }, sweep } : null
+  return hasAll
+    ? { draft: { ...draft, overrides: draft.overrides.map((row) => overrideRow(row.key, row.text)) }, sweep }
+    : null
 }
 
 /** What is kept, by address, the one left last at the end; empty where it cannot be read. */
@@ -33,10 +36,12 @@ export function parseKept(text: string | null): Map<string, Kept> {
   try {
     const found: unknown = JSON.parse(text)
     if (!Array.isArray(found)) return new Map()
-    return new Map((found as [string, Partial<Kept>][]).flatMap(([address, it]) => {
-      const sound = soundOf(it)
-      return sound === null ? [] : [[address, sound] as const]
-    }))
+    return new Map(
+      (found as [string, Partial<Kept>][]).flatMap(([address, it]) => {
+        const sound = soundOf(it)
+        return sound === null ? [] : [[address, sound] as const]
+      }),
+    )
   } catch (cause) {
     if (cause instanceof SyntaxError) return new Map()
     throw cause

@@ -4,14 +4,29 @@ import type { JobCreate } from '../types'
 import { snippet } from './snippets'
 
 const request: JobCreate = {
-  name: "it's $HOME", recipe: 'grpo', preset: null, model: 'mdl_a', dataset: 'ds_a', params: { group_size: 4 }, overrides: {},
-  seed: 1, resources: { gpus: 1 }, tags: [], priority: 0,
+  name: "it's $HOME",
+  recipe: 'grpo',
+  preset: null,
+  model: 'mdl_a',
+  dataset: 'ds_a',
+  params: { group_size: 4 },
+  overrides: {},
+  seed: 1,
+  resources: { gpus: 1 },
+  tags: [],
+  priority: 0,
 }
 
 describe('the request for scripts', () => {
   it('as JSON holds what was chosen and no empty fields', () => {
     expect(JSON.parse(snippet('json', request, ''))).toEqual({
-      name: "it's $HOME", recipe: 'grpo', model: 'mdl_a', dataset: 'ds_a', params: { group_size: 4 }, seed: 1, resources: { gpus: 1 },
+      name: "it's $HOME",
+      recipe: 'grpo',
+      model: 'mdl_a',
+      dataset: 'ds_a',
+      params: { group_size: 4 },
+      seed: 1,
+      resources: { gpus: 1 },
     })
   })
 

@@ -1,5 +1,6 @@
 /** The request for scripts: JSON, YAML and cURL. */
-import { toYaml } from '../shared/yaml'
+import { toYaml } from '@/ui/tree/yaml'
+
 import type { JobCreate } from '../types'
 
 export type SnippetKind = 'curl' | 'json' | 'yaml'

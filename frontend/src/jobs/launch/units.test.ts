@@ -15,7 +15,13 @@ function unitsUsed(): string[] {
   const texts = readdirSync(RECIPES, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.yaml'))
     .map((name) => readFileSync(join(RECIPES, name), 'utf8'))
-  return [...new Set(texts.flatMap((text) => [...text.matchAll(/\bunit: *["']?([^"',}\n#]+)/g)].map(([, unit]) => (unit ?? '').trim())))]
+  return [
+    ...new Set(
+      texts.flatMap((text) =>
+        [...text.matchAll(/\bunit: *["']?([^"',}\n#]+)/g)].map(([, unit]) => (unit ?? '').trim()),
+      ),
+    ),
+  ]
 }
 
 describe('units', () => {

@@ -27,8 +27,12 @@ export function useChoices(recipe: () => Recipe | null) {
   const { t } = useI18n()
   const textOr = useTextOr()
   const format = useFormat()
-  const models = useResource((signal) => unwrap(api.GET('/api/v1/models', { params: { query: { limit: LIMIT } }, signal })))
-  const datasets = useResource((signal) => unwrap(api.GET('/api/v1/datasets', { params: { query: { limit: LIMIT } }, signal })))
+  const models = useResource((signal) =>
+    unwrap(api.GET('/api/v1/models', { params: { query: { limit: LIMIT } }, signal })),
+  )
+  const datasets = useResource((signal) =>
+    unwrap(api.GET('/api/v1/datasets', { params: { query: { limit: LIMIT } }, signal })),
+  )
 
   const modelChoices = computed<Choice[]>(() =>
     (models.data.value?.items ?? []).map((model) => ({
@@ -46,7 +50,10 @@ export function useChoices(recipe: () => Recipe | null) {
       .map((dataset) => ({
         value: dataset.id,
         label: dataset.name,
-        note: [...(dataset.format === null ? [] : [formatName(dataset.format)]), t('jobs.launch.rows', { count: format.integer(dataset.row_count) }, dataset.row_count)].join(' · '),
+        note: [
+          ...(dataset.format === null ? [] : [formatName(dataset.format)]),
+          t('jobs.launch.rows', { count: format.integer(dataset.row_count) }, dataset.row_count),
+        ].join(' · '),
         // Without a version there are no rows (yet).
         disabled: dataset.head === null,
         fits: dataset.format !== null && accepted.includes(dataset.format),

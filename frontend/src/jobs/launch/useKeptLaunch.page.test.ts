@@ -2,7 +2,7 @@ import { type App, h, reactive } from 'vue'
 import { createMemoryHistory, createRouter, type Router, RouterView } from 'vue-router'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
-import { providePlatform } from '@/overview/usePlatform'
+import { providePlatform } from '@/composables/usePlatform'
 import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 
@@ -11,15 +11,42 @@ import { emptySweep } from './sweep/draft'
 import { useKeptLaunch } from './useKeptLaunch'
 import { useLaunchDraft } from './useLaunchDraft'
 
-const recipe = (id: string, format: string) => ({ id, data_formats: [format], parameters: [{ name: 'lr', type: 'float', default: 1 }], presets: [{ id: 'cpu-tiny', gpus: 1, params: {} }], headline_metrics: [] })
+const recipe = (id: string, format: string) => ({
+  id,
+  data_formats: [format],
+  parameters: [{ name: 'lr', type: 'float', default: 1 }],
+  presets: [{ id: 'cpu-tiny', gpus: 1, params: {} }],
+  headline_metrics: [],
+})
 const ANSWERS: Record<string, unknown> = {
   '/api/v1/recipes': { items: [recipe('grpo', 'prompt-answer'), recipe('sft', 'messages')] },
   '/api/v1/monitoring/dashboard': { platform: 'cpu', slots: { total: 1 }, resources: { gpus: [] } },
   '/api/v1/models': { items: ['mdl_a', 'mdl_b'].map((id) => ({ id, name: id, state: 'ready', parameter_count: 1 })) },
-  '/api/v1/datasets': { items: ['dst_a', 'dst_b'].map((id) => ({ id, name: id, format: 'messages', row_count: 1, head: 'ver_a' })) },
+  '/api/v1/datasets': {
+    items: ['dst_a', 'dst_b'].map((id) => ({ id, name: id, format: 'messages', row_count: 1, head: 'ver_a' })),
+  },
   '/api/v1/jobs/{job_id}': {
-    id: 'job_a', name: 'first', recipe: 'grpo', preset: 'cpu-tiny', model: { id: 'mdl_a', name: 'mdl_a' }, dataset: { id: 'dst_a', name: 'dst_a' }, dataset_version: 'ver_a', dataset_split: null,
-    validation_dataset: null, params: { lr: 3 }, columns: {}, data_format: null, overrides: {}, seed: 7, resources: { gpus: 1 }, tags: [], priority: 0, failure: null, export_as: null, keep_best_by: null, evaluate: null,
+    id: 'job_a',
+    name: 'first',
+    recipe: 'grpo',
+    preset: 'cpu-tiny',
+    model: { id: 'mdl_a', name: 'mdl_a' },
+    dataset: { id: 'dst_a', name: 'dst_a' },
+    dataset_version: 'ver_a',
+    dataset_split: null,
+    validation_dataset: null,
+    params: { lr: 3 },
+    columns: {},
+    data_format: null,
+    overrides: {},
+    seed: 7,
+    resources: { gpus: 1 },
+    tags: [],
+    priority: 0,
+    failure: null,
+    export_as: null,
+    keep_best_by: null,
+    evaluate: null,
   },
 }
 
@@ -32,7 +59,16 @@ let end: () => void
 const Page = {
   setup() {
     const launch = useLaunchDraft()
-    form = { ...launch, ...useKeptLaunch(launch.address, launch.kept, launch.draft, reactive(launch.kept?.sweep ?? emptySweep()), launch.isSettled) }
+    form = {
+      ...launch,
+      ...useKeptLaunch(
+        launch.address,
+        launch.kept,
+        launch.draft,
+        reactive(launch.kept?.sweep ?? emptySweep()),
+        launch.isSettled,
+      ),
+    }
     return () => null
   },
 }
@@ -57,7 +93,13 @@ beforeEach(async () => {
   window.sessionStorage.clear()
   answering('GET', ({ path }) => answer(200, ANSWERS[path]))
   const launch = jobRoutes.find(({ name }) => name === 'launch')
-  router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { render: () => null } }, { path: '/jobs/new', component: Page, props: launch?.props ?? false }] })
+  router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      { path: '/', component: { render: () => null } },
+      { path: '/jobs/new', component: Page, props: launch?.props ?? false },
+    ],
+  })
   end = mount(Shell, {}, (app: App) => app.use(router)).end
   await settle()
 })
@@ -78,7 +120,12 @@ describe('a launch of which nothing was chosen', () => {
 describe('a launch that was left', () => {
   it('from a dataset is there again on the way back', async () => {
     await open('/jobs/new?dataset=dst_a&version=ver_a')
-    expect([form.draft.recipe, form.draft.dataset, form.draft.datasetVersion, form.isRestored.value]).toEqual(['sft', 'dst_a', 'ver_a', false])
+    expect([form.draft.recipe, form.draft.dataset, form.draft.datasetVersion, form.isRestored.value]).toEqual([
+      'sft',
+      'dst_a',
+      'ver_a',
+      false,
+    ])
     form.draft.params = { lr: 2 }
     await open('/')
     await open('/jobs/new?dataset=dst_a&version=ver_a')
@@ -90,7 +137,11 @@ describe('a launch that was left', () => {
     await open('/jobs/new')
     form.draft.params = { lr: 2 }
     await open('/jobs/new?clone=job_a')
-    expect([form.draft.params, form.draft.datasetVersion, form.source.value?.name]).toEqual([{ lr: 3 }, 'ver_a', 'first'])
+    expect([form.draft.params, form.draft.datasetVersion, form.source.value?.name]).toEqual([
+      { lr: 3 },
+      'ver_a',
+      'first',
+    ])
     await open('/jobs/new')
 
     expect([form.draft.params, form.source.value]).toEqual([{ lr: 2 }, null])
@@ -121,7 +172,12 @@ describe('a launch that was left', () => {
     form.startOver()
     await form.begin()
     await settle()
-    expect([form.draft.params, form.draft.seed, form.draft.datasetVersion, form.isRestored.value]).toEqual([{ lr: 3 }, 7, 'ver_a', false])
+    expect([form.draft.params, form.draft.seed, form.draft.datasetVersion, form.isRestored.value]).toEqual([
+      { lr: 3 },
+      7,
+      'ver_a',
+      false,
+    ])
     await open('/')
     await open('/jobs/new?clone=job_a')
     expect(form.isRestored.value).toBe(false)

@@ -5,9 +5,8 @@ import { useRoute } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
-import { usePlatform } from '@/overview/usePlatform'
-import { readColumns } from '@/rewards/dryrun/address'
-import { readTerms } from '@/rewards/terms/terms'
+import { usePlatform } from '@/composables/usePlatform'
+import { readColumns, readTerms } from '@/rewards'
 
 import { useRecipes } from '../shared/useRecipes'
 import type { Job, ParameterChange, Recipe } from '../types'
@@ -118,12 +117,21 @@ export function useLaunchDraft() {
 
   function suitedRecipe(recipes: readonly Recipe[], dataset: string | null): string {
     const usable = (choices.datasets.data.value?.items ?? []).filter((one) => one.head !== null)
-    if (dataset === null) return recipeForAll(usable.map((one) => one.format), recipes, FIRST_RECIPE)
+    if (dataset === null)
+      return recipeForAll(
+        usable.map((one) => one.format),
+        recipes,
+        FIRST_RECIPE,
+      )
     return recipeForFormat(usable.find((one) => one.id === dataset)?.format, recipes) ?? FIRST_RECIPE
   }
 
   function fillRecipe(): void {
-    const [recipes, datasets, failure] = [catalogue.recipes.value, choices.datasets.data.value, choices.datasets.error.value]
+    const [recipes, datasets, failure] = [
+      catalogue.recipes.value,
+      choices.datasets.data.value,
+      choices.datasets.error.value,
+    ]
     if (recipes.length === 0 || isPrefilling.value) return
     if (draft.recipe === '') {
       const from = fromQuery(route.query.dataset)
@@ -170,12 +178,20 @@ export function useLaunchDraft() {
   const cloneId = fromQuery(route.query.clone)
   if (cloneId !== null) void prefill(cloneId, kept !== null)
   // The catalogue, the platform's state and the job to copy arrive in any order.
-  watch([catalogue.recipes, platform.data, isPrefilling, choices.datasets.data, choices.datasets.error], fillRecipe, { immediate: true })
+  watch([catalogue.recipes, platform.data, isPrefilling, choices.datasets.data, choices.datasets.error], fillRecipe, {
+    immediate: true,
+  })
   watch([choices.modelChoices, choices.datasetChoices, isPrefilling], fillData, { immediate: true })
 
   /** Everything that fills the form has been here, or will not come. */
-  const isSettled = computed(() => catalogue.recipes.value.length > 0 && !isPrefilling.value
-    && [platform, choices.models, choices.datasets].every(({ data, error }) => data.value !== null || error.value !== null))
+  const isSettled = computed(
+    () =>
+      catalogue.recipes.value.length > 0 &&
+      !isPrefilling.value &&
+      [platform, choices.models, choices.datasets].every(
+        ({ data, error }) => data.value !== null || error.value !== null,
+      ),
+  )
 
   /** The form as the address opens it. */
   async function begin(): Promise<void> {
@@ -196,27 +212,54 @@ export function useLaunchDraft() {
     const isFirst = oldDataset === null || oldForm === undefined
     if (isFirst || (dataset === oldDataset && form === oldForm)) return
     setReading(draft, 'training', { format: null, columns: {} })
-    if (form !== oldForm || draft.validationDataset === null) setReading(draft, 'validation', { format: null, columns: {} })
+    if (form !== oldForm || draft.validationDataset === null)
+      setReading(draft, 'validation', { format: null, columns: {} })
   })
 
   // A version belongs to one dataset; what is there before the first choice came with it.
-  watch(() => draft.dataset, (_, old) => {
-    if (old === null) return
-    draft.datasetVersion = null
-    draft.datasetSplit = null
-    if (draft.validationDataset === null) draft.validationSplit = null
-  })
-  watch(() => draft.validationDataset, (_, old) => {
-    if (isPrefilling.value || (old === null && draft.validationVersion !== null)) return
-    draft.validationVersion = null
-    draft.validationSplit = null
-    setReading(draft, 'validation', { format: null, columns: {} })
-  })
+  watch(
+    () => draft.dataset,
+    (_, old) => {
+      if (old === null) return
+      draft.datasetVersion = null
+      draft.datasetSplit = null
+      if (draft.validationDataset === null) draft.validationSplit = null
+    },
+  )
+  watch(
+    () => draft.validationDataset,
+    (_, old) => {
+      if (isPrefilling.value || (old === null && draft.validationVersion !== null)) return
+      draft.validationVersion = null
+      draft.validationSplit = null
+      setReading(draft, 'validation', { format: null, columns: {} })
+    },
+  )
 
   const suggestedName = computed(() => {
     const dataset = choices.datasetChoices.value.find((choice) => choice.value === draft.dataset)
-    return [draft.recipe === '' ? t('jobs.launch.job') : draft.recipe, dataset?.label].filter((part) => part !== undefined).join(' · ').slice(0, 200)
+    return [draft.recipe === '' ? t('jobs.launch.job') : draft.recipe, dataset?.label]
+      .filter((part) => part !== undefined)
+      .join(' · ')
+      .slice(0, 200)
   })
 
-  return { draft, address, kept, isSettled, begin, recipe, catalogue, choices, slots, source, changes, sourceError, isPrefilling, suggestedName, chooseRecipe, choosePreset }
+  return {
+    draft,
+    address,
+    kept,
+    isSettled,
+    begin,
+    recipe,
+    catalogue,
+    choices,
+    slots,
+    source,
+    changes,
+    sourceError,
+    isPrefilling,
+    suggestedName,
+    chooseRecipe,
+    choosePreset,
+  }
 }

@@ -6,5 +6,7 @@ import type { JobCreate, JobPreview } from '../types'
 
 /** `request` gives null while too little is chosen to ask for anything. */
 export function usePreview(request: () => JobCreate | null) {
-  return useDebouncedQuery<JobCreate, JobPreview>(request, (body, signal) => unwrap(api.POST('/api/v1/jobs/preview', { body, signal })))
+  return useDebouncedQuery<JobCreate, JobPreview>(request, (body, signal) =>
+    unwrap(api.POST('/api/v1/jobs/preview', { body, signal })),
+  )
 }

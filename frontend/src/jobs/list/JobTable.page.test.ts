@@ -7,31 +7,97 @@ import type { Job } from '../types'
 import { COLUMNS } from './columns'
 import JobTable from './JobTable.vue'
 
-const EMPTY = { id: 'job_a', name: 'first', kind: 'train', state: 'succeeded', recipe: 'sft', model: { id: 'mdl_a', name: 'tiny' }, dataset: null, sweep: null, group: null, tags: ['sweep'], is_starred: false, attempt: 1, created_at: '2026-01-01T00:00:00Z', started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z', earlier_run_time_s: 0, progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 }, eta_s: null, queue_position: null, failure: null, metric: null, fields: {}, field_modes: {}, cost: null, alarm_count: 0, worst_alarm: null, alarms: [], can_stop: false, can_resume: false, can_clone: true, can_delete: true }
+const EMPTY = {
+  id: 'job_a',
+  name: 'first',
+  kind: 'train',
+  state: 'succeeded',
+  recipe: 'sft',
+  model: { id: 'mdl_a', name: 'tiny' },
+  dataset: null,
+  sweep: null,
+  group: null,
+  tags: ['sweep'],
+  is_starred: false,
+  attempt: 1,
+  created_at: '2026-01-01T00:00:00Z',
+  started_at: '2026-01-01T00:00:00Z',
+  finished_at: '2026-01-01T00:01:00Z',
+  earlier_run_time_s: 0,
+  progress: { phase: null, step: 2, total_steps: 4, fraction: 0.5 },
+  eta_s: null,
+  queue_position: null,
+  failure: null,
+  metric: null,
+  fields: {},
+  field_modes: {},
+  cost: null,
+  alarm_count: 0,
+  worst_alarm: null,
+  alarms: [],
+  can_stop: false,
+  can_resume: false,
+  can_clone: true,
+  can_delete: true,
+}
 
 function show(jobs: object[], more: object = {}) {
-  const router = createRouter({ history: createMemoryHistory(), routes: [...['job', 'model', 'dataset', 'sweep'].map((name) => ({ path: `/${name}/:id`, name, component: { template: '' } })), { path: '/jobs', name: 'jobs', component: { template: '' } }] })
-  const props = { jobs: jobs as Job[], columns: COLUMNS, sort: 'created', isRising: false, selected: new Set(), sparks: new Map(), busyId: null, titleOf: () => 'SFT', recipeTitle: (id: string) => id.toUpperCase(), ...more }
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      ...['job', 'model', 'dataset', 'sweep'].map((name) => ({
+        path: `/${name}/:id`,
+        name,
+        component: { template: '' },
+      })),
+      { path: '/jobs', name: 'jobs', component: { template: '' } },
+    ],
+  })
+  const props = {
+    jobs: jobs as Job[],
+    columns: COLUMNS,
+    sort: 'created',
+    isRising: false,
+    selected: new Set(),
+    sparks: new Map(),
+    busyId: null,
+    titleOf: () => 'SFT',
+    recipeTitle: (id: string) => id.toUpperCase(),
+    ...more,
+  }
   return mount(JobTable, props, (app) => app.use(router))
 }
 
 describe('the table of jobs', () => {
   it('says why a job failed in its row', () => {
-    const { root, end } = show([{ ...EMPTY, state: 'failed', failure: { reason: 'The loss is NaN.', cause: null, exit_code: 1, hint: null, last_lines: [] } }])
+    const { root, end } = show([
+      {
+        ...EMPTY,
+        state: 'failed',
+        failure: { reason: 'The loss is NaN.', cause: null, exit_code: 1, hint: null, last_lines: [] },
+      },
+    ])
 
     expect(root.querySelector('[data-test=row-failure]')?.textContent).toBe('The loss is NaN.')
     end()
   })
 
   it('has the group of a job, which leads to all of its jobs', () => {
-    const { root, end } = show([{ ...EMPTY, group: 'seeds' }, { ...EMPTY, id: 'job_b' }])
+    const { root, end } = show([
+      { ...EMPTY, group: 'seeds' },
+      { ...EMPTY, id: 'job_b' },
+    ])
 
-    expect([...root.querySelectorAll('[data-test=group-cell]')].map((link) => [link.textContent, link.getAttribute('href')])).toEqual([['seeds', '/jobs?kind=all&group=seeds']])
+    expect(
+      [...root.querySelectorAll('[data-test=group-cell]')].map((link) => [link.textContent, link.getAttribute('href')]),
+    ).toEqual([['seeds', '/jobs?kind=all&group=seeds']])
     end()
   })
 
   it('has last and best of the metric with its name and step', () => {
-    const { root, end } = show([{ ...EMPTY, metric: { key: 'val/loss', mode: 'min', last: 2.5, last_step: 9, best: 0.5, best_step: 3 } }])
+    const { root, end } = show([
+      { ...EMPTY, metric: { key: 'val/loss', mode: 'min', last: 2.5, last_step: 9, best: 0.5, best_step: 3 } },
+    ])
 
     expect(root.querySelector('[data-column=metricLast]')?.textContent).toMatch(/2\.5.*loss/is)
     expect(root.querySelector('[data-column=metricBest]')?.textContent).toMatch(/0\.5.*3/s)
@@ -42,11 +108,22 @@ describe('the table of jobs', () => {
     const jobs = [EMPTY, { ...EMPTY, id: 'job_b' }, { ...EMPTY, id: 'job_c', recipe: 'dpo' }]
     const grouped = show(jobs, { sort: 'recipe', isGrouped: true })
 
-    expect([...grouped.root.querySelectorAll('[data-test=group-heading]')].map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['SFT 2 jobs', 'DPO 1 job'])
+    expect(
+      [...grouped.root.querySelectorAll('[data-test=group-heading]')].map((row) =>
+        row.textContent?.replace(/\s+/g, ' ').trim(),
+      ),
+    ).toEqual(['SFT 2 jobs', 'DPO 1 job'])
     expect(grouped.root.querySelectorAll('[data-job]')).toHaveLength(3)
     grouped.end()
-    const inSweeps = show([{ ...EMPTY, sweep: { id: 'swp_a', name: 'rates' } }, EMPTY], { sort: 'sweep', isGrouped: true })
-    expect([...inSweeps.root.querySelectorAll('[data-test=group-heading]')].map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual(['rates 1 job', 'No value: Sweep 1 job'])
+    const inSweeps = show([{ ...EMPTY, sweep: { id: 'swp_a', name: 'rates' } }, EMPTY], {
+      sort: 'sweep',
+      isGrouped: true,
+    })
+    expect(
+      [...inSweeps.root.querySelectorAll('[data-test=group-heading]')].map((row) =>
+        row.textContent?.replace(/\s+/g, ' ').trim(),
+      ),
+    ).toEqual(['rates 1 job', 'No value: Sweep 1 job'])
     inSweeps.end()
     const plain = show(jobs, { sort: 'recipe' })
     expect(plain.root.querySelector('[data-test=group-heading]')).toBeNull()
@@ -56,9 +133,12 @@ describe('the table of jobs', () => {
   it('shows how far the metric is from the baseline, and marks the baseline', () => {
     const metric = { key: 'val/loss', mode: 'min', last: 2, last_step: 9, best: 2, best_step: 3 }
     const baseline = { ...EMPTY, metric }
-    const { root, end } = show([baseline, { ...EMPTY, id: 'job_b', metric: { ...metric, last: 1.5, best: 2.5 } }], { baseline })
+    const { root, end } = show([baseline, { ...EMPTY, id: 'job_b', metric: { ...metric, last: 1.5, best: 2.5 } }], {
+      baseline,
+    })
 
-    const texts = (column: string) => [...root.querySelectorAll(`[data-column=${column}] [data-test=difference]`)].map((cell) => cell.textContent)
+    const texts = (column: string) =>
+      [...root.querySelectorAll(`[data-column=${column}] [data-test=difference]`)].map((cell) => cell.textContent)
     expect(texts('metricLast')).toEqual(['−25.0%better than first'])
     expect(texts('metricBest')).toEqual(['+25.0%worse than first'])
     expect(root.querySelector('[data-job=job_a] [data-test=is-baseline]')).not.toBeNull()
@@ -68,11 +148,18 @@ describe('the table of jobs', () => {
 
   it('shows it in a column of a chosen metric, too', () => {
     const column = 'metrics.best.val/loss'
-    const run = (id: string, value: number) => ({ ...EMPTY, id, fields: { [column]: value }, field_modes: { [column]: 'min' } })
+    const run = (id: string, value: number) => ({
+      ...EMPTY,
+      id,
+      fields: { [column]: value },
+      field_modes: { [column]: 'min' },
+    })
     const baseline = run('job_a', 2)
     const { root, end } = show([baseline, run('job_b', 1)], { baseline, columns: [column] })
 
-    expect([...root.querySelectorAll('[data-test=difference]')].map((cell) => cell.textContent)).toEqual(['−50.0%better than first'])
+    expect([...root.querySelectorAll('[data-test=difference]')].map((cell) => cell.textContent)).toEqual([
+      '−50.0%better than first',
+    ])
     end()
   })
 
@@ -82,17 +169,33 @@ describe('the table of jobs', () => {
     const fields = { 'parameters.learning_rate': 0.00002, 'parameters.freeze': false, 'metrics.at.100.val/loss': null }
     const { root, end } = show([{ ...EMPTY, fields }], { columns, onSort: (sort: string) => asked.push(sort) })
 
-    expect([...root.querySelectorAll('[data-sort]')].slice(2).map((head) => head.textContent)).toEqual(['learning_rate', 'freeze', 'Validation loss · step 100'])
-    expect(columns.map((column) => root.querySelector(`[data-column="${column}"]`)?.textContent)).toEqual(['2e-5', 'no', '—'])
+    expect([...root.querySelectorAll('[data-sort]')].slice(2).map((head) => head.textContent)).toEqual([
+      'learning_rate',
+      'freeze',
+      'Validation loss · step 100',
+    ])
+    expect(columns.map((column) => root.querySelector(`[data-column="${column}"]`)?.textContent)).toEqual([
+      '2e-5',
+      'no',
+      '—',
+    ])
     root.querySelector<HTMLElement>('[data-sort="parameters.learning_rate"]')?.click()
     expect(asked).toEqual(['parameters.learning_rate'])
     end()
   })
 
   it('says what a job cost, and nothing of one that cost nothing', () => {
-    const { root, end } = show([{ ...EMPTY, cost: { amount: 12.5, currency: 'EUR' } }, { ...EMPTY, id: 'job_b' }, { ...EMPTY, id: 'job_c', cost: { amount: 0.00123, currency: 'EUR' } }])
+    const { root, end } = show([
+      { ...EMPTY, cost: { amount: 12.5, currency: 'EUR' } },
+      { ...EMPTY, id: 'job_b' },
+      { ...EMPTY, id: 'job_c', cost: { amount: 0.00123, currency: 'EUR' } },
+    ])
 
-    expect([...root.querySelectorAll('[data-job] [data-column=cost]')].map((cell) => cell.textContent)).toEqual(['€12.50', '—', '€0.0012'])
+    expect([...root.querySelectorAll('[data-job] [data-column=cost]')].map((cell) => cell.textContent)).toEqual([
+      '€12.50',
+      '—',
+      '€0.0012',
+    ])
     end()
   })
 
@@ -100,16 +203,23 @@ describe('the table of jobs', () => {
     const asked: string[] = []
     const { root, end } = show([EMPTY], { sort: 'name', isRising: true, onSort: (sort: string) => asked.push(sort) })
 
-    for (const sort of ['name', 'starred', 'metric_best', 'created']) root.querySelector<HTMLElement>(`[data-sort=${sort}]`)?.click()
+    for (const sort of ['name', 'starred', 'metric_best', 'created'])
+      root.querySelector<HTMLElement>(`[data-sort=${sort}]`)?.click()
 
     expect(asked).toEqual(['name', 'starred', 'metric_best', 'created'])
-    expect([...root.querySelectorAll('th[aria-sort]')].map((head) => head.getAttribute('aria-sort'))).toEqual(['ascending'])
+    expect([...root.querySelectorAll('th[aria-sort]')].map((head) => head.getAttribute('aria-sort'))).toEqual([
+      'ascending',
+    ])
     end()
   })
 
   it('stars and selects a job, and filters by its tag', () => {
     const heard: unknown[] = []
-    const { root, end } = show([EMPTY], { onStar: (job: Job, on: boolean) => heard.push([job.id, on]), onSelect: (ids: string[], on: boolean) => heard.push([ids, on]), onTag: (tag: string) => heard.push(tag) })
+    const { root, end } = show([EMPTY], {
+      onStar: (job: Job, on: boolean) => heard.push([job.id, on]),
+      onSelect: (ids: string[], on: boolean) => heard.push([ids, on]),
+      onTag: (tag: string) => heard.push(tag),
+    })
 
     root.querySelector<HTMLElement>('[data-test=star]')?.click()
     root.querySelector<HTMLElement>('[data-test=select]')?.click()

@@ -30,7 +30,10 @@ function measuredIn(job: Job, column: MetricColumn): Measured | null {
 
 /** Whether a job has a value that others can be compared with. */
 export function isComparable(job: Job): boolean {
-  return job.metric !== null || Object.entries(job.fields).some(([column, value]) => column.startsWith('metrics.') && typeof value === 'number')
+  return (
+    job.metric !== null ||
+    Object.entries(job.fields).some(([column, value]) => column.startsWith('metrics.') && typeof value === 'number')
+  )
 }
 
 /** Null where there is nothing to compare: the baseline itself, another metric, no value. */
@@ -42,5 +45,7 @@ export function compareWith(baseline: Job | null, job: Job, column: MetricColumn
   const [value, base] = [own.value, other.value]
   if (!Number.isFinite(value) || !Number.isFinite(base) || value === base) return null
   const isBetter = own.mode === null ? null : own.mode === 'min' ? value < base : value > base
-  return base === 0 ? { amount: value, isPercent: false, isBetter } : { amount: (100 * (value - base)) / Math.abs(base), isPercent: true, isBetter }
+  return base === 0
+    ? { amount: value, isPercent: false, isBetter }
+    : { amount: (100 * (value - base)) / Math.abs(base), isPercent: true, isBetter }
 }

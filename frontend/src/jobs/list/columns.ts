@@ -6,18 +6,70 @@ import { readText, writeChoice } from '@/composables/storedChoice'
 export type FieldColumn = `parameters.${string}` | `metrics.${string}`
 export type JobSort = components['schemas']['JobSort'] | FieldColumn
 
-export const SORTS = ['created', 'name', 'recipe', 'model', 'dataset', 'state', 'duration', 'progress', 'cost', 'starred', 'tags', 'sweep', 'metric_last', 'metric_best'] as const satisfies readonly JobSort[]
+export const SORTS = [
+  'created',
+  'name',
+  'recipe',
+  'model',
+  'dataset',
+  'state',
+  'duration',
+  'progress',
+  'cost',
+  'starred',
+  'tags',
+  'sweep',
+  'metric_last',
+  'metric_best',
+] as const satisfies readonly JobSort[]
 
 /** Besides the star and the name, which are always there. */
-export const COLUMNS = ['state', 'recipe', 'model', 'dataset', 'sweep', 'group', 'progress', 'metricLast', 'metricBest', 'curve', 'duration', 'cost', 'tags', 'created'] as const
+export const COLUMNS = [
+  'state',
+  'recipe',
+  'model',
+  'dataset',
+  'sweep',
+  'group',
+  'progress',
+  'metricLast',
+  'metricBest',
+  'curve',
+  'duration',
+  'cost',
+  'tags',
+  'created',
+] as const
 export type OwnColumn = (typeof COLUMNS)[number]
 export type Column = OwnColumn | FieldColumn
 
 const SORT_OF: Readonly<Record<OwnColumn, JobSort | null>> = {
-  state: 'state', recipe: 'recipe', model: 'model', dataset: 'dataset', sweep: 'sweep', group: null, progress: 'progress', metricLast: 'metric_last', metricBest: 'metric_best', curve: null, duration: 'duration', cost: 'cost', tags: 'tags', created: 'created',
+  state: 'state',
+  recipe: 'recipe',
+  model: 'model',
+  dataset: 'dataset',
+  sweep: 'sweep',
+  group: null,
+  progress: 'progress',
+  metricLast: 'metric_last',
+  metricBest: 'metric_best',
+  curve: null,
+  duration: 'duration',
+  cost: 'cost',
+  tags: 'tags',
+  created: 'created',
 }
 
-const DEFAULT: readonly Column[] = ['state', 'recipe', 'model', 'progress', 'metricLast', 'metricBest', 'duration', 'created']
+const DEFAULT: readonly Column[] = [
+  'state',
+  'recipe',
+  'model',
+  'progress',
+  'metricLast',
+  'metricBest',
+  'duration',
+  'created',
+]
 /** What only a training has. */
 const OF_TRAININGS: ReadonlySet<Column> = new Set<Column>(['dataset', 'sweep', 'metricLast', 'metricBest', 'curve'])
 const KEY = 'trellis.jobs.columns'

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest'
 
-import { arrange, isField, metricField, MOST_FIELDS, parseColumns, readField, serialise, shownIn, sortOf } from './columns'
+import {
+  arrange,
+  isField,
+  metricField,
+  MOST_FIELDS,
+  parseColumns,
+  readField,
+  serialise,
+  shownIn,
+  sortOf,
+} from './columns'
 import { toQuery } from './useJobList'
 import { nextOrder, readView, writeView } from './view'
 
@@ -9,14 +19,23 @@ const LOSS = 'metrics.at.100.val/loss'
 describe('parameters and metrics as columns', () => {
   it('are read as what they show', () => {
     expect(readField('parameters.learning_rate')).toEqual({ parameter: 'learning_rate' })
-    expect(readField('metrics.last.val-core/a.b/mean@1')).toEqual({ key: 'val-core/a.b/mean@1', end: 'last', step: null })
+    expect(readField('metrics.last.val-core/a.b/mean@1')).toEqual({
+      key: 'val-core/a.b/mean@1',
+      end: 'last',
+      step: null,
+    })
     expect(readField(LOSS)).toEqual({ key: 'val/loss', end: 'at', step: 100 })
     expect(metricField('val/loss', 'at', 100)).toBe(LOSS)
     expect(metricField('val/loss', 'best', 100)).toBe('metrics.best.val/loss')
   })
 
   it('follow the own columns in the order in which they were chosen, and are bounded', () => {
-    expect(arrange([LOSS, 'created', 'parameters.seed', LOSS, 'state'])).toEqual(['state', 'created', LOSS, 'parameters.seed'])
+    expect(arrange([LOSS, 'created', 'parameters.seed', LOSS, 'state'])).toEqual([
+      'state',
+      'created',
+      LOSS,
+      'parameters.seed',
+    ])
     expect(arrange(Array.from({ length: 20 }, (_, place) => `metrics.last.${place}`))).toHaveLength(MOST_FIELDS)
   })
 

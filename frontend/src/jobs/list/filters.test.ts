@@ -4,7 +4,18 @@ import { hasFilters, readFilters, writeFilters } from './filters'
 
 describe('the filters in the address', () => {
   it('come back as they were written', () => {
-    const filters = { states: ['running' as const, 'failed' as const], recipe: 'grpo', tag: 'night', group: 'seeds of trial 3', text: 'add', hasAlarms: true, isStarred: true, kind: 'export' as const, environment: 'env_1', workflow: 'wfl_1' }
+    const filters = {
+      states: ['running' as const, 'failed' as const],
+      recipe: 'grpo',
+      tag: 'night',
+      group: 'seeds of trial 3',
+      text: 'add',
+      hasAlarms: true,
+      isStarred: true,
+      kind: 'export' as const,
+      environment: 'env_1',
+      workflow: 'wfl_1',
+    }
 
     expect(readFilters(JSON.parse(JSON.stringify(writeFilters(filters))))).toEqual(filters)
   })

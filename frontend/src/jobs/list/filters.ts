@@ -23,10 +23,32 @@ export interface JobFilters {
   workflow: string | null
 }
 
-export const NO_FILTERS: JobFilters = { states: [], recipe: null, tag: null, group: null, text: '', hasAlarms: false, isStarred: false, kind: 'train', environment: null, workflow: null }
+export const NO_FILTERS: JobFilters = {
+  states: [],
+  recipe: null,
+  tag: null,
+  group: null,
+  text: '',
+  hasAlarms: false,
+  isStarred: false,
+  kind: 'train',
+  environment: null,
+  workflow: null,
+}
 
 /** Their names in the address. */
-export const FILTER_KEYS = ['state', 'recipe', 'tag', 'group', 'text', 'alarms', 'starred', 'kind', 'environment', 'workflow'] as const
+export const FILTER_KEYS = [
+  'state',
+  'recipe',
+  'tag',
+  'group',
+  'text',
+  'alarms',
+  'starred',
+  'kind',
+  'environment',
+  'workflow',
+] as const
 
 export function single(value: LocationQuery[string] | undefined): string | null {
   const first = Array.isArray(value) ? value[0] : value

@@ -4,31 +4,54 @@ import type { Job } from '../types'
 import { groupJobs, isGroup } from './grouping'
 
 function job(id: string, more: object = {}): Job {
-  return { id, recipe: 'sft', model: { id: 'm', name: 'tiny' }, dataset: null, tags: [], state: 'running', ...more } as unknown as Job
+  return {
+    id,
+    recipe: 'sft',
+    model: { id: 'm', name: 'tiny' },
+    dataset: null,
+    tags: [],
+    state: 'running',
+    ...more,
+  } as unknown as Job
 }
 
 describe('groups of the list', () => {
   it('hold all jobs with the same value, also where others lie between them', () => {
     const jobs = [job('a', { tags: ['x', 'y'] }), job('b', { tags: ['x', 'z'] }), job('c', { tags: ['y', 'x'] })]
 
-    expect(groupJobs(jobs, 'tags').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([['x, y', ['a', 'c']], ['x, z', ['b']]])
+    expect(groupJobs(jobs, 'tags').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([
+      ['x, y', ['a', 'c']],
+      ['x, z', ['b']],
+    ])
   })
 
   it('come in the order of the list', () => {
     const jobs = [job('a', { recipe: 'dpo' }), job('b'), job('c')]
 
-    expect(groupJobs(jobs, 'recipe').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([['dpo', ['a']], ['sft', ['b', 'c']]])
+    expect(groupJobs(jobs, 'recipe').map((group) => [group.value, group.jobs.map((one) => one.id)])).toEqual([
+      ['dpo', ['a']],
+      ['sft', ['b', 'c']],
+    ])
   })
 
   it('have the empty text for jobs without a value', () => {
     expect(groupJobs([job('a')], 'dataset')[0]?.value).toBe('')
     expect(groupJobs([job('a')], 'tags')[0]?.value).toBe('')
-    expect(groupJobs([job('a', { sweep: null }), job('b', { sweep: { id: 'swp_b', name: 'rates' } })], 'sweep').map((group) => group.value)).toEqual(['', 'swp_b'])
+    expect(
+      groupJobs([job('a', { sweep: null }), job('b', { sweep: { id: 'swp_b', name: 'rates' } })], 'sweep').map(
+        (group) => group.value,
+      ),
+    ).toEqual(['', 'swp_b'])
     expect(groupJobs([job('a', { model: { id: 'm', name: null } })], 'model')[0]?.value).toBe('')
     expect(groupJobs([job('a', { tags: ['x', 'y'] })], 'tags')[0]?.value).toBe('x, y')
   })
 
   it('are only those of which many jobs have the same', () => {
-    expect([isGroup('recipe'), isGroup('state'), isGroup('created'), isGroup('metric_best')]).toEqual([true, true, false, false])
+    expect([isGroup('recipe'), isGroup('state'), isGroup('created'), isGroup('metric_best')]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
   })
 })

@@ -17,7 +17,18 @@ function asOptions(found: readonly Named[] | null): { value: string; label: stri
 }
 
 export function useAgentOptions() {
-  const environments = useResource<Named[]>((signal) => readAllPages((cursor) => unwrap(api.GET('/api/v1/environments', { params: { query: { cursor, limit: LIMIT } }, signal }))))
-  const workflows = useResource<Named[]>((signal) => readAllPages((cursor) => unwrap(api.GET('/api/v1/workflows', { params: { query: { cursor, limit: LIMIT } }, signal }))))
-  return { environmentOptions: computed(() => asOptions(environments.data.value)), workflowOptions: computed(() => asOptions(workflows.data.value)) }
+  const environments = useResource<Named[]>((signal) =>
+    readAllPages((cursor) =>
+      unwrap(api.GET('/api/v1/environments', { params: { query: { cursor, limit: LIMIT } }, signal })),
+    ),
+  )
+  const workflows = useResource<Named[]>((signal) =>
+    readAllPages((cursor) =>
+      unwrap(api.GET('/api/v1/workflows', { params: { query: { cursor, limit: LIMIT } }, signal })),
+    ),
+  )
+  return {
+    environmentOptions: computed(() => asOptions(environments.data.value)),
+    workflowOptions: computed(() => asOptions(workflows.data.value)),
+  }
 }

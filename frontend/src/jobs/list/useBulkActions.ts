@@ -31,7 +31,12 @@ export async function runAll(jobs: readonly Job[], act: (job: Job) => Promise<un
   return outcome
 }
 
-const ABLE = { stop: (job: Job) => job.can_stop, clone: (job: Job) => job.can_clone, delete: (job: Job) => job.can_delete, tag: () => true }
+const ABLE = {
+  stop: (job: Job) => job.can_stop,
+  clone: (job: Job) => job.can_clone,
+  delete: (job: Job) => job.can_delete,
+  tag: () => true,
+}
 
 function request(action: BulkAction, job: Job, tag: string): Promise<unknown> {
   const params = { path: { job_id: job.id } }
@@ -52,15 +57,33 @@ export function useBulkActions(onDone: (action: BulkAction, done: readonly strin
     const able = jobs.filter(ABLE[action])
     if (able.length === 0 || busy.value !== null) return
     const count = able.length
-    const names = able.slice(0, 5).map((job) => job.name).join(', ') + (count > 5 ? ' …' : '')
-    const isSure = action === 'tag' || (await confirm({ title: t(`jobs.bulk.${action}Title`, { count }, count), text: `${names}. ${t(`jobs.bulk.${action}Text`)}`, action: t(`jobs.bulk.${action}Do`), isDangerous: action === 'delete' }))
+    const names =
+      able
+        .slice(0, 5)
+        .map((job) => job.name)
+        .join(', ') + (count > 5 ? ' …' : '')
+    const isSure =
+      action === 'tag' ||
+      (await confirm({
+        title: t(`jobs.bulk.${action}Title`, { count }, count),
+        text: `${names}. ${t(`jobs.bulk.${action}Text`)}`,
+        action: t(`jobs.bulk.${action}Do`),
+        isDangerous: action === 'delete',
+      }))
     if (!isSure) return
     busy.value = action
     const { done, failed } = await runAll(able, (job) => request(action, job, tag))
     busy.value = null
     if (done.length > 0) toast.success(t(`jobs.bulk.${action}Done`, { count: done.length, tag }, done.length))
     const first = failed[0]
-    if (first !== undefined) toast.problem(t('jobs.bulk.failed', { count: failed.length, name: first.name, reason: errorText(asApiError(first.cause)) }, failed.length))
+    if (first !== undefined)
+      toast.problem(
+        t(
+          'jobs.bulk.failed',
+          { count: failed.length, name: first.name, reason: errorText(asApiError(first.cause)) },
+          failed.length,
+        ),
+      )
     onDone(action, done)
   }
 

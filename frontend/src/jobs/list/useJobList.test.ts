@@ -16,7 +16,10 @@ describe('the query of a list', () => {
 
   it('sorts by a metric only where it is named', () => {
     expect(toQuery(readView({ sort: 'metric_best' })).sort).toBe('created')
-    expect(toQuery(readView({ sort: 'metric_best', metric: 'loss' }))).toMatchObject({ sort: 'metric_best', metric: 'loss' })
+    expect(toQuery(readView({ sort: 'metric_best', metric: 'loss' }))).toMatchObject({
+      sort: 'metric_best',
+      metric: 'loss',
+    })
   })
 
   it('takes the metric that most rows show', () => {

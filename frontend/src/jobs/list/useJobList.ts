@@ -7,7 +7,16 @@ import { useCursorList } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
 
 import { isActive } from '../types'
-import { type Column, isField, type JobSort, parseColumns, readColumns, serialise, shownIn, writeColumns } from './columns'
+import {
+  type Column,
+  isField,
+  type JobSort,
+  parseColumns,
+  readColumns,
+  serialise,
+  shownIn,
+  writeColumns,
+} from './columns'
 import type { JobFilters } from './filters'
 import type { GroupSort } from './grouping'
 import { type ListView, MOST_SELECTED, nextOrder, readView, writeView } from './view'
@@ -68,8 +77,12 @@ export function useJobList(hasPrice: () => boolean) {
   const queryKey = computed(() => JSON.stringify({ ...toQuery(view.value, columns.value), fields: undefined }))
 
   const list = useCursorList(
-    (cursor, signal) => unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value, columns.value), cursor } }, signal })),
-    { watch: queryKey, intervalMs: (jobs) => (jobs.some((job) => isActive(job.state)) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS) },
+    (cursor, signal) =>
+      unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value, columns.value), cursor } }, signal })),
+    {
+      watch: queryKey,
+      intervalMs: (jobs) => (jobs.some((job) => isActive(job.state)) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS),
+    },
   )
   const jobs = computed(() => list.items.value)
   const fieldsKey = computed(() => columns.value.filter(isField).join('\n'))
@@ -108,10 +121,18 @@ export function useJobList(hasPrice: () => boolean) {
   const shownKeys = computed(() => jobs.value.flatMap((job) => (job.metric === null ? [] : [job.metric.key])))
   /** Every metric that was offered so far: a list that is sorted by one shows no other. */
   const metricKeys = ref<string[]>([])
-  watch(jobs, (current) => {
-    const found = new Set([...metricKeys.value, ...shownKeys.value, ...current.flatMap((job) => job.headline_metrics)])
-    if (found.size !== metricKeys.value.length) metricKeys.value = [...found]
-  }, { immediate: true })
+  watch(
+    jobs,
+    (current) => {
+      const found = new Set([
+        ...metricKeys.value,
+        ...shownKeys.value,
+        ...current.flatMap((job) => job.headline_metrics),
+      ])
+      if (found.size !== metricKeys.value.length) metricKeys.value = [...found]
+    },
+    { immediate: true },
+  )
 
   function sortBy(sort: JobSort): void {
     const isByMetric = sort === 'metric_last' || sort === 'metric_best'
@@ -119,7 +140,11 @@ export function useJobList(hasPrice: () => boolean) {
     const metric = isByMetric ? (view.value.metric ?? commonest(shownKeys.value)) : view.value.metric
     if (isByMetric && metric === null) return
     const shown = isField(sort) ? jobs.value.map((job) => job.fields[sort]) : []
-    setView({ ...nextOrder(view.value, sort, shown), metric, isGrouped: view.value.isGrouped && sort === view.value.sort })
+    setView({
+      ...nextOrder(view.value, sort, shown),
+      metric,
+      isGrouped: view.value.isGrouped && sort === view.value.sort,
+    })
   }
 
   /** Under headings, or not (null). */
@@ -129,22 +154,57 @@ export function useJobList(hasPrice: () => boolean) {
 
   /** From the list where it is in there; a job that is not is read for itself. */
   const fetched = useResource(
-    async (signal) => (view.value.baseline === null ? null : unwrap(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: view.value.baseline }, query: { metric: view.value.metric ?? undefined, fields: toQuery(view.value, columns.value).fields } }, signal }))),
+    async (signal) =>
+      view.value.baseline === null
+        ? null
+        : unwrap(
+            api.GET('/api/v1/jobs/{job_id}', {
+              params: {
+                path: { job_id: view.value.baseline },
+                query: { metric: view.value.metric ?? undefined, fields: toQuery(view.value, columns.value).fields },
+              },
+              signal,
+            }),
+          ),
     { watch: () => [view.value.baseline, view.value.metric, fieldsKey.value].join(' ') },
   )
   const baseline = computed(() => {
     const id = view.value.baseline
-    return id === null ? null : (jobs.value.find((job) => job.id === id) ?? (fetched.data.value?.id === id ? fetched.data.value : null))
+    return id === null
+      ? null
+      : (jobs.value.find((job) => job.id === id) ?? (fetched.data.value?.id === id ? fetched.data.value : null))
   })
 
-  const baselineError = computed(() => (view.value.baseline === null || baseline.value !== null ? null : fetched.error.value))
+  const baselineError = computed(() =>
+    view.value.baseline === null || baseline.value !== null ? null : fetched.error.value,
+  )
 
   const selected = computed(() => new Set(view.value.selected))
 
   function select(ids: readonly string[], isSelected: boolean): void {
-    const next = isSelected ? [...new Set([...view.value.selected, ...ids])] : view.value.selected.filter((id) => !ids.includes(id))
+    const next = isSelected
+      ? [...new Set([...view.value.selected, ...ids])]
+      : view.value.selected.filter((id) => !ids.includes(id))
     setView({ selected: next.slice(0, MOST_SELECTED) })
   }
 
-  return { kept, hasTrainings, columns, chooseColumns, storeColumns, view, list, jobs, setView, setFilters, sortBy, groupBy, baseline, baselineError, metricKeys, selected, select }
+  return {
+    kept,
+    hasTrainings,
+    columns,
+    chooseColumns,
+    storeColumns,
+    view,
+    list,
+    jobs,
+    setView,
+    setFilters,
+    sortBy,
+    groupBy,
+    baseline,
+    baselineError,
+    metricKeys,
+    selected,
+    select,
+  }
 }

@@ -29,7 +29,9 @@ beforeEach(() => {
   answering('GET', ({ parts }) => {
     const id = parts.job_id ?? ''
     asked.push(id)
-    return id === 'job_gone' ? answer(404, { error: 'job_not_found', message: 'gone', details: {} }) : answer(200, { ...job(id.slice(4)), can_stop: true })
+    return id === 'job_gone'
+      ? answer(404, { error: 'job_not_found', message: 'gone', details: {} })
+      : answer(200, { ...job(id.slice(4)), can_stop: true })
   })
 })
 afterEach(() => vi.restoreAllMocks())

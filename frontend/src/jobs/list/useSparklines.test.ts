@@ -29,12 +29,22 @@ function follow(first: Job[]) {
   const read: string[] = []
   vi.spyOn(api, 'GET').mockImplementation(((_path: string, { params }: { params: { path: { job_id: string } } }) => {
     read.push(params.path.job_id)
-    return new Promise((resolve) => setTimeout(() => { resolve({ data: answer, response: new Response() }) }, 100))
+    return new Promise((resolve) =>
+      setTimeout(() => {
+        resolve({ data: answer, response: new Response() })
+      }, 100),
+    )
   }) as unknown as typeof api.GET)
   const jobs = shallowRef<readonly Job[]>(first)
   const scope = effectScope()
   scope.run(() => useSparklines(() => jobs.value))
-  return { read, jobs, end: () => { scope.stop() } }
+  return {
+    read,
+    jobs,
+    end: () => {
+      scope.stop()
+    },
+  }
 }
 
 describe('the curves of a list', () => {
@@ -58,7 +68,10 @@ describe('the curves of a list', () => {
     const asked: string[][] = []
     vi.spyOn(api, 'GET').mockImplementation(((_path: string, { params }: { params: { query: { keys: string[] } } }) => {
       asked.push(params.query.keys)
-      return Promise.resolve({ data: { series: params.query.keys.map((key) => curve(key, 1)) }, response: new Response() })
+      return Promise.resolve({
+        data: { series: params.query.keys.map((key) => curve(key, 1)) },
+        response: new Response(),
+      })
     }) as unknown as typeof api.GET)
     const of = (key: string) => ({ ...job('a', 'succeeded', 9), metric: { key } }) as Job
     const jobs = shallowRef<readonly Job[]>([of('loss')])

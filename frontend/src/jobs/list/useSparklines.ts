@@ -44,7 +44,9 @@ export function useSparklines(jobs: () => readonly Job[]) {
         signal: abort.signal,
       }),
     )
-    const found = keys.map((key) => answer.series.find((series) => series.key === key)).find((series) => series !== undefined && series.steps.length > 0)
+    const found = keys
+      .map((key) => answer.series.find((series) => series.key === key))
+      .find((series) => series !== undefined && series.steps.length > 0)
     if (found !== undefined) sparks.set(job.id, { key: found.key, values: toCurve(found).values })
   }
 
@@ -73,7 +75,12 @@ export function useSparklines(jobs: () => readonly Job[]) {
     jobs,
     (current) => {
       waiting = current
-        .filter((job) => (job.metric != null || job.headline_metrics.length > 0) && job.state !== 'queued' && job.state !== 'launching')
+        .filter(
+          (job) =>
+            (job.metric != null || job.headline_metrics.length > 0) &&
+            job.state !== 'queued' &&
+            job.state !== 'launching',
+        )
         .map((job) => ({ job, stamp: stampOf(job) }))
         .filter(({ job, stamp }) => readFor.get(job.id) !== stamp)
       next()

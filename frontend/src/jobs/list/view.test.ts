@@ -8,7 +8,16 @@ const IDS = ['job_a', 'job_b']
 
 describe('the list in the address', () => {
   it('comes back as it was written', () => {
-    const view = { filters: { ...NO_FILTERS, isStarred: true, kind: 'all' as const }, sort: 'metric_best' as const, isRising: true, isGrouped: false, baseline: 'job_c', metric: 'val/loss', columns: ['state' as const, 'created' as const], selected: IDS }
+    const view = {
+      filters: { ...NO_FILTERS, isStarred: true, kind: 'all' as const },
+      sort: 'metric_best' as const,
+      isRising: true,
+      isGrouped: false,
+      baseline: 'job_c',
+      metric: 'val/loss',
+      columns: ['state' as const, 'created' as const],
+      selected: IDS,
+    }
 
     expect(readView(JSON.parse(JSON.stringify(writeView(view))))).toEqual(view)
     expect(writeView(readView({}))).toEqual({})
@@ -22,7 +31,10 @@ describe('the list in the address', () => {
   })
 
   it('passes over what it does not know', () => {
-    expect(readView({ sort: 'colour', selected: 'job_a,,x,job_a' })).toMatchObject({ sort: 'created', selected: ['job_a'] })
+    expect(readView({ sort: 'colour', selected: 'job_a,,x,job_a' })).toMatchObject({
+      sort: 'created',
+      selected: ['job_a'],
+    })
   })
 
   it('turns a column round, and begins words at A and figures at the greatest', () => {

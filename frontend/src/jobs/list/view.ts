@@ -58,13 +58,25 @@ export function writeView(view: ListView): LocationQueryRaw {
 /** What a saved view holds: everything but the selection. */
 export const VIEW_KEYS = [...FILTER_KEYS, 'sort', 'order', 'grouped', 'baseline', 'metric', 'columns'] as const
 
-const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>(['name', 'recipe', 'model', 'dataset', 'state', 'tags', 'sweep'])
+const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>([
+  'name',
+  'recipe',
+  'model',
+  'dataset',
+  'state',
+  'tags',
+  'sweep',
+])
 
 /**
  * A column that is chosen again turns round; words begin at A, figures and dates at the greatest.
  * `shown` are the values of a parameter or metric in the rows so far: they tell which of the two it is.
  */
-export function nextOrder(view: Pick<ListView, 'sort' | 'isRising'>, sort: JobSort, shown: readonly unknown[] = []): Pick<ListView, 'sort' | 'isRising'> {
+export function nextOrder(
+  view: Pick<ListView, 'sort' | 'isRising'>,
+  sort: JobSort,
+  shown: readonly unknown[] = [],
+): Pick<ListView, 'sort' | 'isRising'> {
   return { sort, isRising: view.sort === sort ? !view.isRising : RISING_FIRST.has(sort) || areWords(shown) }
 }
 

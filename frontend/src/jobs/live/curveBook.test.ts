@@ -14,14 +14,22 @@ function seriesOf(key: string, points: [number, number | null][]): MetricSeries 
   }
 }
 
-function reported(step: number, values: Record<string, number | null>, nonFinite: Record<string, 'nan' | 'inf' | '-inf'> = {}) {
+function reported(
+  step: number,
+  values: Record<string, number | null>,
+  nonFinite: Record<string, 'nan' | 'inf' | '-inf'> = {},
+) {
   return { step, values, non_finite: nonFinite }
 }
 
 describe('a series from the server', () => {
   it('gets its NaN and infinities back', () => {
     const series: MetricSeries = {
-      ...seriesOf('loss', [[1, 0.5], [2, null], [3, null]]),
+      ...seriesOf('loss', [
+        [1, 0.5],
+        [2, null],
+        [3, null],
+      ]),
       non_finite: [
         { step: 2, value: 'nan' },
         { step: 3, value: 'inf' },
@@ -51,7 +59,12 @@ describe('the curves of a run', () => {
     book.append(reported(3, { loss: 1 }))
     book.flush()
 
-    book.fill([seriesOf('loss', [[1, 3], [2, 2]])])
+    book.fill([
+      seriesOf('loss', [
+        [1, 3],
+        [2, 2],
+      ]),
+    ])
     book.flush()
 
     expect(book.curves.get('loss')).toEqual({ steps: [1, 2, 3], values: [3, 2, 1] })

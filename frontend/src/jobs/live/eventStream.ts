@@ -7,10 +7,21 @@ import type { StreamEvents } from '../types'
  */
 export type StreamState = 'connecting' | 'live' | 'waiting' | 'closed'
 
-export type StreamEvent = { [Kind in keyof StreamEvents]: { kind: Kind; id: number; data: StreamEvents[Kind] } }[keyof StreamEvents]
+export type StreamEvent = {
+  [Kind in keyof StreamEvents]: { kind: Kind; id: number; data: StreamEvents[Kind] }
+}[keyof StreamEvents]
 
-const KINDS = ['state', 'progress', 'metrics', 'logs', 'checkpoint', 'rollouts', 'manifest', 'alarm', 'reset'] as const satisfies
-  readonly (keyof StreamEvents)[]
+const KINDS = [
+  'state',
+  'progress',
+  'metrics',
+  'logs',
+  'checkpoint',
+  'rollouts',
+  'manifest',
+  'alarm',
+  'reset',
+] as const satisfies readonly (keyof StreamEvents)[]
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 15_000

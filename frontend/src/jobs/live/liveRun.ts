@@ -69,11 +69,13 @@ export function createLiveRun(jobId: string) {
     const startedAt = performance.now()
     drawnAt = Infinity
     // The charts take their new points in this frame and paint in the next.
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      const took = performance.now() - startedAt
-      restMs = Math.min(LONGEST_REST_MS, Math.max(DRAW_EVERY_MS, took * REST_PER_DRAW))
-      drawnAt = performance.now()
-    }))
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        const took = performance.now() - startedAt
+        restMs = Math.min(LONGEST_REST_MS, Math.max(DRAW_EVERY_MS, took * REST_PER_DRAW))
+        drawnAt = performance.now()
+      }),
+    )
   }
 
   function scheduleDraw(): void {

@@ -32,7 +32,18 @@ export default {
   one: '任务',
   subtitle: '所有训练任务：排队中、运行中与已结束。',
   deleted: '已删除',
-  filter: { kind: '类型', alarms: '有警报', starred: '有星标', text: '名称、编号或标签', states: '全部状态', recipe: '全部训练方案', tag: '任意标签', group: '任意分组', environment: '全部环境', workflow: '全部智能体代码' },
+  filter: {
+    kind: '类型',
+    alarms: '有警报',
+    starred: '有星标',
+    text: '名称、编号或标签',
+    states: '全部状态',
+    recipe: '全部训练方案',
+    tag: '任意标签',
+    group: '任意分组',
+    environment: '全部环境',
+    workflow: '全部智能体代码',
+  },
   progress: {
     step: '第 {step} 步',
     steps: '第 {step} / {total} 步',
@@ -120,7 +131,8 @@ export default {
       added: '已保存：{name}',
       code: 'Python 代码',
       fromFile: '从文件读取',
-      codeHelp: '一个接收 task 和 model 并返回奖励的异步函数；也可以返回 WorkflowOutput，并另写一个异步函数 judge。此处只做检查而不运行；训练时在沙箱中运行。',
+      codeHelp:
+        '一个接收 task 和 model 并返回奖励的异步函数；也可以返回 WorkflowOutput，并另写一个异步函数 judge。此处只做检查而不运行；训练时在沙箱中运行。',
     },
     group: {
       run: '运行',
@@ -177,8 +189,6 @@ export default {
     aboveTo: '大于 {low}，不超过 {high}。',
     atLeast: '不小于 {low}。',
     atMost: '不超过 {high}。',
-    notANumber: '这不是数字。',
-    notAnInteger: '这不是整数。',
     script: {
       title: '从 verl 脚本开始',
       help: '粘贴启动 verl PPO 或 SFT 训练器的 shell 脚本，或选择其文件。脚本只会被读取，不会运行；其设置会取代下面的设置。',
@@ -194,8 +204,6 @@ export default {
     overrideValue: '值',
     addOverride: '添加覆盖项',
     removeOverride: '移除 {key}',
-    severity: { error: '错误：', warning: '警告：' },
-    useSuggestion: '改用 {suggestion}',
     preview: '预览',
     previewWaits: '选择模型和数据集后即可看到配置。',
     previewEarlier: '这里是最近一次修改之前的结果。',
@@ -213,12 +221,6 @@ export default {
     commandHelp: '不经平台，仅用引擎运行同样的训练。',
     request: '请求',
     requestHelp: '在脚本中启动该任务。',
-  },
-  tree: {
-    search: '搜索键和值',
-    onlySet: '只看本任务的设置',
-    copyYaml: '复制为 YAML',
-    nothing: '没有符合的内容。',
   },
   tab: {
     charts: '图表',

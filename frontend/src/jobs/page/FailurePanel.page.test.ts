@@ -5,10 +5,23 @@ import { mount } from '@/testing/withSetup'
 import { emptyDraft, withChanges } from '../launch/draft'
 import FailurePanel from './FailurePanel.vue'
 
-const CHANGE = { parameter: 'micro_batch_size', title: { en: 'Micro-batch size', zh: '微批大小' }, current: 8, suggested: 4 }
+const CHANGE = {
+  parameter: 'micro_batch_size',
+  title: { en: 'Micro-batch size', zh: '微批大小' },
+  current: 8,
+  suggested: 4,
+}
 
 function panel(changes: object[], onFix: () => void = () => undefined) {
-  const failure = { reason: 'The GPU ran out of memory.', cause: 'cuda_out_of_memory', exit_code: 1, hint: null, changes, resume_helps: false, last_lines: [] }
+  const failure = {
+    reason: 'The GPU ran out of memory.',
+    cause: 'cuda_out_of_memory',
+    exit_code: 1,
+    hint: null,
+    changes,
+    resume_helps: false,
+    last_lines: [],
+  }
   return mount(FailurePanel, { job: { state: 'failed', failure }, onFix })
 }
 
@@ -31,6 +44,9 @@ describe('a failure with a known change', () => {
   })
 
   it('puts the change beside what the job had set', () => {
-    expect(withChanges({ ...emptyDraft(), params: { lr: 1, micro_batch_size: 8 } }, [CHANGE]).params).toEqual({ lr: 1, micro_batch_size: 4 })
+    expect(withChanges({ ...emptyDraft(), params: { lr: 1, micro_batch_size: 8 } }, [CHANGE]).params).toEqual({
+      lr: 1,
+      micro_batch_size: 4,
+    })
   })
 })

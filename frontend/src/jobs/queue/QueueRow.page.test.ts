@@ -5,11 +5,35 @@ import { mount } from '@/testing/withSetup'
 
 import QueueRow from './QueueRow.vue'
 
-const JOB = { id: 'job_a', name: 'first', kind: 'train', priority: 0, queued_at: '2026-01-01T00:00:00Z', resources: { gpus: 1 } }
+const JOB = {
+  id: 'job_a',
+  name: 'first',
+  kind: 'train',
+  priority: 0,
+  queued_at: '2026-01-01T00:00:00Z',
+  resources: { gpus: 1 },
+}
 
 function show(start: object | null, more: object = {}) {
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/jobs/:id', name: 'job', component: { template: '' } }] })
-  return mount(QueueRow, { item: { job: JOB, start, blocking_endpoints: [] }, place: 1, title: 'SFT', canRise: true, canFall: true, isDragged: false, canDrop: true, mark: null, ...more }, (app) => app.use(router))
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [{ path: '/jobs/:id', name: 'job', component: { template: '' } }],
+  })
+  return mount(
+    QueueRow,
+    {
+      item: { job: JOB, start, blocking_endpoints: [] },
+      place: 1,
+      title: 'SFT',
+      canRise: true,
+      canFall: true,
+      isDragged: false,
+      canDrop: true,
+      mark: null,
+      ...more,
+    },
+    (app) => app.use(router),
+  )
 }
 
 describe('a queued job', () => {
@@ -34,7 +58,12 @@ describe('a queued job', () => {
   })
 
   it('says what becomes of the endpoints whose slots it waits for', () => {
-    const blocking_endpoints = ['stopping', 'preemptible', 'busy', 'kept', 'off'].map((outlook, index) => ({ id: outlook, name: outlook, slots: index - 2, outlook }))
+    const blocking_endpoints = ['stopping', 'preemptible', 'busy', 'kept', 'off'].map((outlook, index) => ({
+      id: outlook,
+      name: outlook,
+      slots: index - 2,
+      outlook,
+    }))
     const { root, end } = show(null, { item: { job: JOB, start: null, blocking_endpoints } })
 
     expect([...root.querySelectorAll('[data-test=blocking] li')].map((line) => line.textContent)).toEqual([
@@ -54,7 +83,9 @@ describe('a queued job', () => {
     root.querySelector<HTMLElement>('[data-way=top]')?.click()
     root.querySelector<HTMLElement>('[data-way=up]')?.click()
     root.querySelector<HTMLElement>('[data-way=down]')?.click()
-    root.querySelector('a')?.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', altKey: true, bubbles: true }))
+    root
+      .querySelector('a')
+      ?.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', altKey: true, bubbles: true }))
     root.querySelector('a')?.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', bubbles: true }))
 
     expect(heard).toEqual(['top', 'up', 'up'])
@@ -63,9 +94,14 @@ describe('a queued job', () => {
 
   it('is dropped where it was dragged', () => {
     const heard: string[] = []
-    const { root, end } = show(null, { onDrag: () => heard.push('drag'), onOver: () => heard.push('over'), onDrop: () => heard.push('drop') })
+    const { root, end } = show(null, {
+      onDrag: () => heard.push('drag'),
+      onOver: () => heard.push('over'),
+      onDrop: () => heard.push('drop'),
+    })
 
-    for (const name of ['dragstart', 'dragenter', 'drop']) root.querySelector('li')?.dispatchEvent(new Event(name, { bubbles: true, cancelable: true }))
+    for (const name of ['dragstart', 'dragenter', 'drop'])
+      root.querySelector('li')?.dispatchEvent(new Event(name, { bubbles: true, cancelable: true }))
 
     expect(heard).toEqual(['drag', 'over', 'drop'])
     end()

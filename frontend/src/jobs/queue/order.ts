@@ -26,7 +26,12 @@ export function stepOf(items: readonly QueuedJob[], id: string, way: Way, isWhol
 }
 
 /** The same for a job that was dropped on the row of another; undefined where it would not move. */
-export function dropOn(items: readonly QueuedJob[], id: string, target: string, isWhole = true): string | null | undefined {
+export function dropOn(
+  items: readonly QueuedJob[],
+  id: string,
+  target: string,
+  isWhole = true,
+): string | null | undefined {
   const line = lineOf(items, id)
   const from = line.findIndex((item) => item.job.id === id)
   const to = line.findIndex((item) => item.job.id === target)

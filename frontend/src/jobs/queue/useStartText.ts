@@ -12,7 +12,10 @@ export function useStartText() {
   /** Null for a job that takes no slot. */
   return function startText({ start }: QueuedJob): string | null {
     if (start === null) return null
-    if (start.seconds === null) return start.unknown === null ? t('jobs.queue.startUnknown') : t('jobs.queue.startAfter', { name: start.unknown })
-    return start.seconds === 0 ? t('jobs.queue.startNow') : t('jobs.queue.startIn', { time: format.duration(start.seconds) })
+    if (start.seconds === null)
+      return start.unknown === null ? t('jobs.queue.startUnknown') : t('jobs.queue.startAfter', { name: start.unknown })
+    return start.seconds === 0
+      ? t('jobs.queue.startNow')
+      : t('jobs.queue.startIn', { time: format.duration(start.seconds) })
   }
 }

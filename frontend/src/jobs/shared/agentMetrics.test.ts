@@ -6,9 +6,22 @@ import { metricUnit } from './metricCatalogue'
 
 describe('the metrics of an agent', () => {
   it('stand together, the telling ones first', () => {
-    const reported = ['actor/entropy', 'agent/turns/mean', 'baseline/accuracy', 'eval/accuracy', 'train/loss', 'agent/own/mean']
+    const reported = [
+      'actor/entropy',
+      'agent/turns/mean',
+      'baseline/accuracy',
+      'eval/accuracy',
+      'train/loss',
+      'agent/own/mean',
+    ]
 
-    expect(agentKeys(reported)).toEqual(['baseline/accuracy', 'eval/accuracy', 'agent/turns/mean', 'agent/own/mean', 'train/loss'])
+    expect(agentKeys(reported)).toEqual([
+      'baseline/accuracy',
+      'eval/accuracy',
+      'agent/turns/mean',
+      'agent/own/mean',
+      'train/loss',
+    ])
   })
 
   it('hold the rows of a run that chooses them', () => {
@@ -38,7 +51,35 @@ describe('the metrics of an agent', () => {
   })
 
   it('have a title and a help each', () => {
-    const keys = ['eval/accuracy', 'eval/avg_score', 'eval/avg_reward', 'eval/avg_hits', 'eval/avg_strategy', 'eval/avg_turns', 'agent/first_hit_turn/mean', 'agent/tokens/mean', 'agent/sampled_tokens/mean', 'train/policy_loss', 'agent/calls/mean', 'agent/call_errors/mean', 'agent/episode_s/mean', 'agent/answered/mean', 'agent/malformed/mean', 'eval/recall@1', 'eval/mrr@10', 'agent/workflow_error/mean', 'agent/missing_calls/mean', 'data/rows', 'data/rows/tool_selection', 'data/rows/multi_step_planning', 'data/rows/timing_decision', 'data/rows/tool_retrieval', 'data/dataset_rows', 'data/left_out_rows', 'data/replayed_rows']
+    const keys = [
+      'eval/accuracy',
+      'eval/avg_score',
+      'eval/avg_reward',
+      'eval/avg_hits',
+      'eval/avg_strategy',
+      'eval/avg_turns',
+      'agent/first_hit_turn/mean',
+      'agent/tokens/mean',
+      'agent/sampled_tokens/mean',
+      'train/policy_loss',
+      'agent/calls/mean',
+      'agent/call_errors/mean',
+      'agent/episode_s/mean',
+      'agent/answered/mean',
+      'agent/malformed/mean',
+      'eval/recall@1',
+      'eval/mrr@10',
+      'agent/workflow_error/mean',
+      'agent/missing_calls/mean',
+      'data/rows',
+      'data/rows/tool_selection',
+      'data/rows/multi_step_planning',
+      'data/rows/timing_decision',
+      'data/rows/tool_retrieval',
+      'data/dataset_rows',
+      'data/left_out_rows',
+      'data/replayed_rows',
+    ]
 
     expect(keys.map((key) => agentMetric(key)?.name)).toEqual(Object.keys(en.agentMetric))
   })

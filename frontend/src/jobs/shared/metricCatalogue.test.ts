@@ -19,7 +19,9 @@ describe('the charts that a run gets unasked', () => {
   })
 
   it('find the validation metric whatever the data is called', () => {
-    expect(defaultKeys(['val-core/dataset/acc/mean@1'], ['val-core/gsm8k/acc/mean@1'])).toEqual(['val-core/gsm8k/acc/mean@1'])
+    expect(defaultKeys(['val-core/dataset/acc/mean@1'], ['val-core/gsm8k/acc/mean@1'])).toEqual([
+      'val-core/gsm8k/acc/mean@1',
+    ])
   })
 
   it('show a meaning once: not the reward and the score', () => {
@@ -42,14 +44,49 @@ describe('what is known about a metric', () => {
 describe('the names of metrics', () => {
   it('are all in the locale', () => {
     const keys = [
-      'critic/rewards/mean', 'critic/score/mean', 'val-core/a/acc/mean@1', 'val/loss', 'train/loss', 'eval_loss', 'loss', 'actor/pg_loss', 'actor/ppo_kl',
-      'rewards/margins', 'eval_rewards/margins', 'train/rewards/accuracies', 'eval_rewards/accuracies', 'rewards/chosen', 'rewards/rejected',
-      'logps/chosen', 'logps/rejected', 'mean_token_accuracy', 'critic/vf_loss', 'critic/vf_explained_var',
-      'actor/kl_loss', 'actor/entropy', 'actor/pg_clipfrac', 'actor/grad_norm', 'actor/lr', 'response_length/mean',
-      'response_length/clip_ratio', 'prompt_length/mean', 'perf/throughput', 'timing_s/step', 'timing_s/gen', 'rollout_corr/kl',
-      'training/rollout_probs_diff_mean', 'training/rollout_probs_diff_max', 'training/rollout_actor_probs_pearson_corr',
-      'critic/advantages/mean', 'training/uniform_group_fraction', 'training/all_correct_group_fraction', 'training/all_wrong_group_fraction',
-      'training/uniform_group_token_fraction', 'training/length_score_correlation', 'training/repeated_ngram_fraction', 'training/format_only_fraction',
+      'critic/rewards/mean',
+      'critic/score/mean',
+      'val-core/a/acc/mean@1',
+      'val/loss',
+      'train/loss',
+      'eval_loss',
+      'loss',
+      'actor/pg_loss',
+      'actor/ppo_kl',
+      'rewards/margins',
+      'eval_rewards/margins',
+      'train/rewards/accuracies',
+      'eval_rewards/accuracies',
+      'rewards/chosen',
+      'rewards/rejected',
+      'logps/chosen',
+      'logps/rejected',
+      'mean_token_accuracy',
+      'critic/vf_loss',
+      'critic/vf_explained_var',
+      'actor/kl_loss',
+      'actor/entropy',
+      'actor/pg_clipfrac',
+      'actor/grad_norm',
+      'actor/lr',
+      'response_length/mean',
+      'response_length/clip_ratio',
+      'prompt_length/mean',
+      'perf/throughput',
+      'timing_s/step',
+      'timing_s/gen',
+      'rollout_corr/kl',
+      'training/rollout_probs_diff_mean',
+      'training/rollout_probs_diff_max',
+      'training/rollout_actor_probs_pearson_corr',
+      'critic/advantages/mean',
+      'training/uniform_group_fraction',
+      'training/all_correct_group_fraction',
+      'training/all_wrong_group_fraction',
+      'training/uniform_group_token_fraction',
+      'training/length_score_correlation',
+      'training/repeated_ngram_fraction',
+      'training/format_only_fraction',
       'training/answer_reward_mean',
     ]
 
@@ -57,7 +94,16 @@ describe('the names of metrics', () => {
   })
 
   it('have units that are in the locale', () => {
-    const keys = ['timing_s/x', 'timing_per_token_ms/x', 'response_length/max', 'perf/max_memory_allocated_gb', 'perf/throughput', 'agent/turns/mean', 'agent/calls/mean', 'data/rows']
+    const keys = [
+      'timing_s/x',
+      'timing_per_token_ms/x',
+      'response_length/max',
+      'perf/max_memory_allocated_gb',
+      'perf/throughput',
+      'agent/turns/mean',
+      'agent/calls/mean',
+      'data/rows',
+    ]
 
     expect([...new Set(keys.map(metricUnit))].sort()).toEqual(Object.keys(en.unit).sort())
   })

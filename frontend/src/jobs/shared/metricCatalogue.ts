@@ -39,7 +39,11 @@ const ENTRIES: readonly MetricEntry[] = [
   { name: 'responseClipRatio', unit: null, matches: /^response_length\/clip_ratio$/ },
   { name: 'promptLength', unit: 'tokens', matches: /^prompt_length\/mean$/ },
   { name: 'throughput', unit: 'tokensPerSecond', matches: /^perf\/throughput$/ },
-  { name: 'stepTime', unit: 'seconds', matches: /^(timing_s\/step|perf\/time_per_step|train\/time\(s\)|train\/step_time_s)$/ },
+  {
+    name: 'stepTime',
+    unit: 'seconds',
+    matches: /^(timing_s\/step|perf\/time_per_step|train\/time\(s\)|train\/step_time_s)$/,
+  },
   { name: 'generationTime', unit: 'seconds', matches: /^timing_s\/gen$/ },
   { name: 'mismatchKl', unit: null, matches: /^rollout_corr\/kl$/ },
   { name: 'mismatchMean', unit: null, matches: /^training\/rollout_probs_diff_mean$/ },

@@ -38,7 +38,11 @@ describe('metrics of training and held-out rows', () => {
     const reported = ['baseline/bm25/recall@10', 'baseline/untrained/recall@10', 'eval/recall@10', 'eval/recall@1']
 
     expect(groupKeys(reported, reported)).toEqual([
-      { key: 'eval/recall@10', title: 'recall@10', keys: ['eval/recall@10', 'baseline/bm25/recall@10', 'baseline/untrained/recall@10'] },
+      {
+        key: 'eval/recall@10',
+        title: 'recall@10',
+        keys: ['eval/recall@10', 'baseline/bm25/recall@10', 'baseline/untrained/recall@10'],
+      },
       { key: 'eval/recall@1', title: 'eval/recall@1', keys: ['eval/recall@1'] },
     ])
   })

@@ -30,7 +30,10 @@ export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: 
 
   async function stop(job: Job): Promise<void> {
     const text = job.state === 'queued' ? t('jobs.action.stopQueuedText') : t('jobs.action.stopText')
-    if (!(await confirm({ title: t('jobs.action.stopTitle', { name: job.name }), text, action: t('jobs.action.stop') }))) return
+    if (
+      !(await confirm({ title: t('jobs.action.stopTitle', { name: job.name }), text, action: t('jobs.action.stop') }))
+    )
+      return
     await run(job, async () => {
       onChanged(await unwrap(api.POST('/api/v1/jobs/{job_id}/stop', { params: { path: { job_id: job.id } } })))
       toast.success(t('jobs.action.stopped', { name: job.name }))
@@ -40,7 +43,14 @@ export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: 
   async function resume(job: Job, checkpointStep: number | null = null): Promise<void> {
     const text =
       checkpointStep === null ? t('jobs.action.resumeText') : t('jobs.action.resumeFromText', { step: checkpointStep })
-    if (!(await confirm({ title: t('jobs.action.resumeTitle', { name: job.name }), text, action: t('jobs.action.resume') }))) return
+    if (
+      !(await confirm({
+        title: t('jobs.action.resumeTitle', { name: job.name }),
+        text,
+        action: t('jobs.action.resume'),
+      }))
+    )
+      return
     await run(job, async () => {
       const body = { checkpoint_step: checkpointStep }
       onChanged(await unwrap(api.POST('/api/v1/jobs/{job_id}/resume', { params: { path: { job_id: job.id } }, body })))
@@ -66,7 +76,9 @@ export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: 
   /** Changes what people wrote about the job; false where the platform refused it, which it says itself. */
   async function edit(job: Job, changes: JobUpdate): Promise<boolean> {
     try {
-      onChanged(await unwrap(api.PATCH('/api/v1/jobs/{job_id}', { params: { path: { job_id: job.id } }, body: changes })))
+      onChanged(
+        await unwrap(api.PATCH('/api/v1/jobs/{job_id}', { params: { path: { job_id: job.id } }, body: changes })),
+      )
       return true
     } catch (cause) {
       toast.failure(cause)

@@ -1,7 +1,7 @@
 /** A metric's name for people; the key itself where the dashboard knows no better. */
 import { useI18n } from 'vue-i18n'
 
-import { useNames } from '@/evaluations/shared/names'
+import { useNames } from '@/evaluations'
 
 import { scoreOf } from '../page/evaluating/scores'
 import { agentMetric, placesOf } from './agentMetrics'

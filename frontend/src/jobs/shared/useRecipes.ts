@@ -26,5 +26,10 @@ async function load(): Promise<void> {
 export function useRecipes() {
   if (recipes.value.length === 0) void load()
 
-  return { recipes: computed(() => recipes.value), error: computed(() => error.value), isLoading: computed(() => isLoading.value), reload: load }
+  return {
+    recipes: computed(() => recipes.value),
+    error: computed(() => error.value),
+    isLoading: computed(() => isLoading.value),
+    reload: load,
+  }
 }

@@ -17,9 +17,19 @@ function serve(lengths: Record<string, number>): Query[] {
     const { keys, from_step: first = 0, to_step: last = Infinity } = params.query
     asked.push(params.query)
     const series = keys.map((key) => {
-      const all = Array.from({ length: lengths[key] ?? 0 }, (_, step) => step).filter((step) => step >= first && step <= last)
-      const steps = all.length <= 4 ? all : [0, 1, 2, 3].map((part) => all[Math.floor((part * (all.length - 1)) / 3)] ?? 0)
-      return { key, steps, values: steps.map((step) => step / 2), non_finite: [], total_points: all.length, is_downsampled: all.length > 4 }
+      const all = Array.from({ length: lengths[key] ?? 0 }, (_, step) => step).filter(
+        (step) => step >= first && step <= last,
+      )
+      const steps =
+        all.length <= 4 ? all : [0, 1, 2, 3].map((part) => all[Math.floor((part * (all.length - 1)) / 3)] ?? 0)
+      return {
+        key,
+        steps,
+        values: steps.map((step) => step / 2),
+        non_finite: [],
+        total_points: all.length,
+        is_downsampled: all.length > 4,
+      }
     })
     return Promise.resolve({ data: { series, last_event_id: 0 }, response: new Response() })
   }) as unknown as typeof api.GET)

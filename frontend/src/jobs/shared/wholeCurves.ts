@@ -15,15 +15,25 @@ export async function readWholeCurves(jobId: string, keys: readonly string[]): P
 }
 
 /** The curves of several jobs, one job after the other. */
-export async function readWholeCurvesOf(jobIds: readonly string[], keys: readonly string[]): Promise<Map<string, Curves>> {
+export async function readWholeCurvesOf(
+  jobIds: readonly string[],
+  keys: readonly string[],
+): Promise<Map<string, Curves>> {
   const found = new Map<string, Curves>()
   for (const id of jobIds) found.set(id, await readWholeCurves(id, keys))
   return found
 }
 
-async function readBetween(jobId: string, keys: readonly string[], first: number | undefined, last: number | undefined): Promise<Curves> {
+async function readBetween(
+  jobId: string,
+  keys: readonly string[],
+  first: number | undefined,
+  last: number | undefined,
+): Promise<Curves> {
   const query = { keys: [...keys], max_points: MOST_POINTS, from_step: first, to_step: last }
-  const { series } = await unwrap(api.GET('/api/v1/jobs/{job_id}/metrics', { params: { path: { job_id: jobId }, query } }))
+  const { series } = await unwrap(
+    api.GET('/api/v1/jobs/{job_id}/metrics', { params: { path: { job_id: jobId }, query } }),
+  )
   const found: Curves = new Map()
   for (const one of series) {
     const middle = one.is_downsampled ? one.steps[one.steps.length >> 1] : undefined
@@ -32,7 +42,13 @@ async function readBetween(jobId: string, keys: readonly string[], first: number
   return found
 }
 
-async function readHalves(jobId: string, key: string, first: number | undefined, middle: number, last: number | undefined): Promise<Curve> {
+async function readHalves(
+  jobId: string,
+  key: string,
+  first: number | undefined,
+  middle: number,
+  last: number | undefined,
+): Promise<Curve> {
   const before = (await readBetween(jobId, [key], first, middle - 1)).get(key) ?? emptyCurve()
   const after = (await readBetween(jobId, [key], middle, last)).get(key) ?? emptyCurve()
   return { steps: [...before.steps, ...after.steps], values: [...before.values, ...after.values] }

@@ -31,7 +31,9 @@ describe('a push', () => {
 
     const picker = document.querySelector<HTMLInputElement>('input[type=file]')
     if (picker === null) throw new Error('no field for the card')
-    Object.defineProperty(picker, 'files', { value: { item: () => ({ name: 'README.md', text: () => Promise.resolve('# Mine') }) } })
+    Object.defineProperty(picker, 'files', {
+      value: { item: () => ({ name: 'README.md', text: () => Promise.resolve('# Mine') }) },
+    })
     picker.dispatchEvent(new Event('change'))
     await vi.waitFor(() => {
       expect(document.body.textContent).toContain('README.md')

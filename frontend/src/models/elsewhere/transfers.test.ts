@@ -3,7 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { fractionOf, pageOf, REPOSITORY, targetOf, type Transfer } from './transfers'
 
 function transfer(part: object): Transfer {
-  return { kind: 'push', request: { repo_id: 'team/bot', revision: 'main' }, result: null, progress: null, ...part } as unknown as Transfer
+  return {
+    kind: 'push',
+    request: { repo_id: 'team/bot', revision: 'main' },
+    result: null,
+    progress: null,
+    ...part,
+  } as unknown as Transfer
 }
 
 describe('a transfer', () => {
@@ -11,11 +17,15 @@ describe('a transfer', () => {
     expect(targetOf(transfer({}))).toBe('team/bot')
     expect(targetOf(transfer({ request: { repo_id: 'team/bot', revision: 'v2' } }))).toBe('team/bot @ v2')
     expect(targetOf(transfer({ kind: 'gguf', request: { type: 'q8_0' } }))).toBe('GGUF q8_0')
-    expect(targetOf(transfer({ kind: 'gguf', request: { type: 'q8_0' }, result: { file: 'bot.q8_0.gguf' } }))).toBe('bot.q8_0.gguf')
+    expect(targetOf(transfer({ kind: 'gguf', request: { type: 'q8_0' }, result: { file: 'bot.q8_0.gguf' } }))).toBe(
+      'bot.q8_0.gguf',
+    )
   })
 
   it('links to a page of the web and to nothing else', () => {
-    expect(pageOf(transfer({ result: { url: 'https://hub/team/bot/tree/main' } }))).toBe('https://hub/team/bot/tree/main')
+    expect(pageOf(transfer({ result: { url: 'https://hub/team/bot/tree/main' } }))).toBe(
+      'https://hub/team/bot/tree/main',
+    )
     expect(pageOf(transfer({ result: { url: 'javascript:alert(1)' } }))).toBeNull()
     expect(pageOf(transfer({}))).toBeNull()
   })
@@ -26,6 +36,11 @@ describe('a transfer', () => {
   })
 
   it('takes repositories with an owner', () => {
-    expect(['team/bot', 'bot', '../x/y', 'a/b/c'].map((name) => REPOSITORY.test(name))).toEqual([true, false, false, false])
+    expect(['team/bot', 'bot', '../x/y', 'a/b/c'].map((name) => REPOSITORY.test(name))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
   })
 })

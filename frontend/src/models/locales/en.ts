@@ -4,7 +4,16 @@ export default {
   subtitle: 'Base models, fine-tuned models and adapters.',
   add: 'Add model',
   filter: 'Search by name, description or architecture',
-  column: { name: 'Name', state: 'State', architecture: 'Architecture', parameters: 'Parameters', context: 'Context', size: 'Size', source: 'Source', created: 'Added' },
+  column: {
+    name: 'Name',
+    state: 'State',
+    architecture: 'Architecture',
+    parameters: 'Parameters',
+    context: 'Context',
+    size: 'Size',
+    source: 'Source',
+    created: 'Added',
+  },
   empty: {
     title: 'No models yet',
     text: 'Jobs start from model weights: a folder in the platform’s data directory, a Hugging Face model or a checkpoint.',
@@ -13,7 +22,14 @@ export default {
   },
   state: { pending: 'Queued', fetching: 'Downloading', ready: 'Ready', failed: 'Download failed' },
   select: { placeholder: 'Choose a model', none: 'No model is ready' },
-  source: { catalogue: 'Catalog', local: 'Folder', hub: 'Hub', checkpoint: 'Checkpoint', export: 'Export', checkpointOf: 'step {step}' },
+  source: {
+    catalogue: 'Catalog',
+    local: 'Folder',
+    hub: 'Hub',
+    checkpoint: 'Checkpoint',
+    export: 'Export',
+    checkpointOf: 'step {step}',
+  },
   facts: {
     architecture: 'Architecture',
     parameters: 'Parameters',
@@ -65,7 +81,8 @@ export default {
     resume: 'Resume',
     pushTitle: 'Push to a Hugging Face repository',
     pushSubmit: 'Push',
-    pushText: 'All files and the model card go into one commit. The hub and the token are those of the workers (HF_ENDPOINT, HF_TOKEN).',
+    pushText:
+      'All files and the model card go into one commit. The hub and the token are those of the workers (HF_ENDPOINT, HF_TOKEN).',
     repoPlaceholder: 'owner/name',
     branch: 'Branch',
     message: 'Commit message (optional)',
@@ -77,7 +94,10 @@ export default {
     ggufSubmit: 'Export',
     ggufText: 'One file for llama.cpp, Ollama, LM Studio and others.',
     type: 'Type of weights',
-    types: { q8_0: '8 bits per weight: about half the size, nearly the same answers.', f16: '16 bits per weight: the largest and most exact.' },
+    types: {
+      q8_0: '8 bits per weight: about half the size, nearly the same answers.',
+      f16: '16 bits per weight: the largest and most exact.',
+    },
   },
   lineage: {
     title: 'Lineage',
@@ -85,7 +105,14 @@ export default {
     drawing: 'Lineage graph; the list below has the same information.',
     list: 'Training runs in this lineage',
     cut: 'Only part of the lineage is shown; for evaluations and reports, the latest.',
-    kind: { model: 'Model', job: 'Job', dataset: 'Dataset', evaluation: 'Evaluation', report: 'Report', environment: 'Environment' },
+    kind: {
+      model: 'Model',
+      job: 'Job',
+      dataset: 'Dataset',
+      evaluation: 'Evaluation',
+      report: 'Report',
+      environment: 'Environment',
+    },
     evaluations: 'Evaluations in this lineage',
     of: 'of',
     reports: 'reports',
@@ -104,11 +131,13 @@ export default {
   },
   retry: 'Retry download',
   warnings: {
-    chat_template_missing: 'The tokenizer has no chat template, so recipes that train on conversations can’t use this model.',
+    chat_template_missing:
+      'The tokenizer has no chat template, so recipes that train on conversations can’t use this model.',
     adapter_only: 'This is an adapter: it needs its base model, and training can’t start from it alone.',
     tokenizer_missing: 'The folder has no complete tokenizer.',
     chat_template_fails: 'The chat template fails on a regular conversation.',
-    pickled_files: 'The folder contains pickle files, which can execute code when loaded. Only the safetensors files are used.',
+    pickled_files:
+      'The folder contains pickle files, which can execute code when loaded. Only the safetensors files are used.',
     custom_code: 'The model requires custom Python code, which the platform doesn’t run.',
   },
   train: 'Train',
@@ -137,9 +166,11 @@ export default {
     repoHint: 'E.g. Qwen/Qwen3-0.6B.',
     revision: 'Branch, tag or commit',
     file: 'GGUF file (optional)',
-    fileHint: 'A file in the repository, e.g. model.Q8_0.gguf, which is converted to safetensors. Leave empty to use the repository’s safetensors.',
+    fileHint:
+      'A file in the repository, e.g. model.Q8_0.gguf, which is converted to safetensors. Leave empty to use the repository’s safetensors.',
     path: 'Folder or GGUF file',
-    pathHint: 'Path relative to the platform’s data directory, e.g. models/starter. Folders need config.json, a tokenizer and safetensors weights; GGUF files are converted.',
+    pathHint:
+      'Path relative to the platform’s data directory, e.g. models/starter. Folders need config.json, a tokenizer and safetensors weights; GGUF files are converted.',
     job: 'Job',
     jobHint: 'Newest first',
     noJobs: 'No jobs yet.',

@@ -4,7 +4,16 @@ export default {
   subtitle: '任务训练的起点权重。',
   add: '添加模型',
   filter: '按名称、说明或架构查找',
-  column: { name: '名称', state: '状态', architecture: '架构', parameters: '参数量', context: '上下文', size: '大小', source: '来源', created: '添加时间' },
+  column: {
+    name: '名称',
+    state: '状态',
+    architecture: '架构',
+    parameters: '参数量',
+    context: '上下文',
+    size: '大小',
+    source: '来源',
+    created: '添加时间',
+  },
   empty: {
     title: '还没有模型',
     text: '任务从一组权重开始：平台数据目录下的文件夹、Hugging Face 上的模型，或之前任务的检查点。',
@@ -13,7 +22,14 @@ export default {
   },
   state: { pending: '等待下载', fetching: '下载中', ready: '就绪', failed: '下载失败' },
   select: { placeholder: '选择模型', none: '没有就绪的模型' },
-  source: { catalogue: '模型目录', local: '文件夹', hub: 'Hub', checkpoint: '检查点', export: '导出', checkpointOf: '第 {step} 步' },
+  source: {
+    catalogue: '模型目录',
+    local: '文件夹',
+    hub: 'Hub',
+    checkpoint: '检查点',
+    export: '导出',
+    checkpointOf: '第 {step} 步',
+  },
   facts: {
     architecture: '架构',
     parameters: '参数量',
@@ -139,7 +155,8 @@ export default {
     file: 'GGUF 文件（可选）',
     fileHint: '仓库中的文件，例如 model.Q8_0.gguf，由工作进程转换为 safetensors。留空则使用仓库中的 safetensors。',
     path: '文件夹或 GGUF 文件',
-    pathHint: '相对于平台的数据目录，例如 models/starter。文件夹需要 config.json、分词器和 safetensors 权重；GGUF 文件会被转换。',
+    pathHint:
+      '相对于平台的数据目录，例如 models/starter。文件夹需要 config.json、分词器和 safetensors 权重；GGUF 文件会被转换。',
     job: '任务',
     jobHint: '写出它的任务，最新的在前',
     noJobs: '还没有任务。',

@@ -5,9 +5,11 @@ export default {
   time: 'Time',
   node: 'Node',
   noteAll: 'One node: {node}. Measured every 10 s, shown as means over {stretch}.',
-  noteNode: 'All nodes of the platform are listed, whichever this job used. Measured every 10 s, shown as means over {stretch}.',
+  noteNode:
+    'All nodes of the platform are listed, whichever this job used. Measured every 10 s, shown as means over {stretch}.',
   empty: 'No measurements for this run',
-  emptyText: 'Nodes are measured every 10 s and samples are kept for a week. This run is older, or the platform wasn’t measuring.',
+  emptyText:
+    'Nodes are measured every 10 s and samples are kept for a week. This run is older, or the platform wasn’t measuring.',
   emptyActive: 'The first measurement appears within a minute.',
   notStarted: 'The job hasn’t started yet.',
   noSteps: 'Step times weren’t recorded for this run.',
@@ -24,7 +26,16 @@ export default {
     gpuPower: 'GPU power',
   },
   help: { of: 'of {total}' },
-  line: { used: 'used', read: 'read', written: 'written', received: 'received', sent: 'sent', gpu: 'GPU {index}', cpu: 'CPU', memory: 'Memory' },
+  line: {
+    used: 'used',
+    read: 'read',
+    written: 'written',
+    received: 'received',
+    sent: 'sent',
+    gpu: 'GPU {index}',
+    cpu: 'CPU',
+    memory: 'Memory',
+  },
   summary: '{name}: mean {mean}, highest {highest} at {at}.',
   processes: {
     title: 'Processes of this job',

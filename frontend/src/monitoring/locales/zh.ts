@@ -24,7 +24,16 @@ export default {
     gpuPower: 'GPU 功率',
   },
   help: { of: '共 {total}' },
-  line: { used: '已用', read: '读', written: '写', received: '接收', sent: '发送', gpu: 'GPU {index}', cpu: 'CPU', memory: '内存' },
+  line: {
+    used: '已用',
+    read: '读',
+    written: '写',
+    received: '接收',
+    sent: '发送',
+    gpu: 'GPU {index}',
+    cpu: 'CPU',
+    memory: '内存',
+  },
   summary: '{name}：平均 {mean}，最高 {highest}（{at}）。',
   processes: {
     title: '本任务的进程',

@@ -33,7 +33,12 @@ export default {
     position: 'Position in the queue',
   },
   finished: { title: 'Recently finished', none: 'No training has finished yet.', parent: 'vs {name}' },
-  scores: { title: 'Latest scores', none: 'No evaluation has finished yet.', interval: '95% CI {range}', more: '1 more benchmark | 1 more benchmark | {n} more benchmarks' },
+  scores: {
+    title: 'Latest scores',
+    none: 'No evaluation has finished yet.',
+    interval: '95% CI {range}',
+    more: '1 more benchmark | 1 more benchmark | {n} more benchmarks',
+  },
   failures: {
     title: 'Recent failures',
     none: 'No recent failures.',
@@ -78,9 +83,23 @@ export default {
   first: {
     title: 'Train your first model',
     lead: 'A job needs three things: a model, training data and a recipe.',
-    model: { title: 'Add a model', text: 'A local folder, a Hugging Face model or a checkpoint.', done: '{n} model ready | {n} model ready | {n} models ready', action: 'Add a model' },
-    dataset: { title: 'Upload a dataset', text: 'JSONL, JSON, CSV or Parquet. Every row is validated and the format is detected.', done: '{n} dataset ready | {n} dataset ready | {n} datasets ready', action: 'Upload a dataset' },
-    job: { title: 'Launch a job', text: 'Pick a recipe such as SFT or GRPO. You’ll see the full configuration before anything runs.', action: 'New job' },
+    model: {
+      title: 'Add a model',
+      text: 'A local folder, a Hugging Face model or a checkpoint.',
+      done: '{n} model ready | {n} model ready | {n} models ready',
+      action: 'Add a model',
+    },
+    dataset: {
+      title: 'Upload a dataset',
+      text: 'JSONL, JSON, CSV or Parquet. Every row is validated and the format is detected.',
+      done: '{n} dataset ready | {n} dataset ready | {n} datasets ready',
+      action: 'Upload a dataset',
+    },
+    job: {
+      title: 'Launch a job',
+      text: 'Pick a recipe such as SFT or GRPO. You’ll see the full configuration before anything runs.',
+      action: 'New job',
+    },
     demo: {
       text: 'No data yet? The demo adds a tiny model and sample data, then runs SFT and GRPO on this machine. It takes a few minutes.',
       action: 'Run the demo',

@@ -33,7 +33,12 @@ export default {
     position: '队列中的位置',
   },
   finished: { title: '最近完成', none: '还没有完成的训练。', parent: '对比 {name}' },
-  scores: { title: '最新得分', none: '还没有完成的评测。', interval: '95% 置信区间 {range}', more: '另有 {n} 个基准 | 另有 {n} 个基准 | 另有 {n} 个基准' },
+  scores: {
+    title: '最新得分',
+    none: '还没有完成的评测。',
+    interval: '95% 置信区间 {range}',
+    more: '另有 {n} 个基准 | 另有 {n} 个基准 | 另有 {n} 个基准',
+  },
   failures: {
     title: '最近的失败',
     none: '最近没有任务失败。',
@@ -78,8 +83,18 @@ export default {
   first: {
     title: '训练你的第一个模型',
     lead: '一个任务由三样东西组成：模型、用来学习的数据，以及训练方案。',
-    model: { title: '添加模型', text: '本机上的文件夹、Hugging Face 上的模型，或一个检查点。', done: '已有 {n} 个模型 | 已有 {n} 个模型 | 已有 {n} 个模型', action: '添加模型' },
-    dataset: { title: '上传数据集', text: 'JSONL、JSON、CSV 或 Parquet。逐行检查，并识别格式。', done: '已有 {n} 个数据集 | 已有 {n} 个数据集 | 已有 {n} 个数据集', action: '上传数据集' },
+    model: {
+      title: '添加模型',
+      text: '本机上的文件夹、Hugging Face 上的模型，或一个检查点。',
+      done: '已有 {n} 个模型 | 已有 {n} 个模型 | 已有 {n} 个模型',
+      action: '添加模型',
+    },
+    dataset: {
+      title: '上传数据集',
+      text: 'JSONL、JSON、CSV 或 Parquet。逐行检查，并识别格式。',
+      done: '已有 {n} 个数据集 | 已有 {n} 个数据集 | 已有 {n} 个数据集',
+      action: '上传数据集',
+    },
     job: { title: '启动任务', text: '选择 SFT 或 GRPO 等方案。运行之前，表单会显示完整的配置。', action: '新建任务' },
     demo: {
       text: '手边没有数据？演示会添加一个微型模型和示例数据，并在本机运行 SFT 与 GRPO，只需几分钟。',

@@ -1,7 +1,21 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Pipeline } from '../types'
-import { callsModels, draftOf, emptyDraft, fieldOfProblem, judgesOf, moved, newStep, problemCount, problemsByField, readSteps, resourcesNamed, toPipeline, writeSteps } from './draft'
+import {
+  callsModels,
+  draftOf,
+  emptyDraft,
+  fieldOfProblem,
+  judgesOf,
+  moved,
+  newStep,
+  problemCount,
+  problemsByField,
+  readSteps,
+  resourcesNamed,
+  toPipeline,
+  writeSteps,
+} from './draft'
 import { startingSteps } from './startingPoints'
 
 const PIPELINE: Pipeline = {
@@ -46,7 +60,12 @@ describe('the draft of a pipeline', () => {
   })
 
   it('knows the judges and further inputs that it names', () => {
-    const steps = [newStep('judge', { scorer: 'grader' }), newStep('judge', { scorer: 'grader' }), newStep('decontaminate', { benchmarks: ['gsm8k', 4] }), newStep('word_list', { files: ['swear words', 'gsm8k'] })]
+    const steps = [
+      newStep('judge', { scorer: 'grader' }),
+      newStep('judge', { scorer: 'grader' }),
+      newStep('decontaminate', { benchmarks: ['gsm8k', 4] }),
+      newStep('word_list', { files: ['swear words', 'gsm8k'] }),
+    ]
     expect(judgesOf(steps)).toEqual(['grader'])
     expect(resourcesNamed(steps)).toEqual(['gsm8k', 'swear words'])
     expect(callsModels(steps)).toBe(true)
@@ -59,9 +78,12 @@ describe('the draft of a pipeline', () => {
     expect(steps).toMatchObject([{ operator: 'filter_by_score', params: { minimum: 0.5 }, name: null }])
   })
 
-  it.each(['', '{', '[]', '{"operator": "html"}', '[1]', '[{"operator": 1}]', '[{"operator": "html", "params": []}]'])('takes nothing from the address %j', (text) => {
-    expect(readSteps(text)).toBeNull()
-  })
+  it.each(['', '{', '[]', '{"operator": "html"}', '[1]', '[{"operator": 1}]', '[{"operator": "html", "params": []}]'])(
+    'takes nothing from the address %j',
+    (text) => {
+      expect(readSteps(text)).toBeNull()
+    },
+  )
 
   it('begins with steps of operators that are known', () => {
     expect(startingSteps('score', new Set(['quality'])).map((step) => step.operator)).toEqual(['quality'])

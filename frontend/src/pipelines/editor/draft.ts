@@ -1,6 +1,6 @@
 /** A pipeline while it is being put together: steps with keys of their own, so that they can move. */
 import { isRecord } from '@/api/json'
-import type { FieldIssue, IssueMap } from '@/jobs/launch/issues'
+import type { FieldIssue, IssueMap } from '@/ui/form/issues'
 
 import { RESOURCE_PARAMS } from '../fields/suggestions'
 import type { Pipeline, PipelineProblem } from '../types'
@@ -49,7 +49,10 @@ export function draftOf(pipeline: Pipeline): PipelineDraft {
     columns: { ...pipeline.columns },
     seed: pipeline.seed,
     tokenizer: pipeline.tokenizer ?? null,
-    steps: pipeline.steps.map((step) => ({ ...newStep(step.operator, step.params ?? {}), name: ownName(step.name, step.operator) })),
+    steps: pipeline.steps.map((step) => ({
+      ...newStep(step.operator, step.params ?? {}),
+      name: ownName(step.name, step.operator),
+    })),
   }
 }
 
@@ -63,7 +66,11 @@ export function toPipeline(draft: PipelineDraft, fallbackName: string): Pipeline
     columns: draft.columns,
     seed: draft.seed,
     tokenizer: draft.tokenizer,
-    steps: draft.steps.map(({ operator, name: own, params }) => ({ operator, ...(own === null ? {} : { name: own }), params: { ...params } })),
+    steps: draft.steps.map(({ operator, name: own, params }) => ({
+      operator,
+      ...(own === null ? {} : { name: own }),
+      params: { ...params },
+    })),
   }
 }
 
@@ -78,18 +85,24 @@ export function moved<T>(list: readonly T[], from: number, to: number): T[] {
 
 /** Judges that steps name. */
 export function judgesOf(steps: readonly { params?: Readonly<Record<string, unknown>> }[]): string[] {
-  const names = steps.flatMap((step) => (typeof step.params?.scorer === 'string' && step.params.scorer !== '' ? [step.params.scorer] : []))
+  const names = steps.flatMap((step) =>
+    typeof step.params?.scorer === 'string' && step.params.scorer !== '' ? [step.params.scorer] : [],
+  )
   return [...new Set(names)]
 }
 
 /** Whether a preview would call something that costs money, so that it must be asked for. */
-export function callsModels(steps: readonly { operator: string; params?: Readonly<Record<string, unknown>> }[]): boolean {
+export function callsModels(
+  steps: readonly { operator: string; params?: Readonly<Record<string, unknown>> }[],
+): boolean {
   return steps.some((step) => step.operator === 'judge' || step.params?.source === 'endpoint')
 }
 
 /** Names of further inputs that steps ask for. */
 export function resourcesNamed(steps: readonly { params?: Readonly<Record<string, unknown>> }[]): string[] {
-  const names = steps.flatMap(({ params }) => RESOURCE_PARAMS.flatMap((param): unknown[] => (Array.isArray(params?.[param]) ? params[param] : [])))
+  const names = steps.flatMap(({ params }) =>
+    RESOURCE_PARAMS.flatMap((param): unknown[] => (Array.isArray(params?.[param]) ? params[param] : [])),
+  )
   return [...new Set(names.filter((name): name is string => typeof name === 'string'))]
 }
 
@@ -105,7 +118,13 @@ export function problemsByField(problems: readonly PipelineProblem[]): IssueMap 
   const found = new Map<string, FieldIssue[]>()
   for (const problem of problems) {
     const field = fieldOfProblem(problem.field)
-    const issue: FieldIssue = { code: problem.code, field, message: problem.message, suggestion: null, severity: 'error' }
+    const issue: FieldIssue = {
+      code: problem.code,
+      field,
+      message: problem.message,
+      suggestion: null,
+      severity: 'error',
+    }
     found.set(field, [...(found.get(field) ?? []), issue])
   }
   return found
@@ -114,7 +133,8 @@ export function problemsByField(problems: readonly PipelineProblem[]): IssueMap 
 /** How many problems a step has, its fields' included. */
 export function problemCount(issues: IssueMap, index: number): number {
   let count = 0
-  for (const [field, list] of issues) if (field === `steps.${index}` || field.startsWith(`steps.${index}.`)) count += list.length
+  for (const [field, list] of issues)
+    if (field === `steps.${index}` || field.startsWith(`steps.${index}.`)) count += list.length
   return count
 }
 
@@ -124,7 +144,11 @@ export function readSteps(text: unknown): DraftStep[] | null {
   try {
     const value: unknown = JSON.parse(text)
     if (!Array.isArray(value) || value.length === 0) return null
-    const steps = value.map((one: unknown) => (isRecord(one) && typeof one.operator === 'string' && (one.params === undefined || isRecord(one.params)) ? newStep(one.operator, one.params ?? {}) : null))
+    const steps = value.map((one: unknown) =>
+      isRecord(one) && typeof one.operator === 'string' && (one.params === undefined || isRecord(one.params))
+        ? newStep(one.operator, one.params ?? {})
+        : null,
+    )
     return steps.every((step) => step !== null) ? steps : null
   } catch (cause) {
     if (cause instanceof SyntaxError) return null

@@ -4,7 +4,9 @@ import { type DraftStep, newStep } from './draft'
 export const STARTING_POINTS = ['clean', 'deduplicate', 'score'] as const
 export type StartingPoint = (typeof STARTING_POINTS)[number]
 
-const STEPS: Readonly<Record<StartingPoint, readonly [operator: string, params?: Readonly<Record<string, unknown>>][]>> = {
+const STEPS: Readonly<
+  Record<StartingPoint, readonly [operator: string, params?: Readonly<Record<string, unknown>>][]>
+> = {
   clean: [
     ['normalise_text'],
     ['control_characters'],

@@ -41,7 +41,10 @@ export function useEditor(id: () => string | null) {
   /** A pipeline that is not kept (yet): of the steps in the address, or what a run was of. */
   async function readNew(): Promise<() => void> {
     const run = fromAddress('run')
-    const begun = run === null ? null : await unwrap(api.GET('/api/v1/pipelines/runs/{task_id}', { params: { path: { task_id: run } } }))
+    const begun =
+      run === null
+        ? null
+        : await unwrap(api.GET('/api/v1/pipelines/runs/{task_id}', { params: { path: { task_id: run } } }))
     return () => {
       saved.value = null
       version.value = null
@@ -65,9 +68,16 @@ export function useEditor(id: () => string | null) {
   }
 
   async function readVersion(pipelineId: string, number: number): Promise<Pipeline> {
-    const { items } = await unwrap(api.GET('/api/v1/pipelines/{pipeline_id}/versions', { params: { path: { pipeline_id: pipelineId } } }))
+    const { items } = await unwrap(
+      api.GET('/api/v1/pipelines/{pipeline_id}/versions', { params: { path: { pipeline_id: pipelineId } } }),
+    )
     const found = items.find((one) => one.number === number)
-    if (found === undefined) throw new ApiError({ code: 'pipeline_version_not_found', message: `The pipeline has no version ${number}.`, status: 404 })
+    if (found === undefined)
+      throw new ApiError({
+        code: 'pipeline_version_not_found',
+        message: `The pipeline has no version ${number}.`,
+        status: 404,
+      })
     return found.pipeline
   }
 
@@ -90,13 +100,23 @@ export function useEditor(id: () => string | null) {
   }
 
   /** Keeps it: as the next version of what it was, or as a pipeline of its own. */
-  async function save(fields: { name: string; description: string; message: string; isNew: boolean }): Promise<SavedPipeline> {
-    const body = { pipeline: { ...pipeline.value, name: fields.name, description: fields.description }, message: fields.message }
+  async function save(fields: {
+    name: string
+    description: string
+    message: string
+    isNew: boolean
+  }): Promise<SavedPipeline> {
+    const body = {
+      pipeline: { ...pipeline.value, name: fields.name, description: fields.description },
+      message: fields.message,
+    }
     const known = saved.value
     const read =
       known === null || fields.isNew
         ? await unwrap(api.POST('/api/v1/pipelines', { body }))
-        : await unwrap(api.POST('/api/v1/pipelines/{pipeline_id}/versions', { params: { path: { pipeline_id: known.id } }, body }))
+        : await unwrap(
+            api.POST('/api/v1/pipelines/{pipeline_id}/versions', { params: { path: { pipeline_id: known.id } }, body }),
+          )
     saved.value = read
     version.value = read.version
     draft.name = read.name

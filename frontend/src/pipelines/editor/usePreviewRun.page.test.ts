@@ -9,7 +9,17 @@ import { type PreviewRequest, usePreviewRun } from './usePreviewRun'
 type State = 'queued' | 'succeeded'
 
 function requestOf(rows: number): PreviewRequest {
-  return { pipeline: { name: 'tidy', description: '', seed: 0, steps: [] }, dataset: 'ds_1', version: 'v', split: 'train', rows, at_random: false, find_changed: false, max_judge_cost: 0.5, resources: {} }
+  return {
+    pipeline: { name: 'tidy', description: '', seed: 0, steps: [] },
+    dataset: 'ds_1',
+    version: 'v',
+    split: 'train',
+    rows,
+    at_random: false,
+    find_changed: false,
+    max_judge_cost: 0.5,
+    resources: {},
+  }
 }
 
 /** The platform: tasks get ids in turn, and stay queued until the test says that they are over. */
@@ -18,7 +28,13 @@ function platform(cancelAnswer = answer(200, {})) {
   const posts: string[] = []
   const made: (() => void)[] = []
   let isHeld = false
-  const task = (id: string) => ({ id, state: states.get(id), result: { rows_in: 1, rows_out: 1, steps: [] }, cause: null, reason: null })
+  const task = (id: string) => ({
+    id,
+    state: states.get(id),
+    result: { rows_in: 1, rows_out: 1, steps: [] },
+    cause: null,
+    reason: null,
+  })
   answering('POST', ({ path, parts }) => {
     if (path !== '/api/v1/pipelines/preview') {
       posts.push(`cancel ${parts.task_id ?? ''}`)
@@ -28,7 +44,9 @@ function platform(cancelAnswer = answer(200, {})) {
     states.set(id, 'queued')
     posts.push(`start ${id}`)
     return new Promise((resolve) => {
-      const tell = () => { resolve(answer(202, task(id))) }
+      const tell = () => {
+        resolve(answer(202, task(id)))
+      }
       if (isHeld) made.push(tell)
       else tell()
     })
@@ -38,13 +56,20 @@ function platform(cancelAnswer = answer(200, {})) {
     posts,
     finish: (id: string) => states.set(id, 'succeeded'),
     hold: () => (isHeld = true),
-    tell: () => { for (const one of made) one() },
+    tell: () => {
+      for (const one of made) one()
+    },
   }
 }
 
 function open() {
   const request = shallowRef<PreviewRequest | null>(requestOf(10))
-  const { it: trial, end } = withSetup(() => usePreviewRun(() => request.value, () => true))
+  const { it: trial, end } = withSetup(() =>
+    usePreviewRun(
+      () => request.value,
+      () => true,
+    ),
+  )
 
   async function change(next: PreviewRequest | null): Promise<void> {
     request.value = next

@@ -4,8 +4,7 @@ import { computed, onScopeDispose, ref, shallowRef, watch } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { ApiError, asApiError } from '@/api/errors'
 import type { components } from '@/api/schema'
-import { endTask } from '@/datasets/tasks/endTask'
-import { isOver } from '@/datasets/tasks/useDataTask'
+import { endTask, isOver } from '@/datasets'
 import { useDataText } from '@/i18n/useDataText'
 
 import type { DataTask, Preview } from '../types'
@@ -24,10 +23,14 @@ function pause(signal: AbortSignal): Promise<void> {
       return
     }
     const timer = setTimeout(resolve, POLL_MS)
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      resolve()
-    }, { once: true })
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
   })
 }
 
@@ -74,7 +77,11 @@ export function usePreviewRun(request: () => PreviewRequest | null, isAutomatic:
       shownFor.value = key
       error.value = null
     } else if (done.state === 'failed') {
-      error.value = new ApiError({ code: done.cause ?? 'task_failed', message: dataProblemText(done.cause, done.reason ?? ''), status: 0 })
+      error.value = new ApiError({
+        code: done.cause ?? 'task_failed',
+        message: dataProblemText(done.cause, done.reason ?? ''),
+        status: 0,
+      })
     }
   }
 
@@ -107,11 +114,15 @@ export function usePreviewRun(request: () => PreviewRequest | null, isAutomatic:
     }
   }
 
-  watch([wanted, isAutomatic], () => {
-    clearTimeout(timer)
-    if (request() === null) giveUp()
-    else if (isAutomatic() && shownFor.value !== wanted.value) timer = setTimeout(() => void start(), PAUSE_MS)
-  }, { immediate: true })
+  watch(
+    [wanted, isAutomatic],
+    () => {
+      clearTimeout(timer)
+      if (request() === null) giveUp()
+      else if (isAutomatic() && shownFor.value !== wanted.value) timer = setTimeout(() => void start(), PAUSE_MS)
+    },
+    { immediate: true },
+  )
 
   onScopeDispose(giveUp)
 

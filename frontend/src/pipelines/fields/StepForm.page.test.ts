@@ -17,7 +17,8 @@ const params = readParams({
 })
 
 function type(field: Element | null | undefined, text: string): void {
-  if (!(field instanceof HTMLInputElement) && !(field instanceof HTMLTextAreaElement)) throw new Error('there is no such field')
+  if (!(field instanceof HTMLInputElement) && !(field instanceof HTMLTextAreaElement))
+    throw new Error('there is no such field')
   field.value = text
   field.dispatchEvent(new Event('input'))
 }
@@ -25,8 +26,21 @@ function type(field: Element | null | undefined, text: string): void {
 function openForm() {
   const onChange = vi.fn()
   const onProblem = vi.fn()
-  const form = mount(StepForm, { params, values: { mark: 'x' }, field: 'steps.0.params', issues: new Map(), suggestions: NO_SUGGESTIONS, onChange, onProblem })
-  return { ...form, onChange, onProblem, field: (name: string) => form.root.querySelector(`[data-field="steps.0.params.${name}"]`) }
+  const form = mount(StepForm, {
+    params,
+    values: { mark: 'x' },
+    field: 'steps.0.params',
+    issues: new Map(),
+    suggestions: NO_SUGGESTIONS,
+    onChange,
+    onProblem,
+  })
+  return {
+    ...form,
+    onChange,
+    onProblem,
+    field: (name: string) => form.root.querySelector(`[data-field="steps.0.params.${name}"]`),
+  }
 }
 
 afterEach(() => {
@@ -50,16 +64,31 @@ describe('the form of a step', () => {
     type(field('schema')?.querySelector('textarea'), '{')
     end()
 
-    expect(onProblem.mock.calls).toEqual([['steps.0.params.schema', true], ['steps.0.params.schema', false]])
+    expect(onProblem.mock.calls).toEqual([
+      ['steps.0.params.schema', true],
+      ['steps.0.params.schema', false],
+    ])
   })
 })
 
 describe('names with values', () => {
   function openMap() {
     const told: boolean[] = []
-    const props = reactive({ value: { train: 0.9 } as Record<string, unknown>, items: 'number', label: 'Ratios', canBeNull: false, onProblem: (has: boolean) => told.push(has) })
+    const props = reactive({
+      value: { train: 0.9 } as Record<string, unknown>,
+      items: 'number',
+      label: 'Ratios',
+      canBeNull: false,
+      onProblem: (has: boolean) => told.push(has),
+    })
     const { root, end } = mount(MapField, props)
-    return { props, told, end, values: () => [...root.querySelectorAll('input')].map((input) => input.value), input: (at: number) => root.querySelectorAll('input')[at] }
+    return {
+      props,
+      told,
+      end,
+      values: () => [...root.querySelectorAll('input')].map((input) => input.value),
+      input: (at: number) => root.querySelectorAll('input')[at],
+    }
   }
 
   it('keep what cannot be read while something else changes', async () => {
@@ -80,7 +109,10 @@ describe('names with values', () => {
     props.value = { train: 0.5 }
     await nextTick()
 
-    expect([values(), told]).toEqual([['train', '0.5'], [true, false]])
+    expect([values(), told]).toEqual([
+      ['train', '0.5'],
+      [true, false],
+    ])
     end()
   })
 })

@@ -13,37 +13,82 @@ function only(field: Record<string, unknown>, more: Record<string, unknown> = {}
 describe('the form of a schema', () => {
   it('has numbers with their bounds, unit and both languages', () => {
     expect(only({ type: 'integer', minimum: 1, maximum: 20, default: 5, unit: 'tokens' })).toEqual({
-      name: 'it', kind: 'integer', title: TEXTS.title_texts, help: TEXTS.help_texts, unit: 'tokens', isRequired: false, isNullable: false,
-      default: 5, minimum: 1, maximum: 20, above: null, below: null,
+      name: 'it',
+      kind: 'integer',
+      title: TEXTS.title_texts,
+      help: TEXTS.help_texts,
+      unit: 'tokens',
+      isRequired: false,
+      isNullable: false,
+      default: 5,
+      minimum: 1,
+      maximum: 20,
+      above: null,
+      below: null,
     })
   })
 
   it('lets a value that may be null be empty', () => {
-    const param = only({ anyOf: [{ type: 'number', exclusiveMinimum: 0, maximum: 1 }, { type: 'null' }], default: null })
+    const param = only({
+      anyOf: [{ type: 'number', exclusiveMinimum: 0, maximum: 1 }, { type: 'null' }],
+      default: null,
+    })
     expect(param).toMatchObject({ kind: 'number', isNullable: true, above: 0, maximum: 1, default: null })
   })
 
   it('follows references, also beside null', () => {
     const $defs = { Shape: { enum: ['alpaca', 'messages'], type: 'string' } }
-    expect(only({ $ref: '#/$defs/Shape', default: 'messages' }, { $defs })).toMatchObject({ kind: 'choice', choices: ['alpaca', 'messages'], default: 'messages', title: TEXTS.title_texts })
-    expect(only({ anyOf: [{ $ref: '#/$defs/Shape' }, { type: 'null' }], default: null }, { $defs })).toMatchObject({ kind: 'choice', isNullable: true })
+    expect(only({ $ref: '#/$defs/Shape', default: 'messages' }, { $defs })).toMatchObject({
+      kind: 'choice',
+      choices: ['alpaca', 'messages'],
+      default: 'messages',
+      title: TEXTS.title_texts,
+    })
+    expect(only({ anyOf: [{ $ref: '#/$defs/Shape' }, { type: 'null' }], default: null }, { $defs })).toMatchObject({
+      kind: 'choice',
+      isNullable: true,
+    })
   })
 
   it.each([
-    [{ type: 'array', items: { enum: ['a', 'b'], type: 'string' } }, { kind: 'choices', choices: ['a', 'b'] }],
-    [{ type: 'array', items: { type: 'string' } }, { kind: 'list', items: 'text' }],
-    [{ type: 'array', items: { type: 'integer' } }, { kind: 'list', items: 'integer' }],
-    [{ type: 'object', additionalProperties: { type: 'number' } }, { kind: 'map', items: 'number' }],
-    [{ anyOf: [{ type: 'object', additionalProperties: { type: 'integer' } }, { type: 'null' }] }, { kind: 'map', items: 'integer', isNullable: true }],
-    [{ type: 'boolean', default: true }, { kind: 'boolean', default: true }],
-    [{ type: 'string', maxLength: 40 }, { kind: 'text', maxLength: 40, isCode: false }],
+    [
+      { type: 'array', items: { enum: ['a', 'b'], type: 'string' } },
+      { kind: 'choices', choices: ['a', 'b'] },
+    ],
+    [
+      { type: 'array', items: { type: 'string' } },
+      { kind: 'list', items: 'text' },
+    ],
+    [
+      { type: 'array', items: { type: 'integer' } },
+      { kind: 'list', items: 'integer' },
+    ],
+    [
+      { type: 'object', additionalProperties: { type: 'number' } },
+      { kind: 'map', items: 'number' },
+    ],
+    [
+      { anyOf: [{ type: 'object', additionalProperties: { type: 'integer' } }, { type: 'null' }] },
+      { kind: 'map', items: 'integer', isNullable: true },
+    ],
+    [
+      { type: 'boolean', default: true },
+      { kind: 'boolean', default: true },
+    ],
+    [
+      { type: 'string', maxLength: 40 },
+      { kind: 'text', maxLength: 40, isCode: false },
+    ],
   ])('has a control for %j', (field, wanted) => {
     expect(only(field)).toMatchObject(wanted)
   })
 
   it('has fields within fields', () => {
     const param = only({ type: 'object', properties: { inner: { type: 'string' } }, required: ['inner'] })
-    expect(param).toMatchObject({ kind: 'object', fields: [{ name: 'inner', kind: 'text', isRequired: true, title: { en: 'inner', zh: 'inner' } }] })
+    expect(param).toMatchObject({
+      kind: 'object',
+      fields: [{ name: 'inner', kind: 'text', isRequired: true, title: { en: 'inner', zh: 'inner' } }],
+    })
   })
 
   it.each([
@@ -64,7 +109,11 @@ describe('the form of a schema', () => {
 
 describe('values of a form', () => {
   const params = readParams({
-    properties: { first: { type: 'integer', default: 1 }, list: { type: 'array', items: { type: 'string' }, default: ['a'] }, must: { type: 'string' } },
+    properties: {
+      first: { type: 'integer', default: 1 },
+      list: { type: 'array', items: { type: 'string' }, default: ['a'] },
+      must: { type: 'string' },
+    },
     required: ['must'],
   })
 

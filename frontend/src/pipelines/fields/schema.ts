@@ -74,7 +74,9 @@ export function readParams(schema: Schema): Param[] {
 function readFields(schema: Schema, root: Schema): Param[] {
   const properties = isRecord(schema.properties) ? schema.properties : {}
   const required = Array.isArray(schema.required) ? schema.required : []
-  return Object.entries(properties).flatMap(([name, field]) => (isRecord(field) ? [readParam(name, field, root, required.includes(name))] : []))
+  return Object.entries(properties).flatMap(([name, field]) =>
+    isRecord(field) ? [readParam(name, field, root, required.includes(name))] : [],
+  )
 }
 
 function readParam(name: string, field: Schema, root: Schema, isRequired: boolean): Param {
@@ -108,7 +110,13 @@ function shape(common: Common, schema: Schema, root: Schema): Param {
     case 'boolean':
       return { ...common, kind: 'boolean' }
     case 'string':
-      return { ...common, kind: 'text', isCode: CODE.test(common.name), maxLength: numberOr(schema.maxLength), pattern: typeof schema.pattern === 'string' ? schema.pattern : null }
+      return {
+        ...common,
+        kind: 'text',
+        isCode: CODE.test(common.name),
+        maxLength: numberOr(schema.maxLength),
+        pattern: typeof schema.pattern === 'string' ? schema.pattern : null,
+      }
     case 'array':
       return arrayParam(common, resolve(schema.items, root))
     case 'object':
@@ -154,7 +162,9 @@ function resolve(schema: unknown, root: Schema): Schema {
 }
 
 function readTexts(value: unknown): Texts | null {
-  return isRecord(value) && typeof value.en === 'string' && typeof value.zh === 'string' ? { en: value.en, zh: value.zh } : null
+  return isRecord(value) && typeof value.en === 'string' && typeof value.zh === 'string'
+    ? { en: value.en, zh: value.zh }
+    : null
 }
 
 function both(text: string): Texts {
@@ -168,10 +178,13 @@ function numberOr(value: unknown): number | null {
 /** Whether two values of JSON are the same. */
 export function isSame(one: unknown, other: unknown): boolean {
   if (one === other) return true
-  if (Array.isArray(one) && Array.isArray(other)) return one.length === other.length && one.every((item, index) => isSame(item, other[index]))
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((item, index) => isSame(item, other[index]))
   if (!isRecord(one) || !isRecord(other)) return false
   const names = Object.keys(one)
-  return names.length === Object.keys(other).length && names.every((name) => name in other && isSame(one[name], other[name]))
+  return (
+    names.length === Object.keys(other).length && names.every((name) => name in other && isSame(one[name], other[name]))
+  )
 }
 
 export type Values = Readonly<Record<string, unknown>>

@@ -21,7 +21,10 @@ export function useParamText() {
   function rangeText(param: Param): string {
     if (param.kind !== 'integer' && param.kind !== 'number') return ''
     const { minimum, maximum, above } = param
-    if (above !== null) return maximum === null ? t('jobs.launch.above', { low: above }) : t('jobs.launch.aboveTo', { low: above, high: maximum })
+    if (above !== null)
+      return maximum === null
+        ? t('jobs.launch.above', { low: above })
+        : t('jobs.launch.aboveTo', { low: above, high: maximum })
     if (minimum !== null && maximum !== null) return t('jobs.launch.between', { low: minimum, high: maximum })
     if (minimum !== null) return t('jobs.launch.atLeast', { low: minimum })
     return maximum === null ? '' : t('jobs.launch.atMost', { high: maximum })
@@ -31,7 +34,10 @@ export function useParamText() {
   function valueText(param: Param, value: unknown): string {
     if (value === null || value === undefined || value === '') return t('jobs.launch.empty')
     if (typeof value === 'boolean') return value ? t('value.yes') : t('value.no')
-    if (Array.isArray(value)) return value.length === 0 ? t('jobs.launch.empty') : value.map((one) => choiceText(param.name, String(one))).join(', ')
+    if (Array.isArray(value))
+      return value.length === 0
+        ? t('jobs.launch.empty')
+        : value.map((one) => choiceText(param.name, String(one))).join(', ')
     if (typeof value === 'object') return JSON.stringify(value)
     return param.kind === 'choice' ? choiceText(param.name, String(value)) : String(value)
   }

@@ -29,24 +29,36 @@ function readHistogram(value: Row): Finding | null {
 
 function readStandings(value: unknown): Standing[] {
   if (!Array.isArray(value)) return []
-  return value.flatMap((one: unknown) => (isRecord(one) && typeof one.value === 'number' && isRecord(one.row) ? [{ value: one.value, row: one.row }] : []))
+  return value.flatMap((one: unknown) =>
+    isRecord(one) && typeof one.value === 'number' && isRecord(one.row) ? [{ value: one.value, row: one.row }] : [],
+  )
 }
 
 function readCounts(value: unknown): [string, number][] | null {
   if (!isRecord(value)) return null
   const entries = Object.entries(value)
-  return entries.length > 0 && entries.every((entry): entry is [string, number] => typeof entry[1] === 'number') ? entries : null
+  return entries.length > 0 && entries.every((entry): entry is [string, number] => typeof entry[1] === 'number')
+    ? entries
+    : null
 }
 
 /** Null for what has no drawing here (files, lists that other parts of the page show). */
 export function readFinding(value: unknown): Finding | null {
-  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return { kind: 'value', value }
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return { kind: 'value', value }
   if (!isRecord(value)) return null
   if (value.kind === 'histogram') return readHistogram(value)
-  if (value.kind === 'ranking') return { kind: 'ranking', lowest: readStandings(value.lowest), highest: readStandings(value.highest) }
+  if (value.kind === 'ranking')
+    return { kind: 'ranking', lowest: readStandings(value.lowest), highest: readStandings(value.highest) }
   if (value.kind === 'tally') {
     const counts = readCounts(value.counts)
-    return counts === null ? null : { kind: 'tally', counts: counts.sort((a, b) => b[1] - a[1]), others: typeof value.others === 'number' ? value.others : 0 }
+    return counts === null
+      ? null
+      : {
+          kind: 'tally',
+          counts: counts.sort((a, b) => b[1] - a[1]),
+          others: typeof value.others === 'number' ? value.others : 0,
+        }
   }
   const counts = readCounts(value)
   return counts === null ? null : { kind: 'counts', counts }

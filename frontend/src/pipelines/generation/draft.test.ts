@@ -7,14 +7,31 @@ describe('a generation', () => {
 
   it('asks an endpoint for new rows', () => {
     expect(toGeneration(ready, 'ds_1', null, 'Generation')).toMatchObject({
-      name: 'Generation', dataset: 'ds_1', endpoint: 'small:v2', model: null, max_cost: 1, system: null,
-      method: { kind: 'self-instruct', rows: 100 }, output: { kind: 'dataset', name: 'more' },
+      name: 'Generation',
+      dataset: 'ds_1',
+      endpoint: 'small:v2',
+      model: null,
+      max_cost: 1,
+      system: null,
+      method: { kind: 'self-instruct', rows: 100 },
+      output: { kind: 'dataset', name: 'more' },
     })
   })
 
   it('asks a model of the platform for answers, and checks them', () => {
-    const made = toGeneration({ ...ready, name: ' A ', source: 'model:mdl_1', method: 'rejection-sampling', samples: 8 }, 'ds_1', 'main', 'x')
-    expect(made).toMatchObject({ name: 'A', model: 'mdl_1', endpoint: null, version: 'main', method: { kind: 'rejection-sampling', samples: 8, check: { kind: 'numeric' } } })
+    const made = toGeneration(
+      { ...ready, name: ' A ', source: 'model:mdl_1', method: 'rejection-sampling', samples: 8 },
+      'ds_1',
+      'main',
+      'x',
+    )
+    expect(made).toMatchObject({
+      name: 'A',
+      model: 'mdl_1',
+      endpoint: null,
+      version: 'main',
+      method: { kind: 'rejection-sampling', samples: 8, check: { kind: 'numeric' } },
+    })
   })
 
   it.each([

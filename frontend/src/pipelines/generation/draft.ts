@@ -55,16 +55,33 @@ export function newDraft(datasetName: string): GenerationDraft {
 /** What the platform fills in by itself where it is left out. */
 type Given<T, K extends keyof T> = Pick<T, K>
 
-function methodOf(draft: GenerationDraft): Given<SelfInstruct, 'kind' | 'rows' | 'max_rouge_l'> | Given<RejectionSampling, 'kind' | 'samples' | 'check' | 'threshold' | 'keep'> | null {
+function methodOf(
+  draft: GenerationDraft,
+):
+  | Given<SelfInstruct, 'kind' | 'rows' | 'max_rouge_l'>
+  | Given<RejectionSampling, 'kind' | 'samples' | 'check' | 'threshold' | 'keep'>
+  | null {
   if (draft.method === 'self-instruct') return { kind: 'self-instruct', rows: draft.rows, max_rouge_l: draft.maxRougeL }
   const { check, judge } = draft
   if (check === 'judge' && judge === null) return null
-  const checking: RejectionSampling['check'] = check === 'judge' ? { kind: 'judge', name: judge ?? '' } : { kind: check }
-  return { kind: 'rejection-sampling', samples: draft.samples, check: checking, threshold: draft.threshold, keep: draft.keep }
+  const checking: RejectionSampling['check'] =
+    check === 'judge' ? { kind: 'judge', name: judge ?? '' } : { kind: check }
+  return {
+    kind: 'rejection-sampling',
+    samples: draft.samples,
+    check: checking,
+    threshold: draft.threshold,
+    keep: draft.keep,
+  }
 }
 
 /** Null while something is missing. */
-export function toGeneration(draft: GenerationDraft, dataset: string, version: string | null, fallbackName: string): GenerationCreate | null {
+export function toGeneration(
+  draft: GenerationDraft,
+  dataset: string,
+  version: string | null,
+  fallbackName: string,
+): GenerationCreate | null {
   const method = methodOf(draft)
   const output = toOutput(draft.output)
   if (method === null || output === null || draft.source === null || !(draft.maxCost > 0)) return null

@@ -10,9 +10,24 @@ export default {
   new: 'New pipeline',
   tab: { saved: 'Pipelines', runs: 'Runs' },
   column: { version: 'Version', updated: 'Updated' },
-  empty: { title: 'No pipelines yet', text: 'Chain operators, preview their effect on real rows, and save the pipeline to reuse it.' },
-  remove: { label: 'Delete {name}', title: 'Delete “{name}”?', text: 'All versions are deleted. Past runs keep the version they used.', done: 'Deleted: {name}' },
-  group: { clean: 'Clean', deduplicate: 'Deduplicate', score: 'Score', filter: 'Filter', convert: 'Convert', split: 'Split' },
+  empty: {
+    title: 'No pipelines yet',
+    text: 'Chain operators, preview their effect on real rows, and save the pipeline to reuse it.',
+  },
+  remove: {
+    label: 'Delete {name}',
+    title: 'Delete “{name}”?',
+    text: 'All versions are deleted. Past runs keep the version they used.',
+    done: 'Deleted: {name}',
+  },
+  group: {
+    clean: 'Clean',
+    deduplicate: 'Deduplicate',
+    score: 'Score',
+    filter: 'Filter',
+    convert: 'Convert',
+    split: 'Split',
+  },
   rows: { same: 'Unchanged', changed: 'Changed', dropped: 'Dropped' },
   diff: { new: 'new', gone: 'removed', whole: 'Show all', shorter: 'Show less' },
   fields: {
@@ -32,7 +47,10 @@ export default {
   },
   start: {
     title: 'Start from a template',
-    clean: { title: 'Clean chat data', text: 'Normalizes text, masks personal data, and drops empty, overlong and repetitive answers.' },
+    clean: {
+      title: 'Clean chat data',
+      text: 'Normalizes text, masks personal data, and drops empty, overlong and repetitive answers.',
+    },
     deduplicate: { title: 'Deduplicate', text: 'Keeps one row from each group of duplicates.' },
     score: { title: 'Score', text: 'Scores every row and keeps the best ones.' },
   },
@@ -87,7 +105,8 @@ export default {
     searched: '{touched} changed or dropped, found in {n} row | {touched} changed or dropped, found in {n} rows',
     live: 'Live',
     start: 'Refresh preview',
-    costly: 'This pipeline calls a model for every row, which may incur costs, so the preview doesn’t refresh on its own.',
+    costly:
+      'This pipeline calls a model for every row, which may incur costs, so the preview doesn’t refresh on its own.',
     running: 'Running…',
     waits: 'Waiting for valid steps.',
     noSteps: 'Add a step to preview it.',
@@ -127,7 +146,11 @@ export default {
     on: 'On {name}, version {version}',
     output: 'Output',
     to: { version: 'New version of this dataset', dataset: 'New dataset', none: 'Report only' },
-    toHelp: { version: 'The previous version is kept; you can roll back.', dataset: 'This dataset is not changed.', none: 'Only the report is saved.' },
+    toHelp: {
+      version: 'The previous version is kept; you can roll back.',
+      dataset: 'This dataset is not changed.',
+      none: 'Only the report is saved.',
+    },
     branch: 'Branch',
     messageHint: 'Shown in the dataset’s history',
     datasetName: 'New dataset’s name',
@@ -179,7 +202,15 @@ export default {
     deleteText: 'Deletes its report and saved examples. The version it created is kept.',
     deleted: 'Run deleted.',
   },
-  findings: { mean: 'mean ≈ {value}', lowest: 'Lowest', highest: 'Highest', rows: 'Extremes', all: 'Show all {count}', fewer: 'Show fewer', field: { prompt: 'Prompt', answer: 'Answer' } },
+  findings: {
+    mean: 'mean ≈ {value}',
+    lowest: 'Lowest',
+    highest: 'Highest',
+    rows: 'Extremes',
+    all: 'Show all {count}',
+    fewer: 'Show fewer',
+    field: { prompt: 'Prompt', answer: 'Answer' },
+  },
   clusters: {
     none: 'No duplicates found.',
     count: '1 cluster | {n} clusters, largest first',
@@ -195,7 +226,8 @@ export default {
   },
   quality: {
     title: 'Score answers',
-    about: 'Scores each answer from 0 to 1 by length, diversity, repetition, relevance to the prompt and format. No model required; you can add an LLM judge.',
+    about:
+      'Scores each answer from 0 to 1 by length, diversity, repetition, relevance to the prompt and format. No model required; you can add an LLM judge.',
     judge: 'Judge',
     noJudge: 'No judge',
     judgeCost: 'The judge is called once per row, within the rate limit and budget.',
@@ -212,7 +244,8 @@ export default {
   },
   duplicates: {
     title: 'Find duplicates',
-    about: 'Duplicate rows are overweighted in training, and duplicates between training and validation data inflate validation scores.',
+    about:
+      'Duplicate rows are overweighted in training, and duplicates between training and validation data inflate validation scores.',
     method: 'Method',
     methods: { exact: 'Exact', minhash: 'MinHash', simhash: 'SimHash' },
     methodHelp: {

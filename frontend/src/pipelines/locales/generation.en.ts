@@ -7,8 +7,10 @@ export default {
   method: 'Method',
   methods: { 'self-instruct': 'New instructions', 'rejection-sampling': 'Better answers' },
   methodHelp: {
-    'self-instruct': 'Self-Instruct: the model writes new tasks similar to the dataset’s rows and answers them. Near-duplicates are dropped.',
-    'rejection-sampling': 'Rejection sampling: the model answers each prompt several times; only answers that pass a check are kept.',
+    'self-instruct':
+      'Self-Instruct: the model writes new tasks similar to the dataset’s rows and answers them. Near-duplicates are dropped.',
+    'rejection-sampling':
+      'Rejection sampling: the model answers each prompt several times; only answers that pass a check are kept.',
   },
   seeds: 'Seed dataset',
   source: 'Model',
@@ -48,7 +50,10 @@ export default {
   system: 'System prompt',
   systemHelp: 'Prepended to prompts that have no system prompt.',
   newName: '{name} · generated',
-  stopped: { cost_bound: 'Stopped at the budget; rows generated so far are kept.', nothing_new: 'Stopped because the model produced nothing new.' },
+  stopped: {
+    cost_bound: 'Stopped at the budget; rows generated so far are kept.',
+    nothing_new: 'Stopped because the model produced nothing new.',
+  },
   report: {
     rows: 'Rows generated',
     seeds: 'Seed rows',

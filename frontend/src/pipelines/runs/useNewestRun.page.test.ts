@@ -10,10 +10,14 @@ type State = 'running' | 'succeeded' | 'failed'
 
 /** Runs of versions, the newest first; the test changes how they stand. */
 function platform(runs: Record<string, [id: string, state: State][]>) {
-  const find = (id: string) => Object.values(runs).flat().find(([one]) => one === id)
+  const find = (id: string) =>
+    Object.values(runs)
+      .flat()
+      .find(([one]) => one === id)
   const show = ([id, state]: [string, State]) => ({ task: { id, state }, pipeline: { steps: [] }, report: null })
   answering('GET', ({ parts, query }) => {
-    if (parts.task_id === undefined) return answer(200, { items: (runs[String(query.version)] ?? []).map(show), next_cursor: null })
+    if (parts.task_id === undefined)
+      return answer(200, { items: (runs[String(query.version)] ?? []).map(show), next_cursor: null })
     const found = find(parts.task_id)
     return found === undefined ? answer(404, { error: 'run_not_found', message: 'no' }) : answer(200, show(found))
   })
@@ -33,7 +37,9 @@ function platform(runs: Record<string, [id: string, state: State][]>) {
 
 function open() {
   const version = ref('v1')
-  const { it: newest, end } = withSetup(() => useNewestRun(() => ({ dataset: 'ds_1', version: version.value }), 'quality'))
+  const { it: newest, end } = withSetup(() =>
+    useNewestRun(() => ({ dataset: 'ds_1', version: version.value }), 'quality'),
+  )
   return { version, newest, end, ids: () => [newest.run.value?.task.id, newest.reported.value?.task.id] }
 }
 
@@ -53,7 +59,12 @@ afterEach(() => {
 
 describe('the newest run of a version', () => {
   it('is the one whose report is shown where it has one', async () => {
-    platform({ v1: [['b', 'succeeded'], ['a', 'succeeded']] })
+    platform({
+      v1: [
+        ['b', 'succeeded'],
+        ['a', 'succeeded'],
+      ],
+    })
     const { ids, end } = open()
 
     await pass()
@@ -63,7 +74,13 @@ describe('the newest run of a version', () => {
   })
 
   it('leaves the report of an earlier one in place when it failed', async () => {
-    platform({ v1: [['c', 'failed'], ['b', 'failed'], ['a', 'succeeded']] })
+    platform({
+      v1: [
+        ['c', 'failed'],
+        ['b', 'failed'],
+        ['a', 'succeeded'],
+      ],
+    })
     const { ids, end } = open()
 
     await pass()

@@ -4,7 +4,7 @@ import { computed, ref, shallowRef, watch } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
 import { useSubmission } from '@/composables/useSubmission'
-import { isOver } from '@/datasets/tasks/useDataTask'
+import { isOver } from '@/datasets'
 
 import type { DataTask, PipelineStep, Purpose, Run } from '../types'
 import { useRun } from './useRun'
@@ -31,7 +31,14 @@ export function useNewestRun(target: () => Target, purpose: Purpose) {
   const history = useResource(
     async (signal) => {
       const { dataset, version } = target()
-      return (await unwrap(api.GET('/api/v1/pipelines/runs', { params: { query: { dataset, version, purpose: [purpose], limit: LIMIT } }, signal }))).items
+      return (
+        await unwrap(
+          api.GET('/api/v1/pipelines/runs', {
+            params: { query: { dataset, version, purpose: [purpose], limit: LIMIT } },
+            signal,
+          }),
+        )
+      ).items
     },
     {
       watch: key,
@@ -63,7 +70,19 @@ export function useNewestRun(target: () => Target, purpose: Purpose) {
       const asked = key.value
       const { dataset, version } = target()
       const pipeline = { name, description: '', seed: 0, steps }
-      const made: Run = await unwrap(api.POST('/api/v1/pipelines/runs', { body: { pipeline, dataset, version, output: { kind: 'none' }, purpose, executor: 'processes', max_judge_cost: maxJudgeCost } }))
+      const made: Run = await unwrap(
+        api.POST('/api/v1/pipelines/runs', {
+          body: {
+            pipeline,
+            dataset,
+            version,
+            output: { kind: 'none' },
+            purpose,
+            executor: 'processes',
+            max_judge_cost: maxJudgeCost,
+          },
+        }),
+      )
       // Another version may be shown by now.
       if (key.value === asked) startedId.value = made.task.id
     })
@@ -75,7 +94,9 @@ export function useNewestRun(target: () => Target, purpose: Purpose) {
   }
 
   /** What kept something from being read; what was read once stays. */
-  const loadError = computed(() => resources.find((one) => one.error.value !== null && one.data.value === null)?.error.value ?? null)
+  const loadError = computed(
+    () => resources.find((one) => one.error.value !== null && one.data.value === null)?.error.value ?? null,
+  )
 
   async function reload(): Promise<void> {
     await Promise.all(resources.filter((one) => one.error.value !== null).map((one) => one.refresh()))

@@ -11,7 +11,8 @@ export default {
   sharing: {
     open: 'Share…',
     title: 'Share conversation',
-    about: 'Anyone signed in to this platform can open the link and see models, settings, prompts and responses. It works for 90 days.',
+    about:
+      'Anyone signed in to this platform can open the link and see models, settings, prompts and responses. It works for 90 days.',
     create: 'Create link',
     plain: 'Copy link without responses',
     link: 'Link',
@@ -60,8 +61,10 @@ export default {
     facts: '1 token of {max} in the context | {n} tokens of {max} in the context',
     copy: 'Copy text',
     text: 'Rendered prompt',
-    about: 'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response starts at the end.',
-    begun: 'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response continues at the end.',
+    about:
+      'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response starts at the end.',
+    begun:
+      'Rendered by the endpoint with the model’s chat template. Special tokens are highlighted. The response continues at the end.',
     long: 'The prompt leaves no room in the context for a response.',
   },
   reasoning: {
@@ -105,7 +108,8 @@ export default {
     makesRoom: 'Stopping to make room for job {name}.',
     madeRoom: 'Stopped to make room for job {name}. Starts again with the next request, once a slot is free.',
     makesRoomEndpoint: 'Stopping to make room for endpoint {name}.',
-    madeRoomEndpoint: 'Stopped to make room for endpoint {name}. Starts again with the next request, once there is room.',
+    madeRoomEndpoint:
+      'Stopped to make room for endpoint {name}. Starts again with the next request, once there is room.',
     refused: "Has its own engine because the base model's engine couldn't load it: {reason}",
   },
   vote: {
@@ -126,8 +130,10 @@ export default {
     make: 'Make a dataset…',
     makeTitle: 'Make a dataset of votes',
     makeSubmit: 'Create',
-    makeText: 'Each vote that chose an answer becomes a row with prompt, chosen and rejected, ready for DPO. Ties are left out.',
-    makeBlind: 'Each blind vote that chose an answer becomes a row with prompt, chosen and rejected, ready for DPO. Ties are left out.',
+    makeText:
+      'Each vote that chose an answer becomes a row with prompt, chosen and rejected, ready for DPO. Ties are left out.',
+    makeBlind:
+      'Each blind vote that chose an answer becomes a row with prompt, chosen and rejected, ready for DPO. Ties are left out.',
     none: 'No votes yet. Ask two models the same thing and choose the better answer.',
     models: 'Models',
     pair: '{a} vs {b}',

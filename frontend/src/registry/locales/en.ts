@@ -6,7 +6,10 @@ export default {
   add: 'Register a version',
   addSubmit: 'Register',
   added: '{name}:{n} is registered.',
-  empty: { title: 'No named models yet', text: 'Register a model as the first version of a name. Clients then call the name, and you decide which version answers.' },
+  empty: {
+    title: 'No named models yet',
+    text: 'Register a model as the first version of a name. Clients then call the name, and you decide which version answers.',
+  },
   aliases: 'Aliases',
   alias: 'Alias',
   noAliases: 'none',

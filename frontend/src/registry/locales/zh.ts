@@ -6,7 +6,10 @@ export default {
   add: '注册版本',
   addSubmit: '注册',
   added: '{name}:{n} 已注册。',
-  empty: { title: '还没有命名模型', text: '将一个模型注册为某个名称的第一个版本。客户端调用该名称，由您决定由哪个版本应答。' },
+  empty: {
+    title: '还没有命名模型',
+    text: '将一个模型注册为某个名称的第一个版本。客户端调用该名称，由您决定由哪个版本应答。',
+  },
   aliases: '别名',
   alias: '别名',
   noAliases: '无',

@@ -29,6 +29,9 @@ export function progressOf(run: DryRun): number | null {
 }
 
 /** Bars of a histogram from the counts between the edges, as wide as their bins. */
-export function binsOf(edges: readonly number[], counts: readonly number[]): { from: number; to: number; count: number }[] {
+export function binsOf(
+  edges: readonly number[],
+  counts: readonly number[],
+): { from: number; to: number; count: number }[] {
   return counts.map((count, index) => ({ from: edges[index] ?? 0, to: edges[index + 1] ?? 0, count }))
 }

@@ -4,8 +4,16 @@ import { ApiError } from '@/api/errors'
 
 import { remediesOf } from './remedies'
 
-const MISSING = { role: 'answer', looked_for: ['answer', 'solution'], reason: { en: 'No column is the answer.', zh: '没有列作为 answer。' } }
-const OFFER = { format: 'prompt-answer', columns: { prompt: 'question', answer: 'reply' }, label: { en: 'Read as', zh: '读取' } }
+const MISSING = {
+  role: 'answer',
+  looked_for: ['answer', 'solution'],
+  reason: { en: 'No column is the answer.', zh: '没有列作为 answer。' },
+}
+const OFFER = {
+  format: 'prompt-answer',
+  columns: { prompt: 'question', answer: 'reply' },
+  label: { en: 'Read as', zh: '读取' },
+}
 
 function refusal(code: string, item: Record<string, unknown>): ApiError {
   return new ApiError({ code, message: 'no', status: 422, details: { items: [item] } })
@@ -19,7 +27,9 @@ describe('a dataset that a dry run cannot use', () => {
   })
 
   it('has nothing to show where nothing would help', () => {
-    expect(remediesOf(refusal('unsuitable_dataset', { field: 'dataset', missing: [], offers: ['no offer'] }))).toBeNull()
+    expect(
+      remediesOf(refusal('unsuitable_dataset', { field: 'dataset', missing: [], offers: ['no offer'] })),
+    ).toBeNull()
     expect(remediesOf(refusal('unknown_dataset', { field: 'dataset', missing: [MISSING] }))).toBeNull()
     expect(remediesOf(null)).toBeNull()
   })

@@ -1,7 +1,7 @@
 /** What a refusal says of a dataset that does not suit: what it lacks, and how else it could be read. */
 import type { ApiError } from '@/api/errors'
 import { isRecord } from '@/api/json'
-import type { DataOffer, MissingRole } from '@/jobs/types'
+import type { DataOffer, MissingRole } from '@/jobs'
 
 export interface Remedies {
   missing: MissingRole[]

@@ -16,7 +16,8 @@ export default {
     try: 'Try',
   },
   files: {
-    about: 'A Python file that defines score(prompt, response, answer, row). It runs in a separate process without network access, with time and memory limits.',
+    about:
+      'A Python file that defines score(prompt, response, answer, row). It runs in a separate process without network access, with time and memory limits.',
     add: 'Add function',
     added: 'Added {name}',
     empty: 'No custom functions yet',
@@ -27,7 +28,8 @@ export default {
     remove: 'Delete {name}',
     dialogTitle: 'Add reward function',
     code: 'Python',
-    codeHelp: 'score(prompt, response, answer, row) returns a number, or a dict with "score" plus the extra metrics listed in the file, e.g. PARTS = ["tone", "brevity"].',
+    codeHelp:
+      'score(prompt, response, answer, row) returns a number, or a dict with "score" plus the extra metrics listed in the file, e.g. PARTS = ["tone", "brevity"].',
     fromFile: 'Load from file',
     submit: 'Add',
   },
@@ -62,10 +64,17 @@ export default {
     role: { prompt: 'Prompt', answer: 'Answer' },
     start: 'Start dry run',
     useInJob: 'Use in a job',
-    about: 'Scores real rows with synthetic responses: the reference solution, the bare answer, an empty response, a truncated one, a repeated one, tags only and a wrong answer. See at a glance if anything scores higher or lower than it should.',
+    about:
+      'Scores real rows with synthetic responses: the reference solution, the bare answer, an empty response, a truncated one, a repeated one, tags only and a wrong answer. See at a glance if anything scores higher or lower than it should.',
     progress: 'Dry run progress',
     done: '{done} of {total} response scored | {done} of {total} responses scored',
-    state: { queued: 'Queued', running: 'Scoring', succeeded: 'Done', failed: 'Dry run failed', cancelled: 'Cancelled' },
+    state: {
+      queued: 'Queued',
+      running: 'Scoring',
+      succeeded: 'Done',
+      failed: 'Dry run failed',
+      cancelled: 'Cancelled',
+    },
     result: 'Result',
     errors: 'Exceptions',
     deterministic: 'Deterministic',

@@ -7,10 +7,36 @@ const text = { en: 'x', zh: 'x' }
 
 function kindOf(name: string, lowest: number | null, highest: number | null): RewardKind {
   const option = {
-    name: 'free_length', type: 'int', default: 1000, title: text, help: text, unit: null, minimum: 1, maximum: null, exclusive_minimum: null,
-    choices: [], can_be_empty: false, advanced: false, group: 'run', engine_keys: [], source: null, is_multiline: false, is_required: false,
+    name: 'free_length',
+    type: 'int',
+    default: 1000,
+    title: text,
+    help: text,
+    unit: null,
+    minimum: 1,
+    maximum: null,
+    exclusive_minimum: null,
+    choices: [],
+    can_be_empty: false,
+    advanced: false,
+    group: 'run',
+    engine_keys: [],
+    source: null,
+    is_multiline: false,
+    is_required: false,
   } as const
-  return { name, title: text, help: text, lowest, highest, needs_answer: false, runs_code: false, waits: false, unavailable: null, options: [{ ...option, choices: [], engine_keys: [] }] }
+  return {
+    name,
+    title: text,
+    help: text,
+    lowest,
+    highest,
+    needs_answer: false,
+    runs_code: false,
+    waits: false,
+    unavailable: null,
+    options: [{ ...option, choices: [], engine_keys: [] }],
+  }
 }
 
 const math = kindOf('math', 0, 1)
@@ -53,10 +79,15 @@ describe('a mixture of rewards', () => {
     expect(readTerms(writeTerms(terms))).toEqual(terms)
   })
 
-  it.each([[undefined], [''], ['[]'], ['{"name": "math"}'], ['[{"weight": 1}]'], ['[{"name": "math", "weight": "1"}]'], ['nonsense']])(
-    'is not read from %j',
-    (value) => {
-      expect(readTerms(value)).toBeNull()
-    },
-  )
+  it.each([
+    [undefined],
+    [''],
+    ['[]'],
+    ['{"name": "math"}'],
+    ['[{"weight": 1}]'],
+    ['[{"name": "math", "weight": "1"}]'],
+    ['nonsense'],
+  ])('is not read from %j', (value) => {
+    expect(readTerms(value)).toBeNull()
+  })
 })

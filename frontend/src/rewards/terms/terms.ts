@@ -46,7 +46,12 @@ export function mixtureRange(kinds: readonly RewardKind[], terms: readonly Rewar
 }
 
 export function isTerm(value: unknown): value is RewardTerm {
-  return isRecord(value) && typeof value.name === 'string' && (value.weight === undefined || typeof value.weight === 'number') && (value.options === undefined || isRecord(value.options))
+  return (
+    isRecord(value) &&
+    typeof value.name === 'string' &&
+    (value.weight === undefined || typeof value.weight === 'number') &&
+    (value.options === undefined || isRecord(value.options))
+  )
 }
 
 /** Terms from an address; null where it holds none that can be read. */

@@ -17,13 +17,20 @@ function open(page: object) {
     asked.push(query)
     return answer(200, page)
   })
-  const router = createRouter({ history: createMemoryHistory(), routes: ['job', 'evaluation-new'].map((name) => ({ path: `/${name}/:id?`, name, component: { template: '' } })) })
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: ['job', 'evaluation-new'].map((name) => ({ path: `/${name}/:id?`, name, component: { template: '' } })),
+  })
   let actions: ReturnType<typeof useBestCheckpoint> | null = null
   const user = defineComponent(() => {
     actions = useBestCheckpoint()
     return () => null
   })
-  const { end } = mount(defineComponent(() => () => h(NMessageProvider, () => h(user))), {}, (app) => app.use(router))
+  const { end } = mount(
+    defineComponent(() => () => h(NMessageProvider, () => h(user))),
+    {},
+    (app) => app.use(router),
+  )
   if (actions === null) throw new Error('the setup did not run')
   return { asked, router, end, actions: actions as ReturnType<typeof useBestCheckpoint> }
 }
@@ -41,7 +48,13 @@ describe('the best run of a sweep', () => {
   })
 
   it('is evaluated at the newest checkpoint with weights where none was measured', async () => {
-    const { actions, router, end } = open({ best: null, items: [{ step: 60, can_export: false }, { step: 50, can_export: true }] })
+    const { actions, router, end } = open({
+      best: null,
+      items: [
+        { step: 60, can_export: false },
+        { step: 50, can_export: true },
+      ],
+    })
     await actions.evaluate('job_a', SWEEP)
 
     expect(router.currentRoute.value.fullPath).toBe('/evaluation-new?job=job_a&step=50')
@@ -52,7 +65,9 @@ describe('the best run of a sweep', () => {
     const { actions, router, end } = open({ best: null, items: [] })
     await actions.exportIt('job_a', SWEEP)
 
-    await vi.waitFor(() => { expect(document.body.textContent).toContain('The best run has no checkpoint.') })
+    await vi.waitFor(() => {
+      expect(document.body.textContent).toContain('The best run has no checkpoint.')
+    })
     expect(router.currentRoute.value.fullPath).toBe('/')
     end()
   })

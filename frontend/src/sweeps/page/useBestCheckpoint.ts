@@ -17,7 +17,9 @@ export function useBestCheckpoint() {
   /** The checkpoint with the best value of the sweep's metric, else the newest; null where none is kept. */
   async function find(jobId: string, { objective }: Sweep): Promise<number | null> {
     const query = { best_by: objective.metric ?? undefined, mode: objective.mode ?? undefined }
-    const page = await unwrap(api.GET('/api/v1/jobs/{job_id}/checkpoints', { params: { path: { job_id: jobId }, query } }))
+    const page = await unwrap(
+      api.GET('/api/v1/jobs/{job_id}/checkpoints', { params: { path: { job_id: jobId }, query } }),
+    )
     return page.best?.step ?? page.items.find((one) => one.can_export)?.step ?? null
   }
 
@@ -30,12 +32,16 @@ export function useBestCheckpoint() {
   }
 
   function evaluate(jobId: string, sweep: Sweep): Promise<void> {
-    return withStep(jobId, sweep, (step) => router.push({ name: 'evaluation-new', query: { job: jobId, step: String(step) } }))
+    return withStep(jobId, sweep, (step) =>
+      router.push({ name: 'evaluation-new', query: { job: jobId, step: String(step) } }),
+    )
   }
 
   /** The dialog that asks for the model's name and form is that of the job's checkpoints. */
   function exportIt(jobId: string, sweep: Sweep): Promise<void> {
-    return withStep(jobId, sweep, (step) => router.push({ name: 'job', params: { id: jobId }, query: { tab: 'checkpoints', export: String(step) } }))
+    return withStep(jobId, sweep, (step) =>
+      router.push({ name: 'job', params: { id: jobId }, query: { tab: 'checkpoints', export: String(step) } }),
+    )
   }
 
   return { isBusy, evaluate, exportIt }

@@ -17,7 +17,11 @@ export function useSweepActions(show: (changed: Sweep) => void) {
   const { isBusy, attempt } = useAttempt()
 
   async function stop({ id, name }: Sweep): Promise<void> {
-    const isSure = await confirm({ title: t('sweeps.stopTitle', { name }), text: t('sweeps.stopText'), action: t('sweeps.stop') })
+    const isSure = await confirm({
+      title: t('sweeps.stopTitle', { name }),
+      text: t('sweeps.stopText'),
+      action: t('sweeps.stop'),
+    })
     if (!isSure) return
     await attempt(async () => {
       show(await unwrap(api.POST('/api/v1/sweeps/{sweep_id}/stop', { params: { path: { sweep_id: id } } })))
@@ -32,7 +36,12 @@ export function useSweepActions(show: (changed: Sweep) => void) {
   }
 
   async function remove({ id, name }: Sweep): Promise<void> {
-    const isSure = await confirm({ title: t('sweeps.remove.title', { name }), text: t('sweeps.remove.text'), action: t('action.delete'), isDangerous: true })
+    const isSure = await confirm({
+      title: t('sweeps.remove.title', { name }),
+      text: t('sweeps.remove.text'),
+      action: t('action.delete'),
+      isDangerous: true,
+    })
     if (!isSure) return
     await attempt(async () => {
       await unwrap(api.DELETE('/api/v1/sweeps/{sweep_id}', { params: { path: { sweep_id: id } } }))

@@ -22,7 +22,14 @@ function draw(width: number, links = ['ab', 'bc', 'cd']) {
   shownWidth = width
   const nodes = ['a', 'b', 'c', 'd'].map((id) => ({ id }))
   const edges = links.map(([source, target]) => ({ source: source ?? '', target: target ?? '' }))
-  const boxOf = ({ id }: { id: string }) => ({ name: id, under: '', to: null, tone: 'plain', isHere: false, isGone: false })
+  const boxOf = ({ id }: { id: string }) => ({
+    name: id,
+    under: '',
+    to: null,
+    tone: 'plain',
+    isHere: false,
+    isGone: false,
+  })
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
   return mount(GraphDrawing, { nodes, edges, label: 'graph', boxOf, isDashed: () => false }, (app) => app.use(router))
 }

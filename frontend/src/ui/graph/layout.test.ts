@@ -12,8 +12,11 @@ function edgeOf(source: string, target: string): GraphEdge {
 
 const nodes = [nodeOf('base'), nodeOf('rows'), nodeOf('sft'), nodeOf('tuned'), nodeOf('prompts'), nodeOf('grpo')]
 const edges = [
-  edgeOf('base', 'sft'), edgeOf('rows', 'sft'), edgeOf('sft', 'tuned'),
-  edgeOf('tuned', 'grpo'), edgeOf('prompts', 'grpo'),
+  edgeOf('base', 'sft'),
+  edgeOf('rows', 'sft'),
+  edgeOf('sft', 'tuned'),
+  edgeOf('tuned', 'grpo'),
+  edgeOf('prompts', 'grpo'),
 ]
 
 function columnOf(id: string): number {

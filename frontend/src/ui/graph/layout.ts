@@ -56,13 +56,24 @@ function columnsOf(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Ma
 }
 
 /** In the direction that takes less width: what a narrow place needs. */
-export function drawNarrow<N extends GraphNode, E extends GraphEdge>(graph: { nodes: readonly N[]; edges: readonly E[] }): Drawing<N, E> {
+export function drawNarrow<N extends GraphNode, E extends GraphEdge>(graph: {
+  nodes: readonly N[]
+  edges: readonly E[]
+}): Drawing<N, E> {
   const across = drawGraph(graph)
   const down = drawGraph({ ...graph, isDown: true })
   return down.width < across.width ? down : across
 }
 
-export function drawGraph<N extends GraphNode, E extends GraphEdge>({ nodes, edges, isDown = false }: { nodes: readonly N[]; edges: readonly E[]; isDown?: boolean }): Drawing<N, E> {
+export function drawGraph<N extends GraphNode, E extends GraphEdge>({
+  nodes,
+  edges,
+  isDown = false,
+}: {
+  nodes: readonly N[]
+  edges: readonly E[]
+  isDown?: boolean
+}): Drawing<N, E> {
   const column = columnsOf(nodes, edges)
   const rowOf = new Map<string, number>()
   const last = Math.max(0, ...column.values())
@@ -89,7 +100,9 @@ export function drawGraph<N extends GraphNode, E extends GraphEdge>({ nodes, edg
   const isKnown = (edge: E) => column.has(edge.source) && column.has(edge.target)
   return {
     nodes: nodes.map((node) => ({ node, ...placeOf(node.id) })),
-    edges: edges.filter(isKnown).map((edge) => ({ edge, path: curve(placeOf(edge.source), placeOf(edge.target), isDown) })),
+    edges: edges
+      .filter(isKnown)
+      .map((edge) => ({ edge, path: curve(placeOf(edge.source), placeOf(edge.target), isDown) })),
     width: wide * NODE.width + Math.max(0, wide - 1) * gap.x,
     height: high * NODE.height + Math.max(0, high - 1) * gap.y,
   }

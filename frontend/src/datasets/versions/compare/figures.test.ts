@@ -6,11 +6,29 @@ import { figuresOf, meanOf, quantileOf, sharedBins } from './figures'
 const EDGES = [0, 1, 2, 4, 8]
 
 function lengths(counts: number[], least: number, most: number, total: number): Lengths {
-  return { count: counts.reduce((sum, one) => sum + one, 0), least, most, total, histogram: { kind: 'histogram', edges: EDGES, counts } }
+  return {
+    count: counts.reduce((sum, one) => sum + one, 0),
+    least,
+    most,
+    total,
+    histogram: { kind: 'histogram', edges: EDGES, counts },
+  }
 }
 
 function statistics(part: Partial<Statistics> = {}): Statistics {
-  return { rows: 4, splits: { train: 4 }, format: 'text', columns: [], characters: lengths([0, 0, 4, 0], 2, 3, 10), roles: {}, languages: {}, duplicates: null, tokens: null, turns: lengths([0, 0, 0, 0], 0, 0, 0), ...part }
+  return {
+    rows: 4,
+    splits: { train: 4 },
+    format: 'text',
+    columns: [],
+    characters: lengths([0, 0, 4, 0], 2, 3, 10),
+    roles: {},
+    languages: {},
+    duplicates: null,
+    tokens: null,
+    turns: lengths([0, 0, 0, 0], 0, 0, 0),
+    ...part,
+  }
 }
 
 describe('lengths', () => {
@@ -26,8 +44,14 @@ describe('lengths', () => {
 
   it('are shown over the same stretch', () => {
     const [before, after] = sharedBins(lengths([0, 2, 0, 0], 1, 1, 2), lengths([0, 0, 1, 0], 3, 3, 3))
-    expect(before).toEqual([{ from: 1, to: 2, count: 2 }, { from: 2, to: 4, count: 0 }])
-    expect(after).toEqual([{ from: 1, to: 2, count: 0 }, { from: 2, to: 4, count: 1 }])
+    expect(before).toEqual([
+      { from: 1, to: 2, count: 2 },
+      { from: 2, to: 4, count: 0 },
+    ])
+    expect(after).toEqual([
+      { from: 1, to: 2, count: 0 },
+      { from: 2, to: 4, count: 1 },
+    ])
     expect(sharedBins(null, undefined)).toEqual([[], []])
   })
 })
@@ -36,8 +60,11 @@ describe('figures side by side', () => {
   it('leave out what neither version knows, and tell splits only where there are several', () => {
     const names = figuresOf(statistics(), statistics({ rows: 3 })).map((one) => one.name)
     expect(names).toEqual(['rows', 'meanCharacters', 'medianCharacters', 'mostCharacters'])
-    expect(figuresOf(statistics({ splits: { train: 3, test: 1 } }), statistics()).filter((one) => one.name === 'splitRows')).toMatchObject([
-      { of: 'train', before: 3, after: 4 }, { of: 'test', before: 1, after: 0 },
+    expect(
+      figuresOf(statistics({ splits: { train: 3, test: 1 } }), statistics()).filter((one) => one.name === 'splitRows'),
+    ).toMatchObject([
+      { of: 'train', before: 3, after: 4 },
+      { of: 'test', before: 1, after: 0 },
     ])
   })
 

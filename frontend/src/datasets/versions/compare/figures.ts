@@ -28,15 +28,29 @@ export function quantileOf(lengths: Lengths | null | undefined, share: number): 
 
 type Values = (of: Statistics) => number | null
 
-function figure(before: Statistics, after: Statistics, name: string, values: Values, isCount: boolean, of?: string): Figure {
+function figure(
+  before: Statistics,
+  after: Statistics,
+  name: string,
+  values: Values,
+  isCount: boolean,
+  of?: string,
+): Figure {
   return { name, of, before: values(before), after: values(after), isCount }
 }
 
 /** The names that either side counts, the most frequent first. */
-function namesOf(before: Readonly<Record<string, number>> | undefined, after: Readonly<Record<string, number>> | undefined): string[] {
+function namesOf(
+  before: Readonly<Record<string, number>> | undefined,
+  after: Readonly<Record<string, number>> | undefined,
+): string[] {
   const sums = new Map<string, number>()
-  for (const side of [before, after]) for (const [name, count] of Object.entries(side ?? {})) sums.set(name, (sums.get(name) ?? 0) + count)
-  return [...sums].sort(([, a], [, b]) => b - a).slice(0, MOST).map(([name]) => name)
+  for (const side of [before, after])
+    for (const [name, count] of Object.entries(side ?? {})) sums.set(name, (sums.get(name) ?? 0) + count)
+  return [...sums]
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, MOST)
+    .map(([name]) => name)
 }
 
 function missingIn(statistics: Statistics, column: string): number | null {
@@ -46,7 +60,8 @@ function missingIn(statistics: Statistics, column: string): number | null {
 
 /** Every figure that at least one of the two has. */
 export function figuresOf(before: Statistics, after: Statistics): Figure[] {
-  const make = (name: string, values: Values, isCount = true, of?: string): Figure => figure(before, after, name, values, isCount, of)
+  const make = (name: string, values: Values, isCount = true, of?: string): Figure =>
+    figure(before, after, name, values, isCount, of)
   const splits = namesOf(before.splits, after.splits)
   const columns = [...new Set([...(before.columns ?? []), ...(after.columns ?? [])].map((column) => column.name))]
     .filter((name) => (missingIn(before, name) ?? 0) + (missingIn(after, name) ?? 0) > 0)
@@ -63,7 +78,9 @@ export function figuresOf(before: Statistics, after: Statistics): Figure[] {
     make('mostTokens', (of) => of.tokens?.most ?? null),
     make('meanTurns', (of) => meanOf(of.turns), false),
     ...namesOf(before.roles, after.roles).map((name) => make('role', (of) => of.roles?.[name] ?? 0, true, name)),
-    ...namesOf(before.languages, after.languages).map((name) => make('language', (of) => of.languages?.[name] ?? 0, true, name)),
+    ...namesOf(before.languages, after.languages).map((name) =>
+      make('language', (of) => of.languages?.[name] ?? 0, true, name),
+    ),
     ...columns.map((name) => make('missing', (of) => missingIn(of, name), true, name)),
   ]
   return all.filter((one) => one.before !== null || one.after !== null)
@@ -76,6 +93,8 @@ export function sharedBins(before: Lengths | null | undefined, after: Lengths | 
   if (filled.length === 0) return [[], []]
   const [low, high] = [Math.min(...filled), Math.max(...filled)]
   const bins = (side: (typeof sides)[number]): Bin[] =>
-    (side?.counts ?? []).slice(low, high + 1).map((count, index) => ({ from: side?.edges[low + index] ?? 0, to: side?.edges[low + index + 1] ?? 0, count }))
+    (side?.counts ?? [])
+      .slice(low, high + 1)
+      .map((count, index) => ({ from: side?.edges[low + index] ?? 0, to: side?.edges[low + index + 1] ?? 0, count }))
   return [bins(sides[0]), bins(sides[1])]
 }

@@ -1,5 +1,5 @@
 /** A row that differs, field by field, as it stands on either side. */
-import { cutSame, type FieldMarks, markRows, type Piece } from '@/pipelines/diff/marking'
+import { cutSame, type FieldMarks, markRows, type Piece } from '@/ui/marking'
 
 import type { DiffRow } from '../types'
 
@@ -31,7 +31,10 @@ export function sidesOf({ before, after }: DiffRow, isCut: boolean): Sides {
   if (before === null || after === null) {
     const row = before ?? after ?? {}
     const fields = plain(row).map(({ name, pieces }): SideField => ({
-      name, state: 'same', before: before === null ? null : pieces, after: after === null ? null : pieces,
+      name,
+      state: 'same',
+      before: before === null ? null : pieces,
+      after: after === null ? null : pieces,
     }))
     return { fields, same: [] }
   }
@@ -40,12 +43,21 @@ export function sidesOf({ before, after }: DiffRow, isCut: boolean): Sides {
     .filter((field) => field.state !== 'same')
     .map(({ name, state, pieces }): SideField => {
       const shown = isCut ? cutSame(pieces) : pieces
-      return { name, state, before: state === 'new' ? null : without(shown, 'new'), after: state === 'gone' ? null : without(shown, 'gone') }
+      return {
+        name,
+        state,
+        before: state === 'new' ? null : without(shown, 'new'),
+        after: state === 'gone' ? null : without(shown, 'gone'),
+      }
     })
   return { fields, same: marks.filter((field) => field.state === 'same').map((field) => field.name) }
 }
 
 /** Characters that a row would show whole. */
 export function lengthOf(sides: Sides): number {
-  return sides.fields.reduce((sum, field) => sum + [...(field.before ?? []), ...(field.after ?? [])].reduce((all, piece) => all + piece.text.length, 0), 0)
+  return sides.fields.reduce(
+    (sum, field) =>
+      sum + [...(field.before ?? []), ...(field.after ?? [])].reduce((all, piece) => all + piece.text.length, 0),
+    0,
+  )
 }

@@ -33,8 +33,16 @@ export function useComparison(datasetId: () => string, pair: () => Pair | null) 
       if (wanted === null) return null
       const path = { dataset_id: datasetId() }
       const name = JSON.stringify(wanted)
-      if (name === asked) return unwrap(api.GET('/api/v1/datasets/{dataset_id}/diff', { params: { path, query: { ...wanted, key: wanted.key ?? undefined } }, signal }))
-      const answer = await unwrap(api.POST('/api/v1/datasets/{dataset_id}/diff', { params: { path }, body: wanted, signal }))
+      if (name === asked)
+        return unwrap(
+          api.GET('/api/v1/datasets/{dataset_id}/diff', {
+            params: { path, query: { ...wanted, key: wanted.key ?? undefined } },
+            signal,
+          }),
+        )
+      const answer = await unwrap(
+        api.POST('/api/v1/datasets/{dataset_id}/diff', { params: { path }, body: wanted, signal }),
+      )
       asked = name
       return answer
     },

@@ -47,7 +47,14 @@ describe('the dialog that takes a workflow', () => {
   })
 
   it('closes with the workflow that was kept, and is empty again', async () => {
-    const workflow = { id: 'wfl_1', name: 'mine', function: 'workflow', sha256: '', size_bytes: 1, created_at: '2026-01-01T00:00:00Z' }
+    const workflow = {
+      id: 'wfl_1',
+      name: 'mine',
+      function: 'workflow',
+      sha256: '',
+      size_bytes: 1,
+      created_at: '2026-01-01T00:00:00Z',
+    }
     let sent: unknown = null
     answering('POST', ({ body }) => {
       sent = body

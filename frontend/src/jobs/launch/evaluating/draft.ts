@@ -1,5 +1,5 @@
 /** What a job's checkpoints are to be measured on, while it is being put together. */
-import { missingIn, type OrderDraft, toOrder } from '@/evaluations/launch/draft'
+import { missingIn, type OrderDraft, toOrder } from '@/evaluations'
 
 import type { Job, JobCreate } from '../../types'
 import { orderDraft } from './fromOrder'
@@ -38,7 +38,17 @@ export interface EvaluateDraft {
 }
 
 export function emptyEvaluate(): EvaluateDraft {
-  return { orders: [], cadence: 'steps', everySteps: 100, everyMinutes: 30, atEnd: true, bestBy: null, earlyStop: null, seed: 0, engine: null }
+  return {
+    orders: [],
+    cadence: 'steps',
+    everySteps: 100,
+    everyMinutes: 30,
+    atEnd: true,
+    bestBy: null,
+    earlyStop: null,
+    seed: 0,
+    engine: null,
+  }
 }
 
 /** A scale of its own, so that a label is found under the name that the platform gives it. */
@@ -49,7 +59,8 @@ export function labelsOf(orders: readonly OrderDraft[]): string[] {
   const taken = new Set(orders.map((order) => order.label).filter((label) => label !== ''))
   return orders.map((order) => {
     if (order.label !== '') return order.label
-    const name = order.benchmark === 'harness' ? order.task.trim().toLowerCase().slice(0, LONGEST_LABEL) : order.benchmark
+    const name =
+      order.benchmark === 'harness' ? order.task.trim().toLowerCase().slice(0, LONGEST_LABEL) : order.benchmark
     let label = name
     for (let number = 2; taken.has(label); number++) label = `${name.slice(0, LONGEST_LABEL - 4)}-${number}`
     taken.add(label)
@@ -82,7 +93,16 @@ export function toEvaluate(draft: EvaluateDraft): Request | null {
     seed: draft.seed,
     ...(draft.engine === null ? {} : { engine: draft.engine }),
     best_by: bestBy === null ? null : { ...bestBy },
-    early_stop: earlyStop === null ? null : { label: earlyStop.label, metric: earlyStop.metric, mode: earlyStop.mode, patience: earlyStop.patience, min_delta: earlyStop.minDelta },
+    early_stop:
+      earlyStop === null
+        ? null
+        : {
+            label: earlyStop.label,
+            metric: earlyStop.metric,
+            mode: earlyStop.mode,
+            patience: earlyStop.patience,
+            min_delta: earlyStop.minDelta,
+          },
   }
 }
 
@@ -102,6 +122,15 @@ export function evaluateOfJob(job: Pick<Job, 'evaluate'>): EvaluateDraft {
     seed: asked.seed,
     engine: asked.engine ?? null,
     bestBy: best == null ? null : { label: best.label, metric: best.metric ?? null, mode: best.mode },
-    earlyStop: stop == null ? null : { label: stop.label, metric: stop.metric ?? null, mode: stop.mode, patience: stop.patience, minDelta: stop.min_delta },
+    earlyStop:
+      stop == null
+        ? null
+        : {
+            label: stop.label,
+            metric: stop.metric ?? null,
+            mode: stop.mode,
+            patience: stop.patience,
+            minDelta: stop.min_delta,
+          },
   }
 }

@@ -1,7 +1,5 @@
 /** A benchmark's order as its form holds it, so that a copied job can be changed. */
-import { newOrder, type OrderDraft } from '@/evaluations/launch/draft'
-import { newScorer, type ScorerDraft } from '@/evaluations/launch/scorer'
-import type { Order } from '@/evaluations/types'
+import { newOrder, newScorer, type Order, type OrderDraft, type ScorerDraft } from '@/evaluations'
 
 type Scorer = Extract<Order, { benchmark: 'custom' }>['scorer']
 
@@ -23,7 +21,15 @@ function scorerDraft(scorer: Scorer): ScorerDraft {
     case 'json':
       return { ...draft, schemaText: scorer.schema_text ?? '', equalsAnswer: scorer.equals_answer }
     case 'judge':
-      return { ...draft, judge: scorer.judge, form: scorer.form, rubric: scorer.rubric, threshold: scorer.threshold, maxCost: scorer.max_cost, humanColumn: scorer.human_column ?? null }
+      return {
+        ...draft,
+        judge: scorer.judge,
+        form: scorer.form,
+        rubric: scorer.rubric,
+        threshold: scorer.threshold,
+        maxCost: scorer.max_cost,
+        humanColumn: scorer.human_column ?? null,
+      }
     case 'file':
       return { ...draft, file: scorer.file, threshold: scorer.threshold }
     default:

@@ -1,7 +1,8 @@
 /** How a person wants rows to be read, of the training data and of the validation. */
+import type { FieldIssue, IssueMap } from '@/ui/form/issues'
+
 import type { DataFit, DataFormat, JobPreview } from '../../types'
 import type { Draft } from '../draft'
-import type { FieldIssue, IssueMap } from '../issues'
 
 const PARTS = ['training', 'validation'] as const
 
@@ -20,7 +21,9 @@ const FIELDS: Readonly<Record<Part, { format: string; columns: string }>> = {
 }
 
 export function readingOf(draft: Draft, part: Part): Reading {
-  return part === 'training' ? { format: draft.dataFormat, columns: draft.columns } : { format: draft.validationFormat, columns: draft.validationColumns }
+  return part === 'training'
+    ? { format: draft.dataFormat, columns: draft.columns }
+    : { format: draft.validationFormat, columns: draft.validationColumns }
 }
 
 export function setReading(draft: Draft, part: Part, { format, columns }: Reading): void {

@@ -26,7 +26,8 @@ export function scaleOf(estimate: MemoryEstimate): number {
 /** Names of the parts in the order in which they first come: their legend and their colours. */
 export function partNames(estimate: MemoryEstimate): MemoryPart[] {
   const seen = new Map<string, MemoryPart>()
-  for (const phase of estimate.phases) for (const part of phase.parts) if (part.bytes > 0 && !seen.has(part.name)) seen.set(part.name, part)
+  for (const phase of estimate.phases)
+    for (const part of phase.parts) if (part.bytes > 0 && !seen.has(part.name)) seen.set(part.name, part)
   return [...seen.values()]
 }
 
@@ -36,6 +37,8 @@ export function barsOf(estimate: MemoryEstimate): Bar[] {
   return estimate.phases.map((phase) => ({
     phase,
     isPeak: phase.name === estimate.peak_phase,
-    segments: phase.parts.filter((part) => part.bytes > 0).map((part) => ({ part, share: part.bytes / scale, color: names.indexOf(part.name) })),
+    segments: phase.parts
+      .filter((part) => part.bytes > 0)
+      .map((part) => ({ part, share: part.bytes / scale, color: names.indexOf(part.name) })),
   }))
 }

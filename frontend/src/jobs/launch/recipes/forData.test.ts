@@ -23,6 +23,9 @@ describe('the recipe that suits rows', () => {
   it('is that of the newest dataset where the usual one is that of none', () => {
     expect(recipeForAll(['messages', 'preference'], recipes, 'grpo')).toBe('sft')
     expect(recipeForAll(['messages', 'prompt-answer'], recipes, 'grpo')).toBe('grpo')
-    expect([recipeForAll([], recipes, 'grpo'), recipeForAll([null, 'unknown'], recipes, 'grpo')]).toEqual(['grpo', 'grpo'])
+    expect([recipeForAll([], recipes, 'grpo'), recipeForAll([null, 'unknown'], recipes, 'grpo')]).toEqual([
+      'grpo',
+      'grpo',
+    ])
   })
 })

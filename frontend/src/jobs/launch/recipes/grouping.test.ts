@@ -5,15 +5,28 @@ import { firstSentence, groupRecipes, matchesRecipe } from './grouping'
 
 function recipeOf(id: string, family: Recipe['family'], part: Partial<Recipe> = {}): Recipe {
   return {
-    id, family, engine: 'trl', title: { en: id.toUpperCase(), zh: id }, description: { en: 'Learns. Well.', zh: '学习。很好。' },
-    paper: null, is_experimental: false, row_format: 'preference', data_formats: ['preference'], headline_metrics: [], fixed: {}, parameters: [], presets: [],
+    id,
+    family,
+    engine: 'trl',
+    title: { en: id.toUpperCase(), zh: id },
+    description: { en: 'Learns. Well.', zh: '学习。很好。' },
+    paper: null,
+    is_experimental: false,
+    row_format: 'preference',
+    data_formats: ['preference'],
+    headline_metrics: [],
+    fixed: {},
+    parameters: [],
+    presets: [],
     ...part,
   }
 }
 
 const recipes = [
   recipeOf('orpo', 'preference', { is_experimental: true }),
-  recipeOf('dpo', 'preference', { paper: { title: 'Your Language Model is Secretly a Reward Model', arxiv: '2305.18290', year: 2023 } }),
+  recipeOf('dpo', 'preference', {
+    paper: { title: 'Your Language Model is Secretly a Reward Model', arxiv: '2305.18290', year: 2023 },
+  }),
   recipeOf('sft', 'supervised'),
 ]
 
@@ -21,11 +34,16 @@ describe('recipes to choose from', () => {
   it('stand by family, experimental ones last', () => {
     const groups = groupRecipes(recipes, '').map(({ family, recipes: list }) => [family, list.map((one) => one.id)])
 
-    expect(groups).toEqual([['supervised', ['sft']], ['preference', ['dpo', 'orpo']]])
+    expect(groups).toEqual([
+      ['supervised', ['sft']],
+      ['preference', ['dpo', 'orpo']],
+    ])
   })
 
   it('are found by words of the paper, in any order', () => {
-    expect(groupRecipes(recipes, 'reward secretly').flatMap((group) => group.recipes.map((one) => one.id))).toEqual(['dpo'])
+    expect(groupRecipes(recipes, 'reward secretly').flatMap((group) => group.recipes.map((one) => one.id))).toEqual([
+      'dpo',
+    ])
     expect(recipes.filter((one) => matchesRecipe(one, '2305.18290'))).toHaveLength(1)
     expect(groupRecipes(recipes, 'tabular')).toEqual([])
   })

@@ -12,9 +12,14 @@ export interface RecipeGroup {
 
 /** Every word of the search must be found: in the id, the names, the descriptions or the paper. */
 export function matchesRecipe(recipe: Recipe, needle: string): boolean {
-  const words = needle.toLowerCase().split(/\s+/).filter((word) => word !== '')
+  const words = needle
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '')
   const { title, description, paper } = recipe
-  const text = [recipe.id, title.en, title.zh, description.en, description.zh, paper?.title ?? '', paper?.arxiv ?? ''].join('\n').toLowerCase()
+  const text = [recipe.id, title.en, title.zh, description.en, description.zh, paper?.title ?? '', paper?.arxiv ?? '']
+    .join('\n')
+    .toLowerCase()
   return words.every((word) => text.includes(word))
 }
 

@@ -2,8 +2,8 @@ import { nextTick, reactive } from 'vue'
 import { describe, expect, it } from 'vitest'
 
 import { mount } from '@/testing/withSetup'
+import { groupIssues } from '@/ui/form/issues'
 
-import { groupIssues } from '../issues'
 import { emptyReport } from './draft'
 import ReportSection from './ReportSection.vue'
 
@@ -24,8 +24,16 @@ describe('the section of Weights & Biases', () => {
   })
 
   it('says what the platform lacks', () => {
-    const issue = { code: 'wandb_not_set_up', field: 'report_to.wandb', message: 'Weights & Biases isn’t set up.', suggestion: null }
-    const { root, end } = mount(ReportSection, { draft: { ...emptyReport(), project: 'sums' }, issues: groupIssues([issue], []) })
+    const issue = {
+      code: 'wandb_not_set_up',
+      field: 'report_to.wandb',
+      message: 'Weights & Biases isn’t set up.',
+      suggestion: null,
+    }
+    const { root, end } = mount(ReportSection, {
+      draft: { ...emptyReport(), project: 'sums' },
+      issues: groupIssues([issue], []),
+    })
     expect(root.textContent).toContain('isn’t set up')
     end()
   })

@@ -5,8 +5,7 @@ import { useI18n } from 'vue-i18n'
 
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
-import { findVersion, MAIN } from '@/datasets/versions/naming'
-import type { Refs, Version } from '@/datasets/versions/types'
+import { findVersion, MAIN, type Refs, type Version } from '@/datasets'
 import { useFormat } from '@/format/useFormat'
 
 /** More than a person scrolls through; an older version is chosen by tag, or by its id. */
@@ -28,7 +27,9 @@ export function useRevisions(datasetId: () => string | null, revision: () => str
       const path = { dataset_id }
       const [refs, page] = await Promise.all([
         unwrap(api.GET('/api/v1/datasets/{dataset_id}/refs', { params: { path }, signal })),
-        unwrap(api.GET('/api/v1/datasets/{dataset_id}/versions', { params: { path, query: { limit: LIMIT } }, signal })),
+        unwrap(
+          api.GET('/api/v1/datasets/{dataset_id}/versions', { params: { path, query: { limit: LIMIT } }, signal }),
+        ),
       ])
       return { refs, versions: page.items }
     },
@@ -48,22 +49,37 @@ export function useRevisions(datasetId: () => string | null, revision: () => str
     if (it === null) return []
     const numberOf = (id: string): string => {
       const version = it.versions.find((one) => one.id === id)
-      return version === undefined ? id.slice(0, 8) : t('datasets.versions.number', { n: format.integer(version.number) })
+      return version === undefined
+        ? id.slice(0, 8)
+        : t('datasets.versions.number', { n: format.integer(version.number) })
     }
-    const named = (refs: Refs['branches']): SelectOption[] => refs.map((ref) => ({ value: ref.name, label: `${ref.name} · ${numberOf(ref.version)}` }))
+    const named = (refs: Refs['branches']): SelectOption[] =>
+      refs.map((ref) => ({ value: ref.name, label: `${ref.name} · ${numberOf(ref.version)}` }))
     const group = (key: string, children: SelectOption[]): SelectGroupOption[] =>
       children.length === 0 ? [] : [{ type: 'group', key, label: t(`jobs.launch.revision.${key}`), children }]
     const current = revision()
-    const isListed = current === null || [...it.refs.branches, ...it.refs.tags].some((ref) => ref.name === current) || it.versions.some((one) => one.id === current)
+    const isListed =
+      current === null ||
+      [...it.refs.branches, ...it.refs.tags].some((ref) => ref.name === current) ||
+      it.versions.some((one) => one.id === current)
     return [
       ...group('branches', named(it.refs.branches)),
       ...group('tags', named(it.refs.tags)),
-      ...group('versions', it.versions.map((one) => ({ value: one.id, label: [numberOf(one.id), one.message].filter((part) => part !== '').join(' · ') }))),
+      ...group(
+        'versions',
+        it.versions.map((one) => ({
+          value: one.id,
+          label: [numberOf(one.id), one.message].filter((part) => part !== '').join(' · '),
+        })),
+      ),
       ...(isListed ? [] : [{ value: current, label: current.slice(0, 12) }]),
     ]
   })
   const splitOptions = computed<SelectOption[]>(() =>
-    Object.entries(chosen.value?.splits ?? {}).map(([name, rows]) => ({ value: name, label: t('jobs.launch.revision.splitRows', { split: name, n: format.integer(rows) }, rows) })),
+    Object.entries(chosen.value?.splits ?? {}).map(([name, rows]) => ({
+      value: name,
+      label: t('jobs.launch.revision.splitRows', { split: name, n: format.integer(rows) }, rows),
+    })),
   )
   /** What is taken unasked: train, the only one, or the first. */
   const usualSplit = computed(() => {
@@ -71,5 +87,12 @@ export function useRevisions(datasetId: () => string | null, revision: () => str
     return names.includes('train') ? 'train' : (names[0] ?? null)
   })
 
-  return { known, chosen, versionOptions, splitOptions, usualSplit, isLoading: computed(() => known.isLoading.value && datasetId() !== null) }
+  return {
+    known,
+    chosen,
+    versionOptions,
+    splitOptions,
+    usualSplit,
+    isLoading: computed(() => known.isLoading.value && datasetId() !== null),
+  }
 }

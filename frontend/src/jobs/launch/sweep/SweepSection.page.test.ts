@@ -6,7 +6,13 @@ import { mount } from '@/testing/withSetup'
 import { emptySweep, type SweepDraft } from './draft'
 import SweepSection from './SweepSection.vue'
 
-const preview = { runs: 2, trials: 2, parallel: 1, examples: [], objective: { metric: 'response_length/mean', mode: 'max', take: 'last' } }
+const preview = {
+  runs: 2,
+  trials: 2,
+  parallel: 1,
+  examples: [],
+  objective: { metric: 'response_length/mean', mode: 'max', take: 'last' },
+}
 
 describe('the objective of a sweep', () => {
   it('says what the platform takes a metric for, and the direction that was chosen instead', async () => {

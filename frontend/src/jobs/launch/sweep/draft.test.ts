@@ -1,9 +1,26 @@
 import { describe, expect, it } from 'vitest'
 
 import type { JobCreate, Parameter } from '../../types'
-import { chooseMetric, emptySweep, isSweep, readSeeds, seedsInAddress, startVary, toSweep, toVariation, unreadableOf, type Vary } from './draft'
+import {
+  chooseMetric,
+  emptySweep,
+  isSweep,
+  readSeeds,
+  seedsInAddress,
+  startVary,
+  toSweep,
+  toVariation,
+  unreadableOf,
+  type Vary,
+} from './draft'
 
-const rate = { name: 'learning_rate', type: 'float', default: 1e-5, title: { en: '', zh: '' }, help: { en: '', zh: '' } } as Parameter
+const rate = {
+  name: 'learning_rate',
+  type: 'float',
+  default: 1e-5,
+  title: { en: '', zh: '' },
+  help: { en: '', zh: '' },
+} as Parameter
 const choice = { ...rate, name: 'precision', type: 'choice', choices: ['fp32', 'bf16'] } as Parameter
 const job = { name: 'sft', recipe: 'sft', model: 'mdl_a', dataset: 'ds_a', export_as: { name: 'x' } } as JobCreate
 
@@ -23,8 +40,17 @@ describe('variations', () => {
     expect(toVariation({ kind: 'log', text: '', min: '1e-6', max: '', count: '' }, 'float')).toBeNull()
   })
   it('reads ranges with and without points', () => {
-    expect(toVariation({ kind: 'log', text: '', min: '1e-6', max: '1e-4', count: '5' }, 'float')).toEqual({ min: 1e-6, max: 1e-4, scale: 'log', count: 5 })
-    expect(toVariation({ kind: 'range', text: '', min: '0', max: '1', count: '' }, 'float')).toEqual({ min: 0, max: 1, scale: 'linear' })
+    expect(toVariation({ kind: 'log', text: '', min: '1e-6', max: '1e-4', count: '5' }, 'float')).toEqual({
+      min: 1e-6,
+      max: 1e-4,
+      scale: 'log',
+      count: 5,
+    })
+    expect(toVariation({ kind: 'range', text: '', min: '0', max: '1', count: '' }, 'float')).toEqual({
+      min: 0,
+      max: 1,
+      scale: 'linear',
+    })
   })
   it('begins with values around the one that stands there, or with all choices', () => {
     expect(startVary(rate, 3e-5).text).toBe('0.00001, 0.00003, 0.00009')

@@ -1,6 +1,6 @@
 /** What varies in a launch, and how it becomes a sweep. */
-import type { SweepCreate, Variation } from '@/sweeps/types'
 import { roundTo } from '@/format/numbers'
+import type { SweepCreate, Variation } from '@/sweeps'
 
 import type { JobCreate, Parameter } from '../../types'
 
@@ -39,7 +39,21 @@ export interface SweepDraft {
 }
 
 export function emptySweep(): SweepDraft {
-  return { isOpen: false, vary: {}, seeds: '', method: 'grid', runs: 20, parallel: null, hours: null, slotHours: null, cost: null, metric: '', mode: null, rule: 'none', minSteps: 10 }
+  return {
+    isOpen: false,
+    vary: {},
+    seeds: '',
+    method: 'grid',
+    runs: 20,
+    parallel: null,
+    hours: null,
+    slotHours: null,
+    cost: null,
+    metric: '',
+    mode: null,
+    rule: 'none',
+    minSteps: 10,
+  }
 }
 
 /** Which end is the good one is said of one metric: another begins with what its name says. */
@@ -58,7 +72,8 @@ export function canVary(parameter: Parameter): boolean {
 export function startVary(parameter: Parameter, value: unknown): Vary {
   const isNumber = parameter.type === 'int' || parameter.type === 'float'
   const words = parameter.type === 'bool' ? ['true', 'false'] : (parameter.choices ?? [])
-  const text = isNumber && typeof value === 'number' ? aroundNumber(value, parameter.type === 'int').join(', ') : words.join(', ')
+  const text =
+    isNumber && typeof value === 'number' ? aroundNumber(value, parameter.type === 'int').join(', ') : words.join(', ')
   return { kind: 'list', text, min: '', max: '', count: '' }
 }
 
@@ -85,7 +100,10 @@ function readItem(item: string, type: Parameter['type']): number | boolean | str
 /** The variation that was typed; null where it cannot be read. */
 export function toVariation(vary: Vary, type: Parameter['type']): Variation | null {
   if (vary.kind === 'list') {
-    const items = vary.text.split(/[,，\n]/).map((item) => item.trim()).filter((item) => item !== '')
+    const items = vary.text
+      .split(/[,，\n]/)
+      .map((item) => item.trim())
+      .filter((item) => item !== '')
     const values = items.map((item) => readItem(item, type))
     const read = values.filter((value) => value !== undefined)
     return read.length === 0 || read.length < values.length ? null : { values: read, scale: 'linear' }
@@ -104,7 +122,9 @@ export function readSeeds(text: string): number[] | null {
     const span = /^(\d+)-(\d+)$/.exec(part)
     if (span === null) return /^\d+$/.test(part) ? [Number(part)] : [Number.NaN]
     const [from, to] = [Number(span[1]), Number(span[2])]
-    return to < from || to - from >= 50 ? [Number.NaN] : Array.from({ length: to - from + 1 }, (_, index) => from + index)
+    return to < from || to - from >= 50
+      ? [Number.NaN]
+      : Array.from({ length: to - from + 1 }, (_, index) => from + index)
   })
   return seeds.some(Number.isNaN) ? null : [...new Set(seeds)]
 }
@@ -121,7 +141,9 @@ export function seedsInAddress(query: unknown): Partial<SweepDraft> {
 /** The parameters that cannot be read, and `seeds`. */
 export function unreadableOf(draft: SweepDraft, parameters: readonly Parameter[]): string[] {
   const types = new Map(parameters.map((parameter) => [parameter.name, parameter.type]))
-  const wrong = Object.entries(draft.vary).filter(([name, vary]) => toVariation(vary, types.get(name) ?? 'str') === null).map(([name]) => name)
+  const wrong = Object.entries(draft.vary)
+    .filter(([name, vary]) => toVariation(vary, types.get(name) ?? 'str') === null)
+    .map(([name]) => name)
   return readSeeds(draft.seeds) === null ? [...wrong, 'seeds'] : wrong
 }
 
@@ -132,10 +154,12 @@ export function toSweep(draft: SweepDraft, job: JobCreate, parameters: readonly 
   const { name } = job
   // Runs would share the model's name; the best one is exported afterwards.
   const rest = Object.fromEntries(Object.entries(job).filter(([key]) => key !== 'export_as')) as JobCreate
-  const varied = Object.fromEntries(Object.entries(draft.vary).flatMap(([key, vary]) => {
-    const variation = toVariation(vary, types.get(key) ?? 'str')
-    return variation === null ? [] : [[key, variation]]
-  }))
+  const varied = Object.fromEntries(
+    Object.entries(draft.vary).flatMap(([key, vary]) => {
+      const variation = toVariation(vary, types.get(key) ?? 'str')
+      return variation === null ? [] : [[key, variation]]
+    }),
+  )
   const hasParameters = Object.keys(varied).length > 0
   const method = hasParameters ? draft.method : 'grid'
   const rule = method === 'asha' && draft.rule === 'none' ? 'asha' : draft.rule
@@ -146,7 +170,12 @@ export function toSweep(draft: SweepDraft, job: JobCreate, parameters: readonly 
     seeds: readSeeds(draft.seeds) ?? [],
     search: { method, seed: 0 },
     objective: { metric: draft.metric.trim() === '' ? null : draft.metric.trim(), mode: draft.mode, take: null },
-    budget: { runs: method === 'grid' ? null : draft.runs, hours: draft.hours, slot_hours: draft.slotHours, cost: draft.cost },
+    budget: {
+      runs: method === 'grid' ? null : draft.runs,
+      hours: draft.hours,
+      slot_hours: draft.slotHours,
+      cost: draft.cost,
+    },
     parallel: draft.parallel,
     early_stop: rule === 'none' ? null : { rule, min_steps: draft.minSteps, factor: 3, min_runs: 3 },
   }

@@ -2,7 +2,8 @@
 export default {
   evaluating: {
     title: 'Evaluate during training',
-    about: 'Saved checkpoints are evaluated in the background; training never waits. Scores appear in the job’s charts at the checkpoint’s step.',
+    about:
+      'Saved checkpoints are evaluated in the background; training never waits. Scores appear in the job’s charts at the checkpoint’s step.',
     add: 'Add benchmark',
     when: 'Schedule',
     cadence: { steps: 'By steps', minutes: 'By minutes', end: 'Only at the end' },
@@ -26,8 +27,15 @@ export default {
     stopped: 'Stopped early',
     stoppedFacts: 'Best {best} at step {bestStep}; last evaluated at step {lastStep}.',
     evaluate: 'Evaluate',
-    state: { waiting: 'pending evaluation', queued: 'evaluating', recorded: 'evaluated', failed: 'evaluation failed', skipped: 'not evaluated' },
-    skipped: '1 checkpoint wasn’t evaluated because too many were pending. Evaluate less often or use fewer samples. | {count} checkpoints weren’t evaluated because too many were pending. Evaluate less often or use fewer samples.',
+    state: {
+      waiting: 'pending evaluation',
+      queued: 'evaluating',
+      recorded: 'evaluated',
+      failed: 'evaluation failed',
+      skipped: 'not evaluated',
+    },
+    skipped:
+      '1 checkpoint wasn’t evaluated because too many were pending. Evaluate less often or use fewer samples. | {count} checkpoints weren’t evaluated because too many were pending. Evaluate less often or use fewer samples.',
     open: 'Evaluation of step {step}',
     evaluation: 'Evaluation',
     evaluationHelp: 'This job runs an evaluation. See the evaluation’s page for scores and samples.',

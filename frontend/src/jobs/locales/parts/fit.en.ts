@@ -12,8 +12,16 @@ export default {
   },
   fit: {
     title: { training: 'Data', validation: 'Validation data' },
-    training: { fits: 'Dataset is compatible', converts: 'Dataset will be converted', misfit: 'Dataset is incompatible' },
-    validation: { fits: 'Validation dataset is compatible', converts: 'Validation dataset will be converted', misfit: 'Validation dataset is incompatible' },
+    training: {
+      fits: 'Dataset is compatible',
+      converts: 'Dataset will be converted',
+      misfit: 'Dataset is incompatible',
+    },
+    validation: {
+      fits: 'Validation dataset is compatible',
+      converts: 'Validation dataset will be converted',
+      misfit: 'Validation dataset is incompatible',
+    },
     found: 'Detected',
     wanted: 'Training format',
     readAs: 'Read as',

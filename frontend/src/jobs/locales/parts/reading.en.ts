@@ -21,7 +21,8 @@ export default {
   prompts: '{shown} of {all} prompts, the most sampled ones',
   steps: 'Steps {from} to {to}',
   uniform: '{count} of {all} prompt without spread ({share}) | {count} of {all} prompts without spread ({share})',
-  uniformHelp: 'All responses to these prompts scored the same, so a group-relative method (GRPO, RLOO) learns nothing from them. Use easier or harder rows, a larger group_size, or DAPO.',
+  uniformHelp:
+    'All responses to these prompts scored the same, so a group-relative method (GRPO, RLOO) learns nothing from them. Use easier or harder rows, a larger group_size, or DAPO.',
   rightWrong: '{right} all right, {wrong} all wrong',
   spent: '{share} of the tokens went into them ({count})',
   key: { next: 'Next response', previous: 'Previous response', close: 'Back to the list' },

@@ -21,7 +21,8 @@ export default {
   prompts: '显示采样最多的 {shown} / {all} 个提示',
   steps: '第 {from}–{to} 步',
   uniform: '{all} 个提示中有 {count} 个没有分差（{share}）',
-  uniformHelp: '这些提示的所有回答得分相同，组内相对方法（GRPO、RLOO）学不到任何东西。请使用更容易或更难的数据、增大 group_size，或使用 DAPO。',
+  uniformHelp:
+    '这些提示的所有回答得分相同，组内相对方法（GRPO、RLOO）学不到任何东西。请使用更容易或更难的数据、增大 group_size，或使用 DAPO。',
   rightWrong: '{right} 个全对，{wrong} 个全错',
   spent: '消耗了 {share} 的Token（{count}）',
   key: { next: '下一条回答', previous: '上一条回答', close: '返回列表' },

@@ -3,7 +3,8 @@ export default {
   reporting: {
     title: 'Weights & Biases',
     off: 'Off',
-    about: 'Also sends the metrics to W&B. A resumed job continues its run; if W&B can’t be reached, training isn’t affected.',
+    about:
+      'Also sends the metrics to W&B. A resumed job continues its run; if W&B can’t be reached, training isn’t affected.',
     project: 'W&B project',
     entity: 'Team or user',
     entityHelp: 'Default: the API key’s own.',

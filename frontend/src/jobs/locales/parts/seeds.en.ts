@@ -17,11 +17,14 @@ export default {
       worse: '“{run}” is worse than “{base}” on {metric}: {difference}, {interval}, {seeds}.',
       different: '“{run}” differs from “{base}” on {metric}: {difference}, {interval}, {seeds}.',
       unclear: 'No clear difference between “{run}” and “{base}” on {metric}: {difference}, {interval}, {seeds}.',
-      too_few_seeds: '“{run}” vs “{base}” on {metric}: {difference}, {seeds}. The difference may be chance; run 3 seeds of each.',
-      no_spread: '“{run}” vs “{base}” on {metric}: {difference}, {seeds}. The values are the same for all seeds, so there is no interval.',
+      too_few_seeds:
+        '“{run}” vs “{base}” on {metric}: {difference}, {seeds}. The difference may be chance; run 3 seeds of each.',
+      no_spread:
+        '“{run}” vs “{base}” on {metric}: {difference}, {seeds}. The values are the same for all seeds, so there is no interval.',
     },
     allSingle: 'Too few seeds to tell these jobs apart: differences may be chance. Run 3 seeds of each.',
-    method: 'Jobs that differ only in the seed form a group. CI: Welch’s t interval of the difference in means, one value per seed.',
+    method:
+      'Jobs that differ only in the seed form a group. CI: Welch’s t interval of the difference in means, one value per seed.',
     moving: 'Some of these jobs are still running: their values will change.',
     failed: 'Not counted: 1 failed run of “{run}”. | Not counted: {count} failed runs of “{run}”.',
     leftOut: '(1 left out) | ({count} left out)',

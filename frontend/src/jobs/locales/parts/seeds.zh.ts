@@ -17,7 +17,8 @@ export default {
       worse: '在 {metric} 上，“{run}”不如“{base}”：{difference}，{interval}，{seeds}。',
       different: '在 {metric} 上，“{run}”与“{base}”有明显差异：{difference}，{interval}，{seeds}。',
       unclear: '在 {metric} 上，“{run}”与“{base}”没有明显差异：{difference}，{interval}，{seeds}。',
-      too_few_seeds: '在 {metric} 上，“{run}”与“{base}”相差 {difference}，{seeds}。差异可能只是偶然，请各运行 3 个种子。',
+      too_few_seeds:
+        '在 {metric} 上，“{run}”与“{base}”相差 {difference}，{seeds}。差异可能只是偶然，请各运行 3 个种子。',
       no_spread: '在 {metric} 上，“{run}”与“{base}”相差 {difference}，{seeds}。所有种子的值都相同，因此没有置信区间。',
     },
     allSingle: '种子太少，无法区分这些任务：差异可能只是偶然。请各运行 3 个种子。',

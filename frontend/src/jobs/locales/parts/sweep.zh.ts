@@ -17,7 +17,12 @@ export default {
     seeds: '随机种子',
     seedsHelp: '每个组合对每个种子各运行一次，以均值评判。留空则使用上方的种子。',
     method: '搜索方法',
-    methodHelp: { grid: '每个组合各一次。范围需要填写点数。', random: '独立随机抽取。', bayesian: '在此前表现好的区域抽取（Optuna 的 TPE）。', asha: '随机抽取；较差的运行会提前停止。' },
+    methodHelp: {
+      grid: '每个组合各一次。范围需要填写点数。',
+      random: '独立随机抽取。',
+      bayesian: '在此前表现好的区域抽取（Optuna 的 TPE）。',
+      asha: '随机抽取；较差的运行会提前停止。',
+    },
     runs: '运行数',
     runsHelp: '总数，包含各个种子。',
     parallel: '同时运行',

@@ -2,7 +2,13 @@
 export default {
   title: 'Tokens',
   colors: 'Colors show',
-  measure: { log_prob: 'Log-probability', entropy: 'Entropy', advantage: 'Advantage', kl: 'KL to reference', difference: 'Trainer − rollout' },
+  measure: {
+    log_prob: 'Log-probability',
+    entropy: 'Entropy',
+    advantage: 'Advantage',
+    kl: 'KL to reference',
+    difference: 'Trainer − rollout',
+  },
   help: {
     log_prob: 'Under the policy before the update, in nats. Darker: less likely.',
     entropy: "Of the policy's next-token distribution, in nats. Darker: less certain.",
@@ -15,7 +21,8 @@ export default {
   token: 'Token {number} {text}',
   part: 'Tokens {from} to {to} of {all}: those around the one that stands out most.',
   none: 'No tokens kept',
-  noneText: 'Tokens of a few training responses are kept, of up to 200 steps spread over the run and of steps that stand out.',
+  noneText:
+    'Tokens of a few training responses are kept, of up to 200 steps spread over the run and of steps that stand out.',
   nearest: 'No tokens were kept of step {asked}. These are of step {step}, the nearest one.',
   notMeasured: 'This run does not measure: {measure}.',
   responsesAt: 'Responses of step {step}',

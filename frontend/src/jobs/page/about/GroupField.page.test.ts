@@ -9,8 +9,13 @@ import GroupField from './GroupField.vue'
 /** What the page was told after the text was typed, and where the group led before. */
 async function type(group: string | null, text: string): Promise<{ told: string[]; link: string | null }> {
   const told: string[] = []
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/jobs', name: 'jobs', component: { template: '' } }] })
-  const { root, end } = mount(GroupField, { group, onChange: (next: string) => told.push(next) }, (app) => app.use(router))
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [{ path: '/jobs', name: 'jobs', component: { template: '' } }],
+  })
+  const { root, end } = mount(GroupField, { group, onChange: (next: string) => told.push(next) }, (app) =>
+    app.use(router),
+  )
   const link = root.querySelector('a')?.getAttribute('href') ?? null
   root.querySelector<HTMLElement>('[data-test=edit-group]')?.click()
   await nextTick()

@@ -5,7 +5,10 @@ import { mount } from '@/testing/withSetup'
 
 import SourceDifference from './SourceDifference.vue'
 
-const JOBS = [{ id: 'job_source', name: 'first try' }, { id: 'job_copy', name: 'second try' }]
+const JOBS = [
+  { id: 'job_source', name: 'first try' },
+  { id: 'job_copy', name: 'second try' },
+]
 
 function show(found: object) {
   const asked: unknown[] = []
@@ -20,9 +23,13 @@ afterEach(() => vi.restoreAllMocks())
 
 describe('what a copied job changed', () => {
   it('stands beside the values of its source', async () => {
-    const { root, asked, end } = show({ parameters: [{ group: 'params', name: 'learning_rate', values: { job_source: 1e-6, job_copy: 3e-6 } }] })
+    const { root, asked, end } = show({
+      parameters: [{ group: 'params', name: 'learning_rate', values: { job_source: 1e-6, job_copy: 3e-6 } }],
+    })
 
-    await vi.waitFor(() => { expect(root.querySelector('[data-setting=learning_rate]')).not.toBeNull() })
+    await vi.waitFor(() => {
+      expect(root.querySelector('[data-setting=learning_rate]')).not.toBeNull()
+    })
     expect([...root.querySelectorAll('td')].map((cell) => cell.textContent)).toEqual(['0.000001', '0.000003'])
     expect(asked).toEqual([['job_source,job_copy']])
     end()
@@ -30,11 +37,15 @@ describe('what a copied job changed', () => {
 
   it('is nothing where it changed nothing, and not told where the source is gone', async () => {
     const same = show({})
-    await vi.waitFor(() => { expect(same.root.textContent).toContain('identical') })
+    await vi.waitFor(() => {
+      expect(same.root.textContent).toContain('identical')
+    })
     same.end()
 
     const gone = show({ missing: ['job_source'], jobs: JOBS.slice(1) })
-    await vi.waitFor(() => { expect(gone.asked).toHaveLength(1) })
+    await vi.waitFor(() => {
+      expect(gone.asked).toHaveLength(1)
+    })
     expect(gone.root.querySelector('[data-test=source-difference]')).toBeNull()
     gone.end()
   })

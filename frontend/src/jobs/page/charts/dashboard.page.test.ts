@@ -18,9 +18,15 @@ describe('the order of charts', () => {
 
 describe("a reader's own charts", () => {
   async function page(address: string, reported: string[], shown: string[]) {
-    const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
+    const router = createRouter({
+      history: createMemoryHistory(),
+      routes: [{ path: '/', component: { template: '' } }],
+    })
     await router.push(address)
-    const { it: dashboard, end } = withSetup(() => useDashboard(ref(reported), ref(shown)), (app) => app.use(router))
+    const { it: dashboard, end } = withSetup(
+      () => useDashboard(ref(reported), ref(shown)),
+      (app) => app.use(router),
+    )
     return { router, dashboard, end }
   }
 
@@ -38,9 +44,24 @@ describe("a reader's own charts", () => {
 
   it('begin with what is shown when the first one is moved, removed or added', async () => {
     for (const [change, only] of [
-      [(d: ReturnType<typeof useDashboard>) => { d.move('b', -1) }, ['b', 'a']],
-      [(d: ReturnType<typeof useDashboard>) => { d.remove('a') }, ['b']],
-      [(d: ReturnType<typeof useDashboard>) => { d.add(['c', 'a']) }, ['a', 'b', 'c']],
+      [
+        (d: ReturnType<typeof useDashboard>) => {
+          d.move('b', -1)
+        },
+        ['b', 'a'],
+      ],
+      [
+        (d: ReturnType<typeof useDashboard>) => {
+          d.remove('a')
+        },
+        ['b'],
+      ],
+      [
+        (d: ReturnType<typeof useDashboard>) => {
+          d.add(['c', 'a'])
+        },
+        ['a', 'b', 'c'],
+      ],
     ] as const) {
       const { router, dashboard, end } = await page('/?tab=charts&match=x', ['a', 'b', 'c'], ['a', 'b'])
       change(dashboard)

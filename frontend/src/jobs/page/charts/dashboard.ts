@@ -31,7 +31,9 @@ export function useDashboard(reported: Ref<readonly string[]>, shown: Ref<readon
   function set(keys: readonly string[]): void {
     // Charts that wait for their first value keep their place behind the one that they follow.
     const only = (isOwn.value ? keepUnreported(keys) : [...keys]).slice(0, MAX_CHARTS)
-    void router.replace({ query: { ...route.query, chart: undefined, match: undefined, only: only.length > 0 ? only : undefined } })
+    void router.replace({
+      query: { ...route.query, chart: undefined, match: undefined, only: only.length > 0 ? only : undefined },
+    })
   }
 
   function keepUnreported(keys: readonly string[]): string[] {

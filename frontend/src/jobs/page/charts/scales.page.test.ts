@@ -21,7 +21,9 @@ async function page(address: string) {
 
 function chart(scale: YScale, onScale: (scale: YScale) => void = () => undefined) {
   const props = { title: 'Loss', lines: [], scale, 'onUpdate:scale': onScale }
-  return mount({ setup: () => () => h(NMessageProvider, () => h(MetricChart, props)) }, {}, (app) => app.use(createPinia()))
+  return mount({ setup: () => () => h(NMessageProvider, () => h(MetricChart, props)) }, {}, (app) =>
+    app.use(createPinia()),
+  )
 }
 
 function logButton(root: HTMLElement): HTMLButtonElement {

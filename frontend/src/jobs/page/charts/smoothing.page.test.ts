@@ -5,13 +5,18 @@ import { withSetup } from '@/testing/withSetup'
 
 import { useChosenInAddress, useSmoothing } from './smoothing'
 
-async function page(address: string): Promise<{ router: Router; smoothing: ReturnType<typeof useSmoothing>; end: () => void }> {
+async function page(
+  address: string,
+): Promise<{ router: Router; smoothing: ReturnType<typeof useSmoothing>; end: () => void }> {
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
   await router.push(address)
-  const { it: smoothing, end } = withSetup(() => {
-    useChosenInAddress()
-    return useSmoothing()
-  }, (app) => app.use(router))
+  const { it: smoothing, end } = withSetup(
+    () => {
+      useChosenInAddress()
+      return useSmoothing()
+    },
+    (app) => app.use(router),
+  )
   return { router, smoothing, end }
 }
 

@@ -58,7 +58,11 @@ export function matchKeys(keys: readonly string[], pattern: string): string[] {
   })
 }
 
-function inAddress<T extends string | number>(name: string, key: string, parse: (text: string | null) => T): WritableComputedRef<T> {
+function inAddress<T extends string | number>(
+  name: string,
+  key: string,
+  parse: (text: string | null) => T,
+): WritableComputedRef<T> {
   const route = useRoute()
   const router = useRouter()
   return computed({

@@ -33,7 +33,8 @@ export function useCheckpointActions(jobId: string, onChanged: () => void) {
     const path = { job_id: jobId, step }
     await act(
       step,
-      () => unwrap(api.PATCH('/api/v1/jobs/{job_id}/checkpoints/{step}', { params: { path }, body: { is_kept: isKept } })),
+      () =>
+        unwrap(api.PATCH('/api/v1/jobs/{job_id}/checkpoints/{step}', { params: { path }, body: { is_kept: isKept } })),
       t(isKept ? 'jobs.keeping.pinned' : 'jobs.keeping.unpinned', { step }),
     )
   }
@@ -47,7 +48,11 @@ export function useCheckpointActions(jobId: string, onChanged: () => void) {
     })
     if (!isSure) return
     const path = { job_id: jobId, step }
-    await act(step, () => unwrap(api.DELETE('/api/v1/jobs/{job_id}/checkpoints/{step}', { params: { path } })), t('jobs.keeping.removed', { step }))
+    await act(
+      step,
+      () => unwrap(api.DELETE('/api/v1/jobs/{job_id}/checkpoints/{step}', { params: { path } })),
+      t('jobs.keeping.removed', { step }),
+    )
   }
 
   return { busyStep, keep, remove }

@@ -16,11 +16,15 @@ describe('filtering log lines', () => {
   })
 
   it('leaves the chosen streams', () => {
-    expect(filterLines(lines, { needle: '', streams: new Set(['stderr']), onlyMatches: false }).map((one) => one.line)).toEqual([2])
+    expect(
+      filterLines(lines, { needle: '', streams: new Set(['stderr']), onlyMatches: false }).map((one) => one.line),
+    ).toEqual([2])
   })
 
   it('ignores case when only matches are wanted', () => {
-    expect(filterLines(lines, { needle: 'load', streams: all, onlyMatches: true }).map((one) => one.line)).toEqual([1, 3])
+    expect(filterLines(lines, { needle: 'load', streams: all, onlyMatches: true }).map((one) => one.line)).toEqual([
+      1, 3,
+    ])
   })
 
   it('is quick over a hundred thousand lines', () => {

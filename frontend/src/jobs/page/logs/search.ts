@@ -16,7 +16,9 @@ export function filterLines(lines: readonly LogLine[], filter: LogFilter): reado
   const hasAllStreams = LOG_STREAMS.every((stream) => filter.streams.has(stream))
   const needle = filter.onlyMatches ? filter.needle.toLowerCase() : ''
   if (hasAllStreams && needle === '') return lines
-  return lines.filter((line) => filter.streams.has(line.stream) && (needle === '' || line.text.toLowerCase().includes(needle)))
+  return lines.filter(
+    (line) => filter.streams.has(line.stream) && (needle === '' || line.text.toLowerCase().includes(needle)),
+  )
 }
 
 /** Indices of the lines that hold the needle. */

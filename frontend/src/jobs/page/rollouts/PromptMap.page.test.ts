@@ -10,16 +10,27 @@ import PromptMap from './PromptMap.vue'
 function mapOf(steps: number) {
   const numbers = Array.from({ length: steps }, (_, at) => at)
   return {
-    columns: numbers.map((step) => ({ from_step: step, to_step: step })), prompt_count: 1,
-    rows: [{ prompt_key: 'p1', excerpt: 'What is 1 + 1?', cells: numbers.map((step) => ({ column: step, step, count: 2, mean: 0.5, tokens: 8, is_uniform: false })) }],
+    columns: numbers.map((step) => ({ from_step: step, to_step: step })),
+    prompt_count: 1,
+    rows: [
+      {
+        prompt_key: 'p1',
+        excerpt: 'What is 1 + 1?',
+        cells: numbers.map((step) => ({ column: step, step, count: 2, mean: 0.5, tokens: 8, is_uniform: false })),
+      },
+    ],
     totals: { groups: steps, uniform: 0, all_correct: 0, all_wrong: 0, tokens: 8 * steps, uniform_tokens: 0 },
   }
 }
 
 let next: () => unknown = () => answer(200, mapOf(1))
 
-beforeEach(() => { answering('GET', () => next()) })
-afterEach(() => { vi.restoreAllMocks() })
+beforeEach(() => {
+  answering('GET', () => next())
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
 const cells = (root: Element) => [...root.querySelectorAll<HTMLElement>('[data-place]')]
 
@@ -28,7 +39,9 @@ describe('the map of prompts of a run that goes on', () => {
     const props = reactive({ jobId: 'job_a', split: 'train' as 'train' | 'validation', version: 0 })
     next = () => answer(200, mapOf(1))
     const { root, end } = mount(PromptMap, props)
-    await vi.waitFor(() => { expect(cells(root)).toHaveLength(1) })
+    await vi.waitFor(() => {
+      expect(cells(root)).toHaveLength(1)
+    })
     cells(root)[0]?.focus()
 
     const second = pending()
@@ -40,7 +53,9 @@ describe('the map of prompts of a run that goes on', () => {
     expect(document.activeElement).toBe(cells(root)[0])
 
     second.give(answer(200, mapOf(2)))
-    await vi.waitFor(() => { expect(cells(root)).toHaveLength(2) })
+    await vi.waitFor(() => {
+      expect(cells(root)).toHaveLength(2)
+    })
     expect(document.activeElement).toBe(cells(root)[0])
     end()
   })
@@ -49,11 +64,15 @@ describe('the map of prompts of a run that goes on', () => {
     const props = reactive({ jobId: 'job_a', split: 'train' as 'train' | 'validation', version: 0 })
     next = () => answer(200, mapOf(1))
     const { root, end } = mount(PromptMap, props)
-    await vi.waitFor(() => { expect(cells(root)).toHaveLength(1) })
+    await vi.waitFor(() => {
+      expect(cells(root)).toHaveLength(1)
+    })
 
     next = () => pending().answer
     props.split = 'validation'
-    await vi.waitFor(() => { expect(cells(root)).toHaveLength(0) })
+    await vi.waitFor(() => {
+      expect(cells(root)).toHaveLength(0)
+    })
     end()
   })
 })

@@ -10,7 +10,16 @@ export interface ResponseFilter {
   partTo: number | null
 }
 
-export const NO_FILTER: Readonly<ResponseFilter> = { text: '', scoreFrom: null, scoreTo: null, tokensFrom: null, tokensTo: null, part: null, partFrom: null, partTo: null }
+export const NO_FILTER: Readonly<ResponseFilter> = {
+  text: '',
+  scoreFrom: null,
+  scoreTo: null,
+  tokensFrom: null,
+  tokensTo: null,
+  part: null,
+  partFrom: null,
+  partTo: null,
+}
 
 export function isFiltered(filter: ResponseFilter): boolean {
   return filter.text !== '' || Object.entries(filter).some(([name, value]) => name !== 'text' && value !== null)
@@ -18,7 +27,10 @@ export function isFiltered(filter: ResponseFilter): boolean {
 
 /** As the server takes it; the range of a part means nothing without the part. */
 export function queryOf(filter: ResponseFilter) {
-  const ofPart = filter.part === null ? {} : { part: filter.part, min_part: filter.partFrom ?? undefined, max_part: filter.partTo ?? undefined }
+  const ofPart =
+    filter.part === null
+      ? {}
+      : { part: filter.part, min_part: filter.partFrom ?? undefined, max_part: filter.partTo ?? undefined }
   return {
     text: filter.text === '' ? undefined : filter.text,
     min_score: filter.scoreFrom ?? undefined,

@@ -5,8 +5,23 @@ import { byId, foldIdentical, groupRollouts, position } from './groups'
 
 function rollout(group: string, score: number | null, part: Partial<Rollout> = {}): Rollout {
   return {
-    group, prompt: `prompt ${group}`, response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1,
-    advantage: null, is_truncated: false, id: 1, step: 1, split: 'train', number: 1, turn_count: null, stop_reason: null, trajectory: null, ...part,
+    group,
+    prompt: `prompt ${group}`,
+    response: '',
+    ground_truth: null,
+    score,
+    reward_parts: {},
+    response_tokens: 1,
+    advantage: null,
+    is_truncated: false,
+    id: 1,
+    step: 1,
+    split: 'train',
+    number: 1,
+    turn_count: null,
+    stop_reason: null,
+    trajectory: null,
+    ...part,
   }
 }
 
@@ -14,7 +29,10 @@ describe('rollouts', () => {
   it('stand with the others of their prompt, best first', () => {
     const groups = groupRollouts([rollout('a', 0), rollout('b', 1), rollout('a', 1)])
 
-    expect(groups.map((group) => [group.id, group.rollouts.map((one) => one.score)])).toEqual([['1/a', [1, 0]], ['1/b', [1]]])
+    expect(groups.map((group) => [group.id, group.rollouts.map((one) => one.score)])).toEqual([
+      ['1/a', [1, 0]],
+      ['1/b', [1]],
+    ])
     expect(groups[0]?.meanScore).toBe(0.5)
   })
 
@@ -33,7 +51,19 @@ describe('rollouts', () => {
 })
 
 describe('a filtered group', () => {
-  const whole = { step: 1, group: 'a', prompt_key: 'k', messages: null, count: 8, mean: 0.25, lowest: 0, highest: 1, correct: 2, is_uniform: false, tokens: 80 }
+  const whole = {
+    step: 1,
+    group: 'a',
+    prompt_key: 'k',
+    messages: null,
+    count: 8,
+    mean: 0.25,
+    lowest: 0,
+    highest: 1,
+    correct: 2,
+    is_uniform: false,
+    tokens: 80,
+  }
 
   it('keeps the numbers of all of its responses', () => {
     const [group] = groupRollouts([rollout('a', 1), rollout('a', 1)], byId([whole]))
@@ -48,9 +78,18 @@ describe('a filtered group', () => {
 
 describe('identical responses', () => {
   it('stand once with their number, unless their scores differ', () => {
-    const folded = foldIdentical([rollout('a', 1, { response: 'x' }), rollout('a', 0, { response: 'x' }), rollout('a', 1, { response: 'x' }), rollout('a', 1, { response: 'y' })])
+    const folded = foldIdentical([
+      rollout('a', 1, { response: 'x' }),
+      rollout('a', 0, { response: 'x' }),
+      rollout('a', 1, { response: 'x' }),
+      rollout('a', 1, { response: 'y' }),
+    ])
 
-    expect(folded.map((one) => [one.first.response, one.first.score, one.count])).toEqual([['x', 1, 2], ['x', 0, 1], ['y', 1, 1]])
+    expect(folded.map((one) => [one.first.response, one.first.score, one.count])).toEqual([
+      ['x', 1, 2],
+      ['x', 0, 1],
+      ['y', 1, 1],
+    ])
   })
 })
 

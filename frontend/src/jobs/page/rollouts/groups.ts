@@ -43,7 +43,10 @@ function idOf(one: { step: number; group: string }): string {
 }
 
 /** `known` are the server's numbers of the groups: with a filter, only some of a group's responses are shown. */
-export function groupRollouts(rollouts: readonly Rollout[], known: ReadonlyMap<string, RolloutGroupRead> = new Map()): RolloutGroup[] {
+export function groupRollouts(
+  rollouts: readonly Rollout[],
+  known: ReadonlyMap<string, RolloutGroupRead> = new Map(),
+): RolloutGroup[] {
   const groups = new Map<string, Rollout[]>()
   for (const rollout of rollouts) {
     const members = groups.get(idOf(rollout))
@@ -63,7 +66,8 @@ export function groupRollouts(rollouts: readonly Rollout[], known: ReadonlyMap<s
       rollouts: [...members].sort((a, b) => (b.score ?? -Infinity) - (a.score ?? -Infinity)),
       meanScore: whole === undefined ? mean(found) : whole.mean,
       count: whole?.count ?? members.length,
-      isUniform: whole?.is_uniform ?? (members.length > 1 && found.length === members.length && new Set(found).size === 1),
+      isUniform:
+        whole?.is_uniform ?? (members.length > 1 && found.length === members.length && new Set(found).size === 1),
     }
   })
 }

@@ -23,7 +23,12 @@ export function rangeOf(map: PromptMap): { low: number; high: number } {
   return means.length === 0 ? { low: 0, high: 0 } : { low: Math.min(0, ...means), high: Math.max(...means) }
 }
 
-const STEPS: Record<string, Place> = { ArrowLeft: { row: 0, column: -1 }, ArrowRight: { row: 0, column: 1 }, ArrowUp: { row: -1, column: 0 }, ArrowDown: { row: 1, column: 0 } }
+const STEPS: Record<string, Place> = {
+  ArrowLeft: { row: 0, column: -1 },
+  ArrowRight: { row: 0, column: 1 },
+  ArrowUp: { row: -1, column: 0 },
+  ArrowDown: { row: 1, column: 0 },
+}
 
 /** The next cell that an arrow key leads to; null at the border, and for other keys. */
 export function nextPlace(cells: readonly (readonly (MapCell | null)[])[], from: Place, key: string): Place | null {

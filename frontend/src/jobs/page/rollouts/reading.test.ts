@@ -8,11 +8,36 @@ import { firstPlace, layOut, type MapCell, nextPlace, rangeOf } from './promptMa
 describe('a response as chat', () => {
   it.each([
     ['plain', [['text', 'plain']]],
-    ['<think>a</think>b', [['thinking', 'a'], ['text', 'b']]],
-    ['so <think>a</think> b', [['text', 'so'], ['thinking', 'a'], ['text', 'b']]],
-    ['begun in the prompt</think>b', [['thinking', 'begun in the prompt'], ['text', 'b']]],
+    [
+      '<think>a</think>b',
+      [
+        ['thinking', 'a'],
+        ['text', 'b'],
+      ],
+    ],
+    [
+      'so <think>a</think> b',
+      [
+        ['text', 'so'],
+        ['thinking', 'a'],
+        ['text', 'b'],
+      ],
+    ],
+    [
+      'begun in the prompt</think>b',
+      [
+        ['thinking', 'begun in the prompt'],
+        ['text', 'b'],
+      ],
+    ],
     ['<think>never ended', [['thinking', 'never ended']]],
-    ['a </think> b <think> c', [['thinking', 'a'], ['text', 'b <think> c']]],
+    [
+      'a </think> b <think> c',
+      [
+        ['thinking', 'a'],
+        ['text', 'b <think> c'],
+      ],
+    ],
     ['<think></think>', []],
   ])('%s', (response, expected) => {
     expect(passagesOf(response).map((part) => [part.kind, part.text])).toEqual(expected)
@@ -27,12 +52,23 @@ describe('the filter', () => {
   })
 
   it('knows whether it filters', () => {
-    expect([isFiltered(NO_FILTER), isFiltered({ ...NO_FILTER, tokensTo: 0 }), isFiltered({ ...NO_FILTER, text: 'x' })]).toEqual([false, true, true])
+    expect([
+      isFiltered(NO_FILTER),
+      isFiltered({ ...NO_FILTER, tokensTo: 0 }),
+      isFiltered({ ...NO_FILTER, text: 'x' }),
+    ]).toEqual([false, true, true])
   })
 })
 
 describe('the map', () => {
-  const cell = (column: number, mean: number | null): MapCell => ({ column, step: column, count: 1, mean, tokens: 1, is_uniform: false })
+  const cell = (column: number, mean: number | null): MapCell => ({
+    column,
+    step: column,
+    count: 1,
+    mean,
+    tokens: 1,
+    is_uniform: false,
+  })
   const row = (...cells: MapCell[]) => ({ prompt_key: 'k', excerpt: 'p', steps: 1, mean: null, cells })
   const map = {
     split: 'train' as const,
@@ -44,7 +80,11 @@ describe('the map', () => {
   const cells = layOut(map)
 
   it('leaves places free where a prompt was not sampled', () => {
-    expect(cells.map((line) => line.map((one) => one !== null))).toEqual([[false, false, false], [true, false, true], [false, false, true]])
+    expect(cells.map((line) => line.map((one) => one !== null))).toEqual([
+      [false, false, false],
+      [true, false, true],
+      [false, false, true],
+    ])
     expect(rangeOf(map)).toEqual({ low: 0, high: 2 })
   })
 

@@ -5,7 +5,16 @@ import { nearestStep } from '@/charts/lines'
 import type { TokenTrace } from '../../types'
 import { measureIn, measureOfMetric, measuresOf, scaleOf, shadeOf } from './tokens'
 
-const trace: TokenTrace = { first: 0, texts: ['a', 'b'], log_prob: [-1, null], entropy: null, advantage: [-0.5, 0.25], kl: null, difference: null, not_finite: [] }
+const trace: TokenTrace = {
+  first: 0,
+  texts: ['a', 'b'],
+  log_prob: [-1, null],
+  entropy: null,
+  advantage: [-0.5, 0.25],
+  kl: null,
+  difference: null,
+  not_finite: [],
+}
 
 describe('what was measured of tokens', () => {
   it('is offered as far as the run measures it', () => {
@@ -49,6 +58,10 @@ describe('a click in a chart', () => {
   it('finds the step that is nearest, on either axis', () => {
     const line = { id: 'a', label: 'a', curve, clock: (step: number) => step * 2 }
 
-    expect([nearestStep([line], 'step', 14), nearestStep([line], 'time', 36), nearestStep([], 'step', 1)]).toEqual([10, 20, null])
+    expect([nearestStep([line], 'step', 14), nearestStep([line], 'time', 36), nearestStep([], 'step', 1)]).toEqual([
+      10,
+      20,
+      null,
+    ])
   })
 })

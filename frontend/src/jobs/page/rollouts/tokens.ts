@@ -33,7 +33,9 @@ export function measureOfMetric(key: string): Measure | null {
 
 /** The size at which the colour is darkest, the same for all traces of a page; 0 where nothing was measured. */
 export function scaleOf(traces: readonly TokenTrace[], measure: Measure): number {
-  const sizes = traces.flatMap((trace) => (trace[measure] ?? []).flatMap((value) => (value === null ? [] : [Math.abs(value)]))).sort((a, b) => a - b)
+  const sizes = traces
+    .flatMap((trace) => (trace[measure] ?? []).flatMap((value) => (value === null ? [] : [Math.abs(value)])))
+    .sort((a, b) => a - b)
   return sizes[Math.min(sizes.length - 1, Math.floor(sizes.length * SCALE_SHARE))] ?? 0
 }
 

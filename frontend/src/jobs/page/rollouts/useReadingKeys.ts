@@ -1,7 +1,7 @@
 /** Keys of a list of responses: from one to the next, and back. The browser opens the one that has the focus. */
 import { type Ref } from 'vue'
 
-import { useShortcut } from '@/layout/shortcuts'
+import { useShortcut } from '@/composables/shortcuts'
 
 export function useReadingKeys(list: Ref<HTMLElement | null>): void {
   function go(step: 1 | -1): void {

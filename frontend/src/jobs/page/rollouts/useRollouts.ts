@@ -10,17 +10,27 @@ import { byId } from './groups'
 
 type Query = NonNullable<operations['list_rollouts_api_v1_jobs__job_id__rollouts_get']['parameters']['query']>
 /** Which responses, and in what order. */
-export type RolloutQuery = Required<Pick<Query, 'step' | 'split'>> & Omit<Query, 'step' | 'split' | 'cursor' | 'trajectories'>
+export type RolloutQuery = Required<Pick<Query, 'step' | 'split'>> &
+  Omit<Query, 'step' | 'split' | 'cursor' | 'trajectories'>
 
 export function useRollouts(jobId: string, query: () => RolloutQuery) {
   return useGroupedList(
-    (cursor, signal) => unwrap(api.GET('/api/v1/jobs/{job_id}/rollouts', { params: { path: { job_id: jobId }, query: { ...query(), cursor } }, signal })),
+    (cursor, signal) =>
+      unwrap(
+        api.GET('/api/v1/jobs/{job_id}/rollouts', {
+          params: { path: { job_id: jobId }, query: { ...query(), cursor } },
+          signal,
+        }),
+      ),
     () => JSON.stringify(query()),
   )
 }
 
 /** The responses to one prompt, newest step first. */
-export function usePromptRollouts(jobId: string, query: () => { key: string; split: 'train' | 'validation'; toStep: number | null }) {
+export function usePromptRollouts(
+  jobId: string,
+  query: () => { key: string; split: 'train' | 'validation'; toStep: number | null },
+) {
   return useGroupedList(
     (cursor, signal) => {
       const { key, split, toStep } = query()
@@ -38,7 +48,10 @@ interface GroupedPage {
   total: number
 }
 
-function useGroupedList(load: (cursor: string | undefined, signal: AbortSignal) => Promise<GroupedPage>, watch: () => string) {
+function useGroupedList(
+  load: (cursor: string | undefined, signal: AbortSignal) => Promise<GroupedPage>,
+  watch: () => string,
+) {
   const groups = shallowRef<ReadonlyMap<string, RolloutGroupRead>>(new Map())
   const list = useCursorList<Rollout>(
     async (cursor, signal) => {

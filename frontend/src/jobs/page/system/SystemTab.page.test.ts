@@ -22,9 +22,19 @@ vi.mock('@/charts/MetricChart.vue', () => ({
 
 const at = (second: number) => new Date(second * 1000).toISOString()
 const SYSTEM = {
-  since: at(0), until: at(60), stretch_s: 10,
+  since: at(0),
+  until: at(60),
+  stretch_s: 10,
   nodes: [
-    { node: 'alpha', at: [at(0), at(10), at(20)], figures: { cpu_percent: [10, 20, 30], memory_used_bytes: [2 ** 30, 2 ** 30, 2 ** 31], memory_total_bytes: [2 ** 32, 2 ** 32, 2 ** 32] } },
+    {
+      node: 'alpha',
+      at: [at(0), at(10), at(20)],
+      figures: {
+        cpu_percent: [10, 20, 30],
+        memory_used_bytes: [2 ** 30, 2 ** 30, 2 ** 31],
+        memory_total_bytes: [2 ** 32, 2 ** 32, 2 ** 32],
+      },
+    },
     { node: 'beta', at: [at(0)], figures: { cpu_percent: [99] } },
   ],
   attempts: [
@@ -45,13 +55,21 @@ interface Chart {
 }
 
 async function show(query = '') {
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }, { path: '/jobs/:id', name: 'job', component: { template: '' } }] })
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      { path: '/', component: { template: '' } },
+      { path: '/jobs/:id', name: 'job', component: { template: '' } },
+    ],
+  })
   await router.push(`/${query}`)
   const shown = mount(SystemTab, { job: { id: 'job_a', name: 'a run', state: 'succeeded' } }, (app) => app.use(router))
   await vi.waitFor(() => {
     if (shown.root.querySelector('figure, .empty') === null) throw new Error('not read yet')
   })
-  const charts = [...shown.root.querySelectorAll('figure')].map((figure) => JSON.parse(figure.dataset.drawn ?? '{}') as Chart)
+  const charts = [...shown.root.querySelectorAll('figure')].map(
+    (figure) => JSON.parse(figure.dataset.drawn ?? '{}') as Chart,
+  )
   return { ...shown, charts }
 }
 
@@ -64,9 +82,16 @@ describe('the machines of a run', () => {
     answers.system = SYSTEM
     const { charts, end } = await show()
 
-    expect(charts.map((chart) => [chart.title, chart.unit, chart.range])).toEqual([['CPU', '%', [0, 100]], ['Memory', 'GiB', [0, 4]]])
+    expect(charts.map((chart) => [chart.title, chart.unit, chart.range])).toEqual([
+      ['CPU', '%', [0, 100]],
+      ['Memory', 'GiB', [0, 4]],
+    ])
     expect(charts[1]?.lines[0]?.curve).toEqual({ steps: [0, 10_000, 20_000], values: [1, 1, 2] })
-    expect(charts[0]?.marks.map((mark) => [mark.step, mark.label])).toEqual([[0, 'Attempt 1 starts'], [12_000, 'Attempt 1 ends'], [14_000, 'Attempt 2 starts']])
+    expect(charts[0]?.marks.map((mark) => [mark.step, mark.label])).toEqual([
+      [0, 'Attempt 1 starts'],
+      [12_000, 'Attempt 1 ends'],
+      [14_000, 'Attempt 2 starts'],
+    ])
     expect(charts[0]?.summary).toContain('CPU: mean 20 %, highest 30 %')
     end()
   })
@@ -94,7 +119,14 @@ describe('the machines of a run', () => {
     ['zh', '任务尚未开始。'],
   ] as const)('are none before the run, in %s', async (locale, text) => {
     i18n.global.locale.value = locale
-    answers.system = { ...SYSTEM, since: null, until: null, nodes: [], attempts: [], step_times: { steps: [], at: [], attempts: [] } }
+    answers.system = {
+      ...SYSTEM,
+      since: null,
+      until: null,
+      nodes: [],
+      attempts: [],
+      step_times: { steps: [], at: [], attempts: [] },
+    }
     const { root, end } = await show()
 
     expect(root.textContent).toContain(text)

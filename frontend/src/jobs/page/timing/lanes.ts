@@ -11,7 +11,18 @@ export type Span = Lane['spans'][number]
 export type Response = Timeline['responses'][number]
 
 /** Groups of phases in the order of their colours: a group has the same one in every run. */
-export const GROUPS = ['generation', 'update', 'log_probs', 'scoring', 'weight_sync', 'waiting', 'data', 'validation', 'checkpoint', 'other'] as const
+export const GROUPS = [
+  'generation',
+  'update',
+  'log_probs',
+  'scoring',
+  'weight_sync',
+  'waiting',
+  'data',
+  'validation',
+  'checkpoint',
+  'other',
+] as const
 
 /** Colour of a group; tools have that of data, which no response waits for. */
 function groupColor(group: string, series: readonly string[], plain: string): string {
@@ -20,14 +31,23 @@ function groupColor(group: string, series: readonly string[], plain: string): st
 }
 
 /** Colour of a phase: that of its group, paler for each further phase of the group. */
-export function phaseColors(phases: readonly Pick<PhaseColumn, 'phase' | 'group'>[], series: readonly string[], plain: string): Map<string, string> {
+export function phaseColors(
+  phases: readonly Pick<PhaseColumn, 'phase' | 'group'>[],
+  series: readonly string[],
+  plain: string,
+): Map<string, string> {
   const seen = new Map<string, number>()
-  return new Map(phases.map(({ phase, group }) => {
-    const color = groupColor(group, series, plain)
-    const nth = seen.get(group) ?? 0
-    seen.set(group, nth + 1)
-    return [phase, nth === 0 ? color : `color-mix(in srgb, ${color} ${Math.max(35, 100 - 25 * nth)}%, var(--surface))`]
-  }))
+  return new Map(
+    phases.map(({ phase, group }) => {
+      const color = groupColor(group, series, plain)
+      const nth = seen.get(group) ?? 0
+      seen.set(group, nth + 1)
+      return [
+        phase,
+        nth === 0 ? color : `color-mix(in srgb, ${color} ${Math.max(35, 100 - 25 * nth)}%, var(--surface))`,
+      ]
+    }),
+  )
 }
 
 export interface Block {
@@ -40,7 +60,9 @@ export interface Block {
 
 /** Stacks of all phases; the highest one has the height 1. */
 export function stackPhases(phases: readonly PhaseColumn[], columns: number): { blocks: Block[]; highest: number } {
-  const totals = Array.from({ length: columns }, (_, column) => phases.reduce((sum, phase) => sum + (phase.seconds[column] ?? 0), 0))
+  const totals = Array.from({ length: columns }, (_, column) =>
+    phases.reduce((sum, phase) => sum + (phase.seconds[column] ?? 0), 0),
+  )
   const highest = Math.max(0, ...totals)
   if (highest === 0) return { blocks: [], highest }
   const blocks: Block[] = []
@@ -57,7 +79,10 @@ export function stackPhases(phases: readonly PhaseColumn[], columns: number): { 
 
 /** [seconds, responses in progress from then on], in order. */
 export function countInProgress(responses: readonly { start_s: number; end_s: number }[]): [number, number][] {
-  const changes = responses.flatMap(({ start_s, end_s }): [number, number][] => [[start_s, 1], [end_s, -1]])
+  const changes = responses.flatMap(({ start_s, end_s }): [number, number][] => [
+    [start_s, 1],
+    [end_s, -1],
+  ])
   changes.sort((a, b) => a[0] - b[0] || b[1] - a[1])
   let count = 0
   const found: [number, number][] = []
@@ -75,7 +100,13 @@ export function countInProgress(responses: readonly { start_s: number; end_s: nu
  *
  * `toX` places a moment, `toY` a value; the area stands on `toY(0)`.
  */
-export function stairs(at: readonly number[], values: readonly number[], end: number, toX: (seconds: number) => number, toY: (value: number) => number): string {
+export function stairs(
+  at: readonly number[],
+  values: readonly number[],
+  end: number,
+  toX: (seconds: number) => number,
+  toY: (value: number) => number,
+): string {
   if (at.length === 0) return ''
   const x = (seconds: number) => formatFixed(toX(seconds), 3)
   const y = (value: number) => formatFixed(toY(value), 2)
@@ -94,8 +125,15 @@ export function hasLongTail(limit: NonNullable<Timing['bottleneck']>): boolean {
 }
 
 /** The colours of `known` phases, and for those that only single processes have, the colour of their group. */
-export function laneColors(groups: Readonly<Record<string, string>>, known: ReadonlyMap<string, string>, series: readonly string[], plain: string): Map<string, string> {
-  return new Map(Object.entries(groups).map(([phase, group]) => [phase, known.get(phase) ?? groupColor(group, series, plain)]))
+export function laneColors(
+  groups: Readonly<Record<string, string>>,
+  known: ReadonlyMap<string, string>,
+  series: readonly string[],
+  plain: string,
+): Map<string, string> {
+  return new Map(
+    Object.entries(groups).map(([phase, group]) => [phase, known.get(phase) ?? groupColor(group, series, plain)]),
+  )
 }
 
 /** What a lane's process does, and which of them it is: `agent_loop 1`. */
@@ -131,5 +169,8 @@ export function coveredSeconds(spans: readonly Pick<Span, 'start_s' | 'end_s'>[]
 export function addUpLane(spans: readonly Span[], duration: number): { phases: Map<string, number>; rest: number } {
   const phases = new Map<string, Span[]>()
   for (const span of spans) phases.set(span.phase, [...(phases.get(span.phase) ?? []), span])
-  return { phases: new Map([...phases].map(([phase, own]) => [phase, coveredSeconds(own)])), rest: Math.max(0, duration - coveredSeconds(spans)) }
+  return {
+    phases: new Map([...phases].map(([phase, own]) => [phase, coveredSeconds(own)])),
+    rest: Math.max(0, duration - coveredSeconds(spans)),
+  }
 }

@@ -14,13 +14,32 @@ function call(result: string | null, error: string | null = null) {
 
 function rollout(id: number, score: number | null, stop: string | null): Rollout {
   return {
-    id, step: 1, split: 'train', number: id, group: 'g', prompt: 'p', response: '', ground_truth: null, score, reward_parts: {}, response_tokens: 1, advantage: null, is_truncated: false,
-    turn_count: stop === null ? null : 2, stop_reason: stop, trajectory: null,
+    id,
+    step: 1,
+    split: 'train',
+    number: id,
+    group: 'g',
+    prompt: 'p',
+    response: '',
+    ground_truth: null,
+    score,
+    reward_parts: {},
+    response_tokens: 1,
+    advantage: null,
+    is_truncated: false,
+    turn_count: stop === null ? null : 2,
+    stop_reason: stop,
+    trajectory: null,
   }
 }
 
 describe('the episodes of a step', () => {
-  const episodes = [rollout(7, 0.2, 'turns'), rollout(8, 1, null), rollout(9, 2.5, 'answered'), rollout(10, null, 'answered')].filter(isEpisode)
+  const episodes = [
+    rollout(7, 0.2, 'turns'),
+    rollout(8, 1, null),
+    rollout(9, 2.5, 'answered'),
+    rollout(10, null, 'answered'),
+  ].filter(isEpisode)
 
   it('are the responses of an agent', () => {
     expect(episodes.map((one) => one.id)).toEqual([7, 9, 10])
@@ -35,13 +54,22 @@ describe('the episodes of a step', () => {
 
 describe('an episode', () => {
   it('sums what was said, called and trained on', () => {
-    const turns = [turn('system'), turn('assistant', { calls: [call('[]'), call(null, 'SYNTAX')] }), turn('tool', { tokens: 5 }), turn('assistant')]
+    const turns = [
+      turn('system'),
+      turn('assistant', { calls: [call('[]'), call(null, 'SYNTAX')] }),
+      turn('tool', { tokens: 5 }),
+      turn('assistant'),
+    ]
 
     expect(sumsOf({ turns })).toEqual({ turns: 2, calls: 2, failedCalls: 1, tokens: 35, trainedTokens: 20 })
   })
 
   it('does not say a result twice, but what the loop said of its own', () => {
-    const turns = [turn('assistant', { calls: [call('{"rows": []}')] }), turn('tool', { text: ' {"rows": []}\n' }), turn('tool', { text: 'last turn: return_results' })]
+    const turns = [
+      turn('assistant', { calls: [call('{"rows": []}')] }),
+      turn('tool', { text: ' {"rows": []}\n' }),
+      turn('tool', { text: 'last turn: return_results' }),
+    ]
 
     expect([0, 1, 2].map((index) => isToldByCalls(turns, index))).toEqual([false, true, false])
   })

@@ -48,7 +48,9 @@ export function isToldByCalls(turns: readonly Turn[], index: number): boolean {
   if (turn?.role !== 'tool') return false
   const before = turns.slice(0, index).findLast((one) => one.role === 'assistant')
   const text = turn.text.trim()
-  return (before?.calls ?? []).some((call) => typeof call.result === 'string' && call.result.trim() !== '' && text.includes(call.result.trim()))
+  return (before?.calls ?? []).some(
+    (call) => typeof call.result === 'string' && call.result.trim() !== '' && text.includes(call.result.trim()),
+  )
 }
 
 export interface RewardBar {
@@ -65,5 +67,9 @@ const WIDEST_REWARD = 3
 export function rewardBars(parts: Readonly<Record<string, number | null>>): RewardBar[] {
   const known = Object.entries(parts).flatMap(([name, value]) => (value === null ? [] : [{ name, value }]))
   const widest = Math.max(0, ...known.map(({ value }) => Math.abs(value)).filter((size) => size <= WIDEST_REWARD))
-  return known.map(({ name, value }) => ({ name, value, share: widest === 0 || Math.abs(value) > WIDEST_REWARD ? null : Math.abs(value) / widest }))
+  return known.map(({ name, value }) => ({
+    name,
+    value,
+    share: widest === 0 || Math.abs(value) > WIDEST_REWARD ? null : Math.abs(value) / widest,
+  }))
 }

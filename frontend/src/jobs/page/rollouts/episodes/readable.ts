@@ -2,7 +2,8 @@
 import { isRecord } from '@/api/json'
 
 /** Words that begin a line of a query. */
-const CLAUSES = /\b(FROM|WHERE|(?:LEFT|RIGHT|INNER|OUTER|CROSS|FULL)(?: OUTER)? JOIN|JOIN|GROUP BY|ORDER BY|HAVING|LIMIT|OFFSET|UNION(?: ALL)?|INTERSECT|EXCEPT|VALUES|SET|AND|OR)\b/gi
+const CLAUSES =
+  /\b(FROM|WHERE|(?:LEFT|RIGHT|INNER|OUTER|CROSS|FULL)(?: OUTER)? JOIN|JOIN|GROUP BY|ORDER BY|HAVING|LIMIT|OFFSET|UNION(?: ALL)?|INTERSECT|EXCEPT|VALUES|SET|AND|OR)\b/gi
 /** Quoted text and comments, which are left as they are. */
 const QUOTED = /('(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))/
 
@@ -19,7 +20,10 @@ export function prettySql(sql: string): string {
 }
 
 export function isSql(name: string, value: unknown): value is string {
-  return typeof value === 'string' && (/^(sql|query_sql|statement)$/i.test(name) || /^\s*(select|with)\s[\s\S]*\bfrom\b/i.test(value))
+  return (
+    typeof value === 'string' &&
+    (/^(sql|query_sql|statement)$/i.test(name) || /^\s*(select|with)\s[\s\S]*\bfrom\b/i.test(value))
+  )
 }
 
 export interface Argument {
@@ -51,7 +55,9 @@ export function readResult(text: string): ReadResult {
   if (value === undefined) return { kind: 'text', text }
   const table = tableOf(value)
   if (table !== null) return { kind: 'table', table }
-  return typeof value === 'string' ? { kind: 'text', text: value } : { kind: 'json', text: JSON.stringify(value, null, 2) }
+  return typeof value === 'string'
+    ? { kind: 'text', text: value }
+    : { kind: 'json', text: JSON.stringify(value, null, 2) }
 }
 
 /** Undefined where the text is no JSON: it may have been cut. */
@@ -72,7 +78,11 @@ function tableOf(value: unknown): ResultTable | null {
   return rowsOf(rows as unknown[], rest, Array.isArray(columns) ? columns.map(String) : null)
 }
 
-function rowsOf(rows: readonly unknown[], rest: Readonly<Record<string, unknown>>, names: string[] | null): ResultTable | null {
+function rowsOf(
+  rows: readonly unknown[],
+  rest: Readonly<Record<string, unknown>>,
+  names: string[] | null,
+): ResultTable | null {
   if (rows.length === 0) return null
   if (rows.every(isRecord)) {
     const columns = names ?? [...new Set(rows.flatMap((row) => Object.keys(row)))]

@@ -26,13 +26,21 @@ describe('a tree', () => {
   })
 
   it('narrowed to what was set leaves out the defaults', () => {
-    expect(paths({ set: new Set(['actor.optim.lr', 'seed']), onlySet: true })).toEqual(['actor', 'actor.optim', 'actor.optim.lr', 'seed'])
+    expect(paths({ set: new Set(['actor.optim.lr', 'seed']), onlySet: true })).toEqual([
+      'actor',
+      'actor.optim',
+      'actor.optim.lr',
+      'seed',
+    ])
   })
 
   it('counts what lies below a set group as set', () => {
     const rows = treeRows(data, view({ set: new Set(['actor.layers']), onlySet: true }))
 
-    expect(rows.filter((row) => row.value !== null).map((row) => row.path)).toEqual(['actor.layers.0', 'actor.layers.1'])
+    expect(rows.filter((row) => row.value !== null).map((row) => row.path)).toEqual([
+      'actor.layers.0',
+      'actor.layers.1',
+    ])
   })
 
   it('shows empty groups as leaves', () => {

@@ -1,7 +1,8 @@
 /** Errors and warnings, sorted to the fields that they concern. */
 import type { ApiError } from '@/api/errors'
+import type { components } from '@/api/schema'
 
-import type { Issue } from '../types'
+type Issue = components['schemas']['Issue']
 
 export interface FieldIssue extends Issue {
   severity: 'error' | 'warning'
@@ -22,7 +23,13 @@ export function groupIssues(errors: readonly Issue[], warnings: readonly Issue[]
 }
 
 function isIssue(value: unknown): value is Issue {
-  return typeof value === 'object' && value !== null && 'field' in value && 'message' in value && typeof value.field === 'string'
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'field' in value &&
+    'message' in value &&
+    typeof value.field === 'string'
+  )
 }
 
 /** Fields of error codes that concern one field without naming it. */

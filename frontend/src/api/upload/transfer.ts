@@ -4,9 +4,9 @@
  */
 import { defaultOptions, DetailedError, type PreviousUpload, Upload } from 'tus-js-client'
 
-import { CLIENT_HEADERS, noteStatus } from '@/api/client'
-import { noteSilence } from '@/api/connection'
-import { ApiError, toApiError, UNREACHABLE } from '@/api/errors'
+import { CLIENT_HEADERS, noteStatus } from '../client'
+import { noteSilence } from '../connection'
+import { ApiError, toApiError, UNREACHABLE } from '../errors'
 
 const ENDPOINT = '/api/v1/uploads'
 const PIECE_BYTES = 16 * 1024 ** 2
@@ -135,5 +135,7 @@ export function startTransfer(file: File, events: TransferEvents): Transfer {
 /** Files of which a part was sent before the page was left; each goes on when it is chosen again. */
 export async function findInterrupted(): Promise<{ name: string; size: number; at: string }[]> {
   const found = await defaultOptions.urlStorage.findAllUploads()
-  return found.map((one) => ({ name: one.metadata.filename ?? '', size: one.size ?? 0, at: one.creationTime })).filter((one) => one.name !== '')
+  return found
+    .map((one) => ({ name: one.metadata.filename ?? '', size: one.size ?? 0, at: one.creationTime }))
+    .filter((one) => one.name !== '')
 }

@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { cutSame, markRows, markTexts, type Piece, readable, visible } from './marking'
 
 function said(pieces: readonly Piece[]): string {
-  return pieces.map(({ mark, text }) => (mark === 'same' ? text : mark === 'gone' ? `[-${text}-]` : `[+${text}+]`)).join('')
+  return pieces
+    .map(({ mark, text }) => (mark === 'same' ? text : mark === 'gone' ? `[-${text}-]` : `[+${text}+]`))
+    .join('')
 }
 
 describe('the marks between two texts', () => {
@@ -23,7 +25,11 @@ describe('the marks between two texts', () => {
     const before = 'The <b>quick</b>  fox &amp; a dog.'
     const after = 'The quick fox & a dog!'
     const pieces = markTexts(before, after)
-    const side = (left: 'gone' | 'new') => pieces.filter((piece) => piece.mark !== left).map((piece) => piece.text).join('')
+    const side = (left: 'gone' | 'new') =>
+      pieces
+        .filter((piece) => piece.mark !== left)
+        .map((piece) => piece.text)
+        .join('')
     expect(side('new')).toBe(before)
     expect(side('gone')).toBe(after)
   })
@@ -44,7 +50,14 @@ describe('the marks between two texts', () => {
 
   it('leave out what is far from any change', () => {
     const long = 'x'.repeat(400)
-    const cut = cutSame([{ mark: 'same', text: long }, { mark: 'new', text: '!' }, { mark: 'same', text: long }], 10)
+    const cut = cutSame(
+      [
+        { mark: 'same', text: long },
+        { mark: 'new', text: '!' },
+        { mark: 'same', text: long },
+      ],
+      10,
+    )
     expect(cut[0]?.text).toBe(` … ${'x'.repeat(10)}`)
     expect(cut[2]?.text).toBe(`${'x'.repeat(10)} … `)
     expect(cutSame([{ mark: 'same', text: long }], 10)[0]?.text).toBe(long)
@@ -54,15 +67,27 @@ describe('the marks between two texts', () => {
 describe('the marks between two rows', () => {
   it('name the fields that changed, came and went, before the others', () => {
     const fields = markRows({ id: 1, text: 'old', gone: 'x' }, { id: 1, text: 'new', quality: { total: 0.5 } })
-    expect(fields.map(({ name, state }) => [name, state])).toEqual([['text', 'changed'], ['gone', 'gone'], ['quality', 'new'], ['id', 'same']])
+    expect(fields.map(({ name, state }) => [name, state])).toEqual([
+      ['text', 'changed'],
+      ['gone', 'gone'],
+      ['quality', 'new'],
+      ['id', 'same'],
+    ])
   })
 
   it('mark nothing of a row that was dropped', () => {
-    expect(markRows({ text: 'it' }, null)).toEqual([{ name: 'text', state: 'same', pieces: [{ mark: 'same', text: 'it' }] }])
+    expect(markRows({ text: 'it' }, null)).toEqual([
+      { name: 'text', state: 'same', pieces: [{ mark: 'same', text: 'it' }] },
+    ])
   })
 
   it('read conversations turn by turn, in both spellings', () => {
-    expect(readable([{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Hello' }])).toBe('user: Hi\nassistant: Hello')
+    expect(
+      readable([
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: 'Hello' },
+      ]),
+    ).toBe('user: Hi\nassistant: Hello')
     expect(readable([{ from: 'human', value: 'Hi' }])).toBe('human: Hi')
     expect(readable([{ role: 'user', content: null }])).toContain('"role"')
     expect(readable(null)).toBe('')

@@ -27,7 +27,7 @@ function isGroup(value: unknown): value is Record<string, unknown> | unknown[] {
 }
 
 function leafText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value) ?? 'null'
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
 }
 
 /** Paths of an engine's override lines: `+a.b=1` → `a.b`. */
@@ -36,7 +36,10 @@ export function overridePaths(lines: readonly string[]): Set<string> {
 }
 
 export function treeRows(data: unknown, view: TreeView): TreeRow[] {
-  const words = view.needle.toLowerCase().split(/\s+/).filter((word) => word !== '')
+  const words = view.needle
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '')
   const isNarrowed = words.length > 0 || (view.onlySet && view.set !== null)
 
   function matches(path: string, value: unknown, isSet: boolean): boolean {
@@ -45,7 +48,12 @@ export function treeRows(data: unknown, view: TreeView): TreeRow[] {
     return words.every((word) => text.includes(word))
   }
 
-  function walk(node: Record<string, unknown> | unknown[], prefix: string, depth: number, isAboveSet: boolean): TreeRow[] {
+  function walk(
+    node: Record<string, unknown> | unknown[],
+    prefix: string,
+    depth: number,
+    isAboveSet: boolean,
+  ): TreeRow[] {
     return Object.entries(node).flatMap(([name, value]): TreeRow[] => {
       const path = prefix === '' ? name : `${prefix}.${name}`
       const isSet = isAboveSet || (view.set?.has(path) ?? false)

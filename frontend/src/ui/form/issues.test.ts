@@ -25,7 +25,12 @@ describe('issues', () => {
 
 describe('the issues of a refused request', () => {
   it('are what the API lists', () => {
-    const error = new ApiError({ code: 'invalid_configuration', message: 'no', status: 422, details: { items: [wrong] } })
+    const error = new ApiError({
+      code: 'invalid_configuration',
+      message: 'no',
+      status: 422,
+      details: { items: [wrong] },
+    })
 
     expect(issuesOfError(error)).toEqual([wrong])
   })

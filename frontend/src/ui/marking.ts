@@ -26,7 +26,12 @@ export function markTexts(before: string, after: string): Piece[] {
   let start = 0
   while (start < old.length && start < next.length && old[start] === next[start]) start += 1
   let end = 0
-  while (end < old.length - start && end < next.length - start && old[old.length - 1 - end] === next[next.length - 1 - end]) end += 1
+  while (
+    end < old.length - start &&
+    end < next.length - start &&
+    old[old.length - 1 - end] === next[next.length - 1 - end]
+  )
+    end += 1
   const pieces: Piece[] = []
   add(pieces, 'same', old.slice(0, start).join(''))
   markMiddle(pieces, old.slice(start, old.length - end), next.slice(start, next.length - end))
@@ -76,7 +81,14 @@ function markMiddle(pieces: Piece[], old: readonly string[], next: readonly stri
   }
 }
 
-const NAMED: Readonly<Record<string, string>> = { '\n': '↵', '\t': '⇥', ' ': '·', '\u00a0': '⍽', '\u3000': '□', '\r': '␍' }
+const NAMED: Readonly<Record<string, string>> = {
+  '\n': '↵',
+  '\t': '⇥',
+  ' ': '·',
+  '\u00a0': '⍽',
+  '\u3000': '□',
+  '\r': '␍',
+}
 // Control characters, format characters (zero width, direction) and private use: nothing would be seen of them.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Co}]/gu
 
@@ -86,7 +98,11 @@ export function visible(piece: Piece): string {
   const isBlank = piece.text.trim() === ''
   return piece.text
     .replace(/[\n\t \u00a0\u3000\r]/g, (character) => (isBlank ? (NAMED[character] ?? character) : character))
-    .replace(INVISIBLE, (character) => (/[\n\t\r]/.test(character) ? character : `⟨${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`))
+    .replace(INVISIBLE, (character) =>
+      /[\n\t\r]/.test(character)
+        ? character
+        : `⟨${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
+    )
 }
 
 export interface FieldMarks {
@@ -117,7 +133,10 @@ function readTurns(value: unknown): string | null {
 }
 
 /** Field by field; those that changed first. */
-export function markRows(before: Readonly<Record<string, unknown>>, after: Readonly<Record<string, unknown>> | null): FieldMarks[] {
+export function markRows(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>> | null,
+): FieldMarks[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])]
   const fields = names.map((name): FieldMarks => {
     const old = readable(before[name])

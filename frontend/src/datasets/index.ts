@@ -1,0 +1,12 @@
+/** What other domains use of this one. */
+export { shortId } from './revision'
+export { default as RevisionPicker } from './RevisionPicker.vue'
+export { default as ConversationTurns } from './rows/ConversationTurns.vue'
+export { asText, readTurns } from './rows/reading'
+export { endTask } from './tasks/endTask'
+export { default as TaskProgress } from './tasks/TaskProgress.vue'
+export { fractionOf, isOver, useDataTask } from './tasks/useDataTask'
+export type { Dataset } from './types'
+export { type Shown, useRevision } from './useRevision'
+export { findVersion, MAIN } from './versions/naming'
+export type { Refs, Version } from './versions/types'

@@ -1,0 +1,2 @@
+/** What other domains use of this one. */
+export { handedOf, hindering, openPlayground, readPrompt } from './handing'

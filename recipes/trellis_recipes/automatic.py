@@ -104,7 +104,10 @@ def _passes(
         parameter = recipe.parameter("micro_batch_size")
         least = int(parameter.minimum or 1) if parameter else 1
         sizes = [size for size in divisors(rows) if size >= least] or [least]
-        bounded = [size for size in sizes if size * longest * _texts(recipe) <= most] or sizes[:1]
+        whole = _rows_of_a_prompt(recipe, request, parameters, most)
+        bounded = [
+            size for size in sizes if size <= whole or size * longest * _texts(recipe) <= most
+        ] or sizes[:1]
         choices["micro_batch_size"] = (
             bounded if known else [size for size in bounded if size <= _CAUTIOUS_ROWS] or bounded[:1]
         )
@@ -126,6 +129,22 @@ def _passes(
 
         filled[searched] = _largest_that_fits(choices[searched], fits)
     return with_critic(filled)
+
+
+def _rows_of_a_prompt(
+    recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value], most: int
+) -> int:
+    """Rows that a pass on a CPU takes at least where memory allows: the responses of a group.
+
+    Such a pass computes their prompt once and scores the vocabulary for their own tokens alone
+    (docs/adr/0021-prompts-once-a-pass.md); smaller ones would each compute the prompt again. The turns of an
+    agent's episodes may be rows with prompts of their own.
+    """
+    group = positive(parameters.get("group_size"), 1)
+    scored = group * positive(parameters.get("max_response_length"), 512)
+    is_single_turn = recipe.engine is Engine.VERL_PPO and recipe.agent is None
+    shares = request.platform == "cpu" and is_single_turn and not parameters.get("gradient_checkpointing")
+    return group if shares and scored <= most else 1
 
 
 def _passes_of_critic(

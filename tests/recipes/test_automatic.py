@@ -163,6 +163,24 @@ def test_passes_on_a_cpu_are_bounded_by_the_scores_of_the_vocabulary(
     assert tokens * smollm.vocabulary * 4 <= 1024**3
 
 
+def test_a_pass_on_a_cpu_takes_the_responses_of_a_group_together(
+    on_small_model: Callable[..., Composition], smollm: Architecture
+) -> None:
+    """A pass computes a prompt once; with long prompts fewer rows would make it compute one several times."""
+    long = {"group_size": 4, "max_prompt_length": 1280, "max_response_length": 128}
+
+    assert on_small_model("grpo", memory=64 * GIB, params=long).params["micro_batch_size"] == 4
+    assert on_small_model("agent_grpo", memory=24 * GIB).params["micro_batch_size"] == 4
+
+    short_of_memory = on_small_model("grpo", memory=8 * GIB, params=long)
+    checkpointed = on_small_model("grpo", memory=64 * GIB, params={**long, "gradient_checkpointing": True})
+    wordy = on_small_model("grpo", memory=512 * GIB, params={**long, "max_response_length": 2048})
+    assert short_of_memory.params["micro_batch_size"] < 4
+    assert checkpointed.params["micro_batch_size"] == 2  # whole rows, scored from end to end
+    assert wordy.params["micro_batch_size"] == 1
+    assert 4 * 2048 * smollm.vocabulary * 4 > 1024**3
+
+
 def test_a_tiny_model_keeps_the_tiny_preset(request_for: Build, smollm: Architecture) -> None:
     tiny = Architecture(
         **{**vars(smollm), "hidden": 128, "layers": 4, "vocabulary": 259, "intermediate": 256}

@@ -223,6 +223,8 @@ def test_a_resumed_training_ends_with_the_same_weights(
 
     resumed = halved.attempt(2, resume_from=stopped.checkpoint()["path"])
 
+    phases = [(event["phase"], event["step"]) for event in stopped.events("progress")]
+    assert phases[phases.index(("validating", 0)) + 1] == ("training", 0)  # not only once a step is done
     assert stopped.checkpoint()["step"] == 3
     assert sorted(resumed.curve("train/loss")) == [4, 5, 6]
     left, right = (

@@ -348,6 +348,20 @@ def test_the_reference_of_every_row_to_train_on_earns_everything(folder: Path) -
             assert all(tool["name"] in row["prompt"][0]["content"] for tool in task.tools or [])
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_few_rows_of_the_end_or_the_beginning_have_all_kinds_of_tasks(folder: Path, split: str) -> None:
+    """What a run holds out is the end of the rows; it would else measure one kind and train on others."""
+    rows = lines(folder / f"rows/rl/{split}.jsonl")
+    kinds = {row["data_source"] for row in rows}
+    kind_of = {row["extra_info"]["id"]: row["data_source"] for row in rows}
+    pairs = [kind_of[pair["sample_id"]] for pair in lines(folder / f"rows/preference/{split}.jsonl")]
+
+    assert len(kinds) == 3
+    assert [row["extra_info"]["index"] for row in rows] == list(range(len(rows)))
+    for sources in ([row["data_source"] for row in rows], pairs):
+        assert set(sources[:16]) == set(sources[-16:]) == kinds
+
+
 def test_every_kind_of_argument_is_used_by_a_tool(tools: dict[str, Row]) -> None:
     used = {name for tool in tools.values() for name in tool["parameters"]["properties"]}
 

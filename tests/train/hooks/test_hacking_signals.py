@@ -61,3 +61,18 @@ def test_a_single_reward_has_no_parts_to_diverge() -> None:
     found = measure_hacking(make_step([{"acc": 0.0, "math": 0.5}], [0.5]), terms=("math",))
 
     assert set(found) == {"training/repeated_ngram_fraction"}
+
+
+def test_the_parts_of_a_single_reward_are_told() -> None:
+    """Tool use is paid for completion, form, timing ...: its mean alone does not say which of them rises."""
+    infos = [
+        {"acc": 1.0, "tool_use": 1.0, "tool_use_format": 1.0, "tool_use_timing": 1.0},
+        {"acc": 0.0, "tool_use": 0.25, "tool_use_format": 1.0, "tool_use_timing": 0.0},
+    ]
+
+    found = measure_hacking(make_step(infos, [1.0, 0.25]), terms=("tool_use",))
+
+    assert found["reward_parts/tool_use/mean"] == 0.625
+    assert found["reward_parts/tool_use_format/mean"] == 1.0
+    assert found["reward_parts/tool_use_timing/mean"] == 0.5
+    assert "training/format_only_fraction" not in found

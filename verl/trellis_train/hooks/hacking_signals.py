@@ -23,7 +23,7 @@ REPEATED_NGRAM_FRACTION = "training/repeated_ngram_fraction"
 ANSWER_REWARD_MEAN = "training/answer_reward_mean"
 #: Share of the responses that are paid although that reward is 0: for their format, their length ...
 FORMAT_ONLY_FRACTION = "training/format_only_fraction"
-#: Means of all rewards of a mixture.
+#: Means of all rewards of a mixture, and of what a reward is made of.
 PART_MEAN = "reward_parts/{name}/mean"
 
 #: Fewer responses say nothing about a correlation.
@@ -82,17 +82,20 @@ def _share_of(response: "Tensor") -> float:
 
 
 def measure_parts(step: StepResponses, terms: Sequence[str]) -> dict[str, float]:
-    """Measure a mixture's mean rewards, and the share of responses paid without a right answer."""
+    """Compute the means of rewards and their parts, and the share that a mixture pays for wrong answers."""
     is_told = bool(step.infos) and all(name in info for info in step.infos for name in terms)
-    if len(terms) < 2 or not is_told:
+    if not terms or not is_told:
         return {}
-    answer = terms[0]
     names = sorted({name for info in step.infos for name in info} - {"score", ACCURACY, ERROR_KEY})
     means = {
         PART_MEAN.format(name=name): fmean(info[name] for info in step.infos)
         for name in names
         if all(name in info for info in step.infos)
     }
+    if len(terms) == 1:
+        # Without parts of its own, a single reward is the score.
+        return means if len(means) > 1 else {}
+    answer = terms[0]
     paid = [info[answer] == 0.0 and score > 0.0 for info, score in zip(step.infos, step.scores, strict=True)]
     return {
         **means,

@@ -108,6 +108,8 @@ class _Reporting:
             with self.times.measure("testing"):
                 found = super().evaluate(*args, **kwargs)  # type: ignore[misc]
             self.report_time_of("testing")
+            if self.state.global_step == 0:  # later the next step says so, within its own time
+                self.report_progress("training")
             return found
         except _MeasuringEnded:
             self.is_stopping = True

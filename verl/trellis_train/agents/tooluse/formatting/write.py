@@ -6,8 +6,11 @@
 
 import argparse
 import json
+import random
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from trellis_data.json_objects import BadLine, read_objects
 
@@ -28,7 +31,7 @@ def write_rows(data: Path, output: Path, *, distractors: int | None, seed: int) 
     counts: dict[str, int] = {}
     for split in SPLITS:
         dialogs = read_objects(data / f"agent_sft/{split}.jsonl")
-        samples = enumerate(read_objects(data / f"agent_benchmark/{split}.jsonl"))
+        samples = enumerate(_mix(read_objects(data / f"agent_benchmark/{split}.jsonl"), f"{seed}:{split}"))
         queries = enumerate(read_objects(data / f"agent_retrieval/{split}.jsonl"))
         prompts = [rl_row(sample, tools, index=place, distractors=distractors) for place, sample in samples]
         made = {
@@ -41,6 +44,16 @@ def write_rows(data: Path, output: Path, *, distractors: int | None, seed: int) 
             write_lines(output / name / f"{split}.jsonl", rows)
             counts[f"{name}/{split}.jsonl"] = len(rows)
     return counts
+
+
+def _mix(samples: Iterable[dict[str, Any]], seed: str) -> list[dict[str, Any]]:
+    """Put samples, which the benchmark has kind by kind, in an order in which every part has all kinds.
+
+    A run that holds rows out takes the last ones, and one that takes a few takes the first.
+    """
+    mixed = list(samples)
+    random.Random(seed).shuffle(mixed)  # noqa: S311
+    return mixed
 
 
 def main(arguments: list[str]) -> int:

@@ -97,6 +97,7 @@ class RetrievalRun:
         if trainer.step == 0:
             self._measure_baselines()
         is_stopping = False
+        self._enter("training")
         while trainer.step < trainer.total_steps and not is_stopping:
             metrics = trainer.train_step()
             self._report(metrics)

@@ -134,7 +134,7 @@ def _passes(
 def _rows_of_a_prompt(
     recipe: Recipe, request: ComposeRequest, parameters: dict[str, Value], most: int
 ) -> int:
-    """Rows that a pass on a CPU takes at least where memory allows: the responses of a group.
+    """Return the rows that a pass on a CPU takes at least, if memory allows: the responses of a group.
 
     Such a pass computes their prompt once and scores the vocabulary for their own tokens alone
     (docs/adr/0021-prompts-once-a-pass.md); smaller ones would each compute the prompt again. The turns of an

@@ -17,6 +17,7 @@ TESTS = REPOSITORY_ROOT / "tests"
 #: Suites all of whose tests train: none of them is in the fast set.
 NOT_FAST = {"proof"}
 LIMIT_S = 30 * 60
+PRETRAINED_AGENTS = "tests/proof/pretrained/test_pretrained_agents.py"
 PRETRAINED_RL = "tests/proof/pretrained/test_pretrained_reinforcement.py"
 
 
@@ -45,6 +46,7 @@ def test_every_test_file_is_in_exactly_one_part() -> None:
         "tests/proof/pretrained/test_pretrained_demo.py",
         "tests/proof/pretrained/test_pretrained_evaluation.py",
         PRETRAINED_RL,
+        PRETRAINED_AGENTS,
     }
     assert set(found) == list_test_files()
     assert sorted({file for file in found if found.count(file) > 1}) == sorted(
@@ -57,6 +59,15 @@ def test_every_recipe_of_rl_is_proven_on_a_pretrained_model_by_one_part() -> Non
     named = [path for path in paths if path.startswith(f"{PRETRAINED_RL}::test_the_held_out_reward_rises[")]
 
     recipes = sorted(recipe.id for recipe in list_recipes() if recipe.family == "rl")
+    assert sorted(path.partition("[")[2].removesuffix("]") for path in named) == recipes
+
+
+def test_every_recipe_of_agents_takes_steps_on_a_pretrained_model_in_one_part() -> None:
+    paths = [path for part in runner.list_parts().values() for path in part.paths]
+    named = [path for path in paths if path.startswith(f"{PRETRAINED_AGENTS}::test_two_steps_are_taken")]
+
+    # `tune` trains code of users: test_strangers_agent.py.
+    recipes = sorted(recipe.id for recipe in list_recipes() if recipe.id.startswith("agent_")) + ["linksearch"]
     assert sorted(path.partition("[")[2].removesuffix("]") for path in named) == recipes
 
 

@@ -67,7 +67,10 @@ def test_every_recipe_of_agents_takes_steps_on_a_pretrained_model_in_one_part() 
     named = [path for path in paths if path.startswith(f"{PRETRAINED_AGENTS}::test_two_steps_are_taken")]
 
     # `tune` trains code of users: test_strangers_agent.py.
-    recipes = sorted(recipe.id for recipe in list_recipes() if recipe.id.startswith("agent_")) + ["linksearch"]
+    recipes = [
+        *sorted(recipe.id for recipe in list_recipes() if recipe.id.startswith("agent_")),
+        "linksearch",
+    ]
     assert sorted(path.partition("[")[2].removesuffix("]") for path in named) == recipes
 
 

@@ -31,7 +31,7 @@ def _write_model(folder: Path) -> None:
     config = {
         "architectures": ["Qwen2ForCausalLM"],
         "model_type": "qwen2",
-        "max_position_embeddings": 512,
+        "max_position_embeddings": 2048,
         "vocab_size": 100,
         "hidden_size": 8,
         "intermediate_size": 16,

@@ -3,6 +3,8 @@
 A recipe, preset or default that changes in the meantime, with an upgrade, say, concerns jobs submitted later.
 """
 
+from typing import Any
+
 from sqlmodel import Session
 from trellis_contracts.recipe import DataFormat, Strict
 from trellis_recipes.catalogue import get_recipe
@@ -51,6 +53,12 @@ def find(session: Session, *, job_id: str) -> Configuration | None:
     """Return the stored configuration, or None for a job from before configurations were stored."""
     row = session.get(JobConfiguration, job_id)
     return None if row is None else Configuration.model_validate(row.document)
+
+
+def find_params(session: Session, *, job_id: str) -> dict[str, Any] | None:
+    """Return the values of all parameters that a job runs with; None as in ``find``."""
+    configured = find(session, job_id=job_id)
+    return None if configured is None else configured.composition.params
 
 
 def _read(job: Job, dataset: DatasetView, *, split: data_fit.Split) -> Reading:

@@ -10,7 +10,7 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.core.references import NamedReference
 from trellis_api.datasets.repository import map_dataset_names
-from trellis_api.jobs import repository
+from trellis_api.jobs import configuration, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
@@ -293,7 +293,7 @@ def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
         cause=job.cause,
         exit_code=job.exit_code,
         hint=find_hint(job.cause),
-        changes=suggest_changes(job),
+        changes=suggest_changes(job, composed=configuration.find_params(session, job_id=job.id)),
         resume_helps=helps_to_resume(job),
         last_lines=list(lines),
     )

@@ -53,7 +53,7 @@ from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
 from trellis_workers.jobs.isolation import write_rules
 from trellis_workers.jobs.reward_files import stage_rewards
-from trellis_workers.jobs.waiting import tell_queued
+from trellis_workers.jobs.waiting import tell_other_platform, tell_queued
 from trellis_workers.jobs.workflow_files import stage_workflow
 
 logger = logging.getLogger(__name__)
@@ -100,6 +100,7 @@ def _launch_admitted(ray: RayJobs) -> None:
     gpus = settings.total_slots if nodes is None else sum(node.gpus for node in nodes)
     if nodes is not None and gpus < settings.total_slots:
         tell_queued(nodes)
+    tell_other_platform(settings.resolved_platform)
     while True:
         with write() as session:
             claim = admission.claim_next(
@@ -109,6 +110,7 @@ def _launch_admitted(ray: RayJobs) -> None:
                 max_evaluations=settings.max_evaluations,
                 max_endpoints=settings.max_endpoints,
                 endpoint_preemption=settings.endpoint_preemption,
+                platform=settings.resolved_platform,
             )
         if claim is None:
             return
@@ -210,6 +212,8 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
     if configured is None:  # submitted before configurations were stored
         configured = _compose(settings, job, job_inputs)
     stored = configured.composition
+    # Such a job isn't claimed; but a launch that was interrupted is taken up by services that may have
+    # been started differently.
     if stored.platform != settings.resolved_platform:
         message = (
             f"The job was configured for the platform {stored.platform}, but this one is "

@@ -162,6 +162,20 @@ def test_a_job_from_before_is_composed_at_its_launch(install: Any, monkeypatch: 
     assert record["config"]["optim"]["lr"] == 0.123
 
 
+def test_attempts_of_a_job_from_before_run_what_its_first_launch_was_composed_to(
+    install: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = install()
+    job = platform.add_job(recipe="sft", preset="cpu-tiny")
+    first, _ = launch(platform, job)
+    change_recipes(monkeypatch, change_everything)
+
+    second, _ = launch(platform, job)
+
+    assert second["params"] == first["params"]
+    assert second["engine_overrides"] == first["engine_overrides"]
+
+
 def test_a_job_configured_for_another_platform_says_so(install: Any) -> None:
     platform = install()
     _, job = preview_and_submit(platform, recipe="sft")

@@ -208,9 +208,9 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
     """Build the spec, and the part of the manifest that shows how it was made."""
     with read() as session:
         job_inputs = find_job_inputs(session, settings, job=job)
-        configured = configuration.find(session, job_id=job.id)
-    if configured is None:  # submitted before configurations were stored
-        configured = _compose(settings, job, job_inputs)
+        found = configuration.find(session, job_id=job.id)
+    # A job that was submitted before configurations were stored has none.
+    configured = found if found is not None else _compose(settings, job, job_inputs)
     stored = configured.composition
     # Such a job isn't claimed; but a launch that was interrupted is taken up by services that may have
     # been started differently.
@@ -222,6 +222,8 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
         raise CannotLaunchError(message, "other_platform")
     composition = complete(stored, build_launch_part(settings, job=job, job_inputs=job_inputs))
     _refuse_errors(composition)
+    if found is None:
+        _store(job, configured)
     spec = build_spec(settings, job, job_inputs, configured, composition)
     return spec, {
         "config": composition.config,
@@ -236,6 +238,14 @@ def _compose(settings: Settings, job: Job, job_inputs: JobInputs) -> Configurati
     composition = compose(asked)
     _refuse_errors(composition)
     return configuration.configure(job, job_inputs, request=asked, composition=composition)
+
+
+def _store(job: Job, configured: Configuration) -> None:
+    """Keep what a first launch was composed to for the attempts that follow."""
+    with write() as session:
+        current = repository.lock_job(session, job_id=job.id)
+        if current is not None and configuration.find(session, job_id=job.id) is None:
+            configuration.store(session, job=current, configuration=configured)
 
 
 def _refuse_errors(composition: Composition) -> None:

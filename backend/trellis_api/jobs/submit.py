@@ -190,10 +190,10 @@ def _keep_preset(session: Session, settings: Settings, original: Job) -> str | N
     model is never chosen unasked.
     """
     try:
-        presets = {preset.id: preset for preset in get_recipe(original.recipe).presets}
+        presets = get_recipe(original.recipe).presets
     except UnknownRecipe:
         return original.preset  # the composition says what is wrong
-    preset = presets.get(original.preset or "")
+    preset = next((each for each in presets if each.id == original.preset), None)
     if preset is None or preset.platform in (None, settings.resolved_platform):
         return original.preset
     configured = configuration.find(session, job_id=original.id)

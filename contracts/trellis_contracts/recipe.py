@@ -103,6 +103,13 @@ class Preset(Strict):
     params: dict[str, Any] = Field(default_factory=dict)
     overrides: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def platform(self) -> Literal["cpu", "cuda"] | None:
+        """The platform that its sizes are for; None of one for a size of model."""
+        if self.id.startswith("cpu-"):
+            return "cpu"
+        return "cuda" if self.id.startswith("gpu-") else None
+
 
 class Recipe(Strict, Renamed):
     """One algorithm that can be launched from the form, the API or the CLI."""

@@ -32,6 +32,7 @@ __all__ = ["ComposeRequest", "Composition", "Issue", "compose"]
 SMALL_PARAMETERS = 10_000_000
 #: The presets for 80 GB suit no smaller card: such cards report 79.6 GiB and more.
 _LARGE_GPU_BYTES = 79 * 1024**3
+_MACHINES = {"cpu": "CPUs", "cuda": "GPUs"}
 
 
 def compose(request: ComposeRequest) -> Composition:
@@ -108,14 +109,18 @@ def default_preset(
     return next((presets[name] for name in order if name in presets), None)
 
 
-def _choose_preset(recipe: Recipe, request: ComposeRequest) -> tuple[Preset | None, list[Issue]]:
-    default = default_preset(
+def _find_default_preset(recipe: Recipe, request: ComposeRequest) -> Preset | None:
+    return default_preset(
         recipe,
         request.platform,
         request.gpus,
         device_memory_bytes=request.device_memory_bytes,
         parameters=request.parameters,
     )
+
+
+def _choose_preset(recipe: Recipe, request: ComposeRequest) -> tuple[Preset | None, list[Issue]]:
+    default = _find_default_preset(recipe, request)
     if request.preset is None:
         return default, []
     for preset in recipe.presets:
@@ -198,6 +203,18 @@ def _warnings(
     if preset is not None and preset.gpus > request.gpus:
         message = f"Preset '{preset.id}' is designed for {preset.gpus} GPUs; the job has {request.gpus}."
         warnings.append(Issue(code="preset_gpus", field="preset", message=message))
+    if preset is not None and preset.platform not in (None, request.platform):
+        made_for, here = (_MACHINES[name] for name in (preset.platform, request.platform))
+        message = f"Preset '{preset.id}' has sizes for {made_for}; the job runs on {here}."
+        suggestion = _find_default_preset(recipe, request)
+        warnings.append(
+            Issue(
+                code="preset_platform",
+                field="preset",
+                message=message,
+                suggestion=suggestion.id if suggestion else None,
+            )
+        )
     parameter_of = {key: parameter.name for parameter in recipe.parameters for key in parameter.engine_keys}
     for key in own:
         if key in parameter_of:

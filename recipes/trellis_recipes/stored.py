@@ -27,12 +27,20 @@ _PACKAGES = {
     Engine.VERL_SFT: ("verl",),
     Engine.TRL: ("trl", "transformers"),
 }
+#: What people read of a recipe: a job runs the same whatever it says.
+_TEXTS: dict[str, Any] = {
+    "title": True,
+    "description": True,
+    "paper": True,
+    "parameters": {"__all__": {"title", "help"}},
+    "presets": {"__all__": {"title"}},
+}
 
 
 class ComposedWith(Strict):
     """What a composition was made with."""
 
-    #: SHA-256 of the recipe with all its presets.
+    #: SHA-256 of the recipe with all its presets, without titles and other texts.
     recipe: str
     #: Versions of the platform and of the engine's packages, by their names.
     packages: dict[str, str]
@@ -103,8 +111,8 @@ def complete(stored: StoredComposition, part: LaunchPart) -> Composition:
 
 
 def hash_recipe(recipe: Recipe) -> str:
-    """Return the SHA-256 of a recipe as it is loaded, with what it shares with others."""
-    content = recipe.model_dump_json(exclude=set(Recipe.old_names))
+    """Return the SHA-256 of a recipe as it is loaded, with what it shares with others, but without texts."""
+    content = recipe.model_dump_json(exclude=_TEXTS | dict.fromkeys(Recipe.old_names, True))
     return hashlib.sha256(content.encode()).hexdigest()
 
 

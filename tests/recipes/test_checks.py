@@ -123,6 +123,8 @@ def test_packing_joins_conversations_and_fills_passes_by_tokens(is_packed: bool,
         ({"recipe": "sapo", "params": {"temperature_negative": 0.9}}, "gate_favours_worse"),
         ({"recipe": "dapo", "params": {"overlong_buffer": 16}}, "overlong_from_start"),
         ({"preset": "gpu-8x80gb", "gpus": 4, "platform": "cuda"}, "preset_gpus"),
+        ({"preset": "cpu-tiny", "platform": "cuda"}, "preset_platform"),
+        ({"preset": "gpu-24gb", "platform": "cpu"}, "preset_platform"),
         ({"overrides": {"algorithm.norm_adv_by_std_in_grpo": False}}, "changes_algorithm"),
     ],
 )

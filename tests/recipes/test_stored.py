@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from trellis_contracts.recipe import Text
+from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.compose import compose
 from trellis_recipes.request import ComposeRequest, Composition, LaunchPart
-from trellis_recipes.stored import StoredComposition, complete, make_stored
+from trellis_recipes.stored import StoredComposition, complete, hash_recipe, make_stored
 
 Build = Callable[..., ComposeRequest]
 #: All that a launch decides, by a recipe of each engine.
@@ -134,6 +136,17 @@ def test_a_path_that_the_engine_would_not_get_as_it_is_is_refused(request_for: B
     part = part_of(request).model_copy(update={"model_path": "/data/${oc.env:HOME}"})
 
     assert [issue.field for issue in complete(keep(request), part).errors] == ["model_path"]
+
+
+def test_the_hash_of_a_recipe_tells_what_it_sets_and_not_how_it_is_worded() -> None:
+    recipe = get_recipe("grpo")
+    reworded, reset = recipe.model_copy(deep=True), recipe.model_copy(deep=True)
+    other = Text(en="Other", zh="其他")
+    reworded.title = reworded.description = reworded.presets[0].title = other
+    reworded.parameters[0].title = reworded.parameters[0].help = other
+    reset.presets[0].params["learning_rate"] = 0.123
+
+    assert hash_recipe(reworded) == hash_recipe(recipe) != hash_recipe(reset)
 
 
 def test_what_was_stored_before_can_be_launched() -> None:

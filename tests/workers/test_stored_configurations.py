@@ -131,6 +131,24 @@ def test_a_resumed_attempt_runs_the_same_and_a_clone_is_composed_anew(
     assert other.params["learning_rate"] == 0.123 != first.params["learning_rate"]
 
 
+@pytest.mark.parametrize(
+    ("preset", "kept"), [(None, "gpu-24gb"), ("cpu-tiny", "gpu-24gb"), ("gpu-80gb", "gpu-80gb")]
+)
+def test_a_clone_on_another_platform_does_not_keep_the_sizes_for_the_first(
+    install: Any, preset: str | None, kept: str
+) -> None:
+    platform = install()
+    _, job = preview_and_submit(platform, recipe="sft", preset=preset)
+    settings = platform.settings.model_copy(update={"platform": "cuda", "slots": 8})
+
+    with platform.write() as session:
+        cloned = submit.clone(session, job_id=job.id, changes=JobClone(), settings=settings)
+        again = submit.clone(session, job_id=job.id, changes=JobClone(), settings=platform.settings)
+
+    assert job.preset == (preset or "cpu-tiny")
+    assert (cloned.preset, again.preset) == (kept, job.preset)
+
+
 def test_a_job_from_before_is_composed_at_its_launch(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     platform = install()
     job = platform.add_job(recipe="sft", preset="cpu-tiny")
@@ -142,6 +160,20 @@ def test_a_job_from_before_is_composed_at_its_launch(install: Any, monkeypatch: 
 
     assert spec["params"]["learning_rate"] == 0.123
     assert record["config"]["optim"]["lr"] == 0.123
+
+
+def test_attempts_of_a_job_from_before_run_what_its_first_launch_was_composed_to(
+    install: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = install()
+    job = platform.add_job(recipe="sft", preset="cpu-tiny")
+    first, _ = launch(platform, job)
+    change_recipes(monkeypatch, change_everything)
+
+    second, _ = launch(platform, job)
+
+    assert second["params"] == first["params"]
+    assert second["engine_overrides"] == first["engine_overrides"]
 
 
 def test_a_job_configured_for_another_platform_says_so(install: Any) -> None:

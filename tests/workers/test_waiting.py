@@ -3,14 +3,19 @@
 from typing import Any
 
 import pytest
-from trellis_api.jobs import service
+from trellis_api.core.settings import Settings
+from trellis_api.jobs import service, submit
 from trellis_api.jobs.alarms import repository as alarms
 from trellis_api.jobs.logs import store as log_store
+from trellis_api.jobs.models import Job
+from trellis_api.jobs.queue import service as queue
+from trellis_api.jobs.schemas import JobCreate
 from trellis_contracts.states import JobState
 from trellis_recipes.placement import ResourceDemand
 from trellis_testing.kinds_of_jobs import QUEUE
 from trellis_testing.waiting import wait_until
 from trellis_workers.core.ray_client import RayStatus, get_ray
+from trellis_workers.core.settings import get_settings
 from trellis_workers.jobs import waiting
 from trellis_workers.jobs.launch import launch_queued
 from trellis_workers.jobs.reconcile import reconcile
@@ -25,6 +30,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def find_alarms(platform: Any, job: Any) -> list[tuple[str, str | None, bool]]:
     with platform.read() as session:
         return [(row.code, row.metric, row.is_active) for row in alarms.list_alarms(session, job_id=job.id)]
+
+
+def use_platform(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As a restart of the services does."""
+    monkeypatch.setenv("TRELLIS_PLATFORM", name)
+    get_settings.cache_clear()
+
+
+def submit_training(platform: Any, settings: Settings) -> Job:
+    request = JobCreate(name="test", recipe="sft", model="mdl_aaaaaaaaaaaa", dataset="ds_aaaaaaaaaaaa")
+    with platform.write() as session:
+        job_id = submit.submit(session, request=request, settings=settings).id
+    job: Job = platform.get_job(job_id)
+    return job
 
 
 def read_log(platform: Any, job: Any) -> str:
@@ -42,6 +61,41 @@ def test_a_job_that_asks_for_more_than_the_cluster_has_stays_queued_and_says_so(
     assert platform.get_job(job.id).state == JobState.QUEUED, "a node that is away may come back"
     assert find_alarms(platform, job) == [("not_placed", "GPU", True)]
     assert "it needs 8 GPUs. Free: " in read_log(platform, job)
+
+
+def test_a_job_for_another_platform_waits_for_it_says_so_and_lets_others_pass(
+    on_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a start of the services before the GPUs' driver was there."""
+    platform = on_ray(TRELLIS_PLATFORM="cuda", TRELLIS_SLOTS="4")
+    for_gpus, given_up = (submit_training(platform, get_settings()) for _ in range(2))
+    use_platform(monkeypatch, "cpu")
+    for_cpus = submit_training(platform, get_settings())
+
+    launch_queued()
+    launch_queued()
+    states = [platform.get_job(job.id).state for job in (for_gpus, given_up, for_cpus)]
+    said = [find_alarms(platform, job) for job in (for_gpus, given_up, for_cpus)]
+    log = read_log(platform, for_gpus)
+    with platform.write() as session:
+        service.request_stop(session, job_id=given_up.id)
+    with platform.read() as session:
+        line = queue.read(session, get_settings()).items
+    use_platform(monkeypatch, "cuda")
+    launch_queued()
+
+    assert states == [JobState.QUEUED, JobState.QUEUED, JobState.LAUNCHING]
+    assert said == [[("other_platform", "cuda", True)]] * 2 + [[]]
+    assert log.count("configured for the platform cuda") == 1
+    assert "restart all services" in log
+    assert "stop the job and clone it" in log
+    assert [(item.job.id, item.start) for item in line] == [(for_gpus.id, None)]
+    assert find_alarms(platform, given_up) == [("other_platform", "cuda", False)]
+    assert platform.get_job(for_gpus.id).state == JobState.LAUNCHING
+    assert find_alarms(platform, for_gpus) == [("other_platform", "cuda", False)]
+    for job in (for_cpus, for_gpus):
+        wait_until(lambda job=job: f"{job.id}-1" in platform.list_starts(), 60, "the job starts")
+        platform.end_run(job, 0)
 
 
 @pytest.mark.slow

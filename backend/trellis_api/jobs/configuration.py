@@ -3,7 +3,10 @@
 A recipe, preset or default that changes in the meantime, with an upgrade, say, concerns jobs submitted later.
 """
 
-from sqlmodel import Session
+from collections.abc import Sequence
+from typing import Any
+
+from sqlmodel import Session, col, select
 from trellis_contracts.recipe import DataFormat, Strict
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.request import ComposeRequest, Composition
@@ -51,6 +54,20 @@ def find(session: Session, *, job_id: str) -> Configuration | None:
     """Return the stored configuration, or None for a job from before configurations were stored."""
     row = session.get(JobConfiguration, job_id)
     return None if row is None else Configuration.model_validate(row.document)
+
+
+def find_params(session: Session, *, job_id: str) -> dict[str, Any] | None:
+    """Return the values of all parameters that a job runs with; None as in ``find``."""
+    return map_params(session, job_ids=[job_id]).get(job_id)
+
+
+def map_params(session: Session, *, job_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Map the ids of those jobs that have a stored configuration to their parameters' values."""
+    if not job_ids:
+        return {}
+    params = col(JobConfiguration.document)[("composition", "params")].as_json()
+    statement = select(JobConfiguration.job_id, params).where(col(JobConfiguration.job_id).in_(job_ids))
+    return dict(session.exec(statement).all())
 
 
 def _read(job: Job, dataset: DatasetView, *, split: data_fit.Split) -> Reading:

@@ -1,7 +1,7 @@
 """Turns rows of jobs into what clients read, with what the server decides: actions, ETA, place in line."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
@@ -10,7 +10,7 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.core.references import NamedReference
 from trellis_api.datasets.repository import map_dataset_names
-from trellis_api.jobs import repository
+from trellis_api.jobs import configuration, repository
 from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
@@ -19,7 +19,7 @@ from trellis_api.jobs.checkpoints.best import list_headline
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
 from trellis_api.jobs.failures.hints import find_hint
-from trellis_api.jobs.failures.remedies import helps_to_resume, suggest_changes
+from trellis_api.jobs.failures.remedies import REMEDIES, helps_to_resume, suggest_changes
 from trellis_api.jobs.fields.schemas import FieldValue
 from trellis_api.jobs.fields.service import JobField, map_modes, read_values
 from trellis_api.jobs.fields.sorting import JobOrder, JobSort, decode_position, list_sorted
@@ -47,6 +47,7 @@ from trellis_api.jobs.sweep_names import MAP_SWEEP_NAMES
 from trellis_api.models.repository import map_model_names
 
 LAST_LINES = 20
+_FAILED = frozenset({JobState.FAILED, JobState.CRASHED})
 
 
 def present(session: Session, *, job: Job, has_detail: bool = False) -> JobRead:
@@ -115,6 +116,8 @@ def present_all(
     names = _Names(session, jobs)
     alarms = _Alarms(session, jobs)
     reports = reporting.map_reports(session, job_ids=[job.id for job in jobs])
+    remediable = [job.id for job in jobs if job.state in _FAILED and job.cause in REMEDIES]
+    composed = configuration.map_params(session, job_ids=remediable)
     skipped = evaluating.count_skipped(session, job_ids=[job.id for job in jobs if job.evaluate])
     return [
         JobRead(
@@ -155,7 +158,7 @@ def present_all(
             progress=present_progress(job),
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
-            failure=_failure(session, job=job, has_lines=has_detail),
+            failure=_failure(session, job=job, composed=composed.get(job.id), has_lines=has_detail),
             headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
             metric=(metrics or {}).get(job.id),
             fields=(fields or {}).get(job.id, {}),
@@ -281,8 +284,10 @@ def present_progress(job: Job) -> Progress:
     return Progress(phase=job.phase, step=job.step, total_steps=job.total_steps, fraction=fraction)
 
 
-def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
-    if job.state not in {JobState.FAILED, JobState.CRASHED}:
+def _failure(
+    session: Session, *, job: Job, composed: dict[str, Any] | None, has_lines: bool
+) -> Failure | None:
+    if job.state not in _FAILED:
         return None
     lines: Iterable[str] = ()
     if has_lines:
@@ -293,7 +298,7 @@ def _failure(session: Session, *, job: Job, has_lines: bool) -> Failure | None:
         cause=job.cause,
         exit_code=job.exit_code,
         hint=find_hint(job.cause),
-        changes=suggest_changes(job),
+        changes=suggest_changes(job, composed=composed),
         resume_helps=helps_to_resume(job),
         last_lines=list(lines),
     )

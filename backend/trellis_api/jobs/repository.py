@@ -22,6 +22,7 @@ from trellis_api.jobs.models import (
     Checkpoint,
     ExportLeftover,
     Job,
+    JobConfiguration,
     JobTag,
     Purge,
 )
@@ -121,6 +122,15 @@ def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
 def list_queued(session: Session, *, limit: int | None = None) -> Sequence[Job]:
     """List queued jobs in launch order: all, or the first ``limit``."""
     return session.exec(select(Job).where(_IS_QUEUED).order_by(*_LAUNCH_ORDER).limit(limit)).all()
+
+
+def map_queued_for_other_platform(session: Session, *, platform: str) -> dict[str, str]:
+    """Map the ids of queued jobs that were composed for another platform to that platform."""
+    composed_for = col(JobConfiguration.document)[("composition", "platform")].as_string()
+    statement = select(Job.id, composed_for).join(
+        JobConfiguration, col(JobConfiguration.job_id) == col(Job.id)
+    )
+    return dict(session.exec(statement.where(_IS_QUEUED, composed_for != platform)).all())
 
 
 def list_holding_slots(session: Session) -> Sequence[Job]:

@@ -147,6 +147,8 @@ def request_stop(session: Session, *, job_id: str) -> Job:
     if job.state not in STOPPABLE:
         raise JobNotStoppable(f"The job is {job.state.value}; there is nothing to stop.")
     job.stop_requested_at = utc_now()
+    if job.state == JobState.QUEUED:
+        alarms.end_attempt(session, job=job)
     move(session, job=job, to=JobState.STOPPED if job.state == JobState.QUEUED else JobState.STOPPING)
     return job
 

@@ -162,6 +162,7 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
     asked = {
         **read_inputs(original),
         **read_plain(original),
+        "preset": _keep_preset(session, settings, original),
         "params": {**original.params, **changes.params},
         "overrides": {**original.overrides, **changes.overrides},
         "resources": Resources(gpus=original.gpus),
@@ -180,6 +181,24 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         asked["seed"] = changes.seed
     request = JobCreate.model_validate(asked)
     return submit(session, request=request, settings=settings, cloned_from=original.id)
+
+
+def _keep_preset(session: Session, settings: Settings, original: Job) -> str | None:
+    """Return the preset that a clone asks for: not one that was chosen for another platform than the present.
+
+    A job's row doesn't tell what was asked for from what was chosen for its machine; a preset for a size of
+    model is never chosen unasked.
+    """
+    try:
+        presets = get_recipe(original.recipe).presets
+    except UnknownRecipe:
+        return original.preset  # the composition says what is wrong
+    preset = next((each for each in presets if each.id == original.preset), None)
+    if preset is None or preset.platform in (None, settings.resolved_platform):
+        return original.preset
+    configured = configuration.find(session, job_id=original.id)
+    was_here = configured is not None and configured.composition.platform == settings.resolved_platform
+    return original.preset if was_here else None
 
 
 def _build_job(request: JobCreate) -> Job:

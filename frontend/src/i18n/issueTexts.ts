@@ -83,6 +83,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   pattern_missing: 'regex 奖励需要一个正则表达式。',
   policy_never_trained: '策略的第一次更新晚于最后一步，它不会被训练。',
   preset_gpus: '此预设面向更多的 GPU。',
+  preset_platform: '此预设的大小面向另一种平台（CPU 或 GPU）。',
   prompt_unknown: '不知道哪一列是提示；请选择列，或填写模板。',
   qlora_unsupported: '该方案的训练器不能以 4 位保存基座模型（QLoRA）；可以单独使用 LoRA。',
   quantised_model_unsupported:

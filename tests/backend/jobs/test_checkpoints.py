@@ -8,9 +8,14 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import repository, service
 from trellis_api.jobs.checkpoints import best
+from trellis_api.jobs.checkpoints import service as checkpoints
+from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
+
+from tests.backend.conftest import Launched
 
 ACCURACY = "val-core/dataset/acc/mean@1"
 
@@ -213,6 +218,31 @@ def test_without_a_number_all_stay(start: Callable[..., Run]) -> None:
         run.step(step, accuracy=0.1)
 
     assert run.left() == [1, 2, 3, 4, 5]
+
+
+def test_as_many_are_kept_as_the_job_was_composed_with(
+    client: TestClient,
+    settings: Settings,
+    model: Model,
+    dataset: Dataset,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A preset or default that changes later doesn't remove a running job's checkpoints."""
+    body = {"name": "kept", "recipe": "sft", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id}
+    job = client.post("/api/v1/jobs", json=body).json()
+    composed = client.post("/api/v1/jobs/preview", json=body).json()["params"]["keep_checkpoints"]
+    monkeypatch.setattr(checkpoints, "_default_keep_count", lambda _job: 1)
+    with database.write() as session:
+        claim = service.claim_for_launch(session, job_id=job["id"])
+    assert claim is not None
+    run = Run(client, settings, Launched(job_id=job["id"], token=claim.token))
+
+    for step in (1, 2, 3):
+        run.step(step)
+
+    assert composed is None
+    assert run.left() == [1, 2, 3]
 
 
 def test_a_person_may_remove_one(client: TestClient, start: Callable[..., Run]) -> None:

@@ -22,6 +22,14 @@ def test_hints_speak_both_languages() -> None:
         assert re.search(r"[\u4e00-\u9fff]{3}", hint.zh), cause
 
 
+def test_a_missing_package_is_avoided_by_a_clone_since_a_resume_keeps_the_settings() -> None:
+    hint = HINTS["missing_package"]
+
+    assert "to do without the package, clone the job" in hint.en
+    assert "TRELLIS_FLASH_ATTENTION=false" in hint.en
+    assert "请复制任务" in hint.zh
+
+
 def test_an_unknown_cause_has_none() -> None:
     assert find_hint("something new") is None
     assert find_hint(None) is None

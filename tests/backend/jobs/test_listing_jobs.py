@@ -112,7 +112,9 @@ def test_a_list_takes_as_many_queries_as_one_job(client: TestClient, make_job: C
         return len(statements)
 
     for _ in range(5):
-        make_job(model_id=new_id("mdl"), dataset_id=new_id("ds"))
+        make_job(
+            model_id=new_id("mdl"), dataset_id=new_id("ds"), state=JobState.FAILED, cause="out_of_memory"
+        )
 
     event.listen(Engine, "before_cursor_execute", note)
     try:

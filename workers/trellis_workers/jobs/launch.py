@@ -53,7 +53,7 @@ from trellis_workers.evaluations.spec import build_evaluation_spec
 from trellis_workers.jobs.export_spec import build_export_spec
 from trellis_workers.jobs.isolation import write_rules
 from trellis_workers.jobs.reward_files import stage_rewards
-from trellis_workers.jobs.waiting import tell_queued
+from trellis_workers.jobs.waiting import tell_other_platform, tell_queued
 from trellis_workers.jobs.workflow_files import stage_workflow
 
 logger = logging.getLogger(__name__)
@@ -100,6 +100,7 @@ def _launch_admitted(ray: RayJobs) -> None:
     gpus = settings.total_slots if nodes is None else sum(node.gpus for node in nodes)
     if nodes is not None and gpus < settings.total_slots:
         tell_queued(nodes)
+    tell_other_platform(settings.resolved_platform)
     while True:
         with write() as session:
             claim = admission.claim_next(
@@ -109,6 +110,7 @@ def _launch_admitted(ray: RayJobs) -> None:
                 max_evaluations=settings.max_evaluations,
                 max_endpoints=settings.max_endpoints,
                 endpoint_preemption=settings.endpoint_preemption,
+                platform=settings.resolved_platform,
             )
         if claim is None:
             return
@@ -206,10 +208,12 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
     """Build the spec, and the part of the manifest that shows how it was made."""
     with read() as session:
         job_inputs = find_job_inputs(session, settings, job=job)
-        configured = configuration.find(session, job_id=job.id)
-    if configured is None:  # submitted before configurations were stored
-        configured = _compose(settings, job, job_inputs)
+        found = configuration.find(session, job_id=job.id)
+    # A job that was submitted before configurations were stored has none.
+    configured = found if found is not None else _compose(settings, job, job_inputs)
     stored = configured.composition
+    # Such a job isn't claimed; but a launch that was interrupted is taken up by services that may have
+    # been started differently.
     if stored.platform != settings.resolved_platform:
         message = (
             f"The job was configured for the platform {stored.platform}, but this one is "
@@ -218,6 +222,8 @@ def _prepare_training(settings: Settings, job: Job) -> tuple[JobSpec, dict[str, 
         raise CannotLaunchError(message, "other_platform")
     composition = complete(stored, build_launch_part(settings, job=job, job_inputs=job_inputs))
     _refuse_errors(composition)
+    if found is None:
+        _store(job, configured)
     spec = build_spec(settings, job, job_inputs, configured, composition)
     return spec, {
         "config": composition.config,
@@ -232,6 +238,14 @@ def _compose(settings: Settings, job: Job, job_inputs: JobInputs) -> Configurati
     composition = compose(asked)
     _refuse_errors(composition)
     return configuration.configure(job, job_inputs, request=asked, composition=composition)
+
+
+def _store(job: Job, configured: Configuration) -> None:
+    """Keep what a first launch was composed to for the attempts that follow."""
+    with write() as session:
+        current = repository.lock_job(session, job_id=job.id)
+        if current is not None and configuration.find(session, job_id=job.id) is None:
+            configuration.store(session, job=current, configuration=configured)
 
 
 def _refuse_errors(composition: Composition) -> None:

@@ -11,10 +11,13 @@ from datetime import datetime
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ray_cluster import RayNode, RayUnreachableError, Waiting, list_nodes, list_waiting
 from trellis_api.jobs import repository
+from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.alarms.placement import Shortage, find_shortage
+from trellis_api.jobs.alarms.platforms import OTHER_PLATFORM
 from trellis_api.jobs.models import EVALUATE, EXPORT, SERVE, Attempt, Job
 from trellis_contracts.recipe import Engine
+from trellis_contracts.states import JobState
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.placement import entrypoint_demand
 
@@ -64,6 +67,24 @@ def tell_queued(nodes: Sequence[RayNode]) -> None:
     for job in queued:
         if _has_waited(job.queued_at) and _is_due(job):
             _note(job, find_shortage([Waiting({"GPU": float(job.gpus)}, is_packed=False)], nodes))
+
+
+def tell_other_platform(platform: str) -> None:
+    """Raise the alarm of queued jobs that were composed for another platform; clear it of all others."""
+    with read() as session:
+        waiting = repository.map_queued_for_other_platform(session, platform=platform)
+        told = set(alarm_repository.list_jobs_with(session, code=OTHER_PLATFORM))
+    for job_id in waiting.keys() ^ told:
+        with write() as session:
+            job = repository.lock_job(session, job_id=job_id)
+            if job is None or (job_id in waiting and job.state != JobState.QUEUED):
+                continue
+            composed_for = waiting.get(job_id)
+            has_changed = alarms.note_other_platform(
+                session, job=job, composed_for=composed_for, present=platform
+            )
+        if has_changed and composed_for is not None:
+            logger.warning("job %s waits: composed for %s, not for %s", job_id, composed_for, platform)
 
 
 def _note(job: Job, shortage: Shortage | None) -> None:

@@ -158,6 +158,17 @@ TEXTS: dict[str, AlarmTexts] = {
             "无法启动的任务可以直接停止。",
         ),
     ),
+    "other_platform": AlarmTexts(
+        title=Text(en="The job was submitted for another platform", zh="任务是为其他平台提交的"),
+        advice=Text(
+            en="Start the platform as it was when the job was submitted: check TRELLIS_PLATFORM and, for "
+            "GPUs, the driver (nvidia-smi), then restart all services: they count GPUs only when they start. "
+            "Or stop the job and clone it to configure it for the present platform. Other jobs go on.",
+            zh="请按提交任务时的方式启动平台：检查 TRELLIS_PLATFORM；若需要 GPU，再检查驱动（nvidia-smi），"
+            "然后重启所有服务（服务仅在启动时统计 GPU 数量）。也可以停止该任务并复制，"
+            "以便按当前平台重新配置。其他任务不受影响。",
+        ),
+    ),
     "stalled": AlarmTexts(
         title=Text(en="No new step for much longer than usual", zh="远超平常时间没有新的训练步"),
         advice=Text(

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 
 from trellis_contracts.recipe import Text
 
+from trellis_api.jobs.alarms import platforms
 from trellis_api.jobs.alarms.alarm_texts import TEXTS
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.placement import NOT_PLACED, describe_alarm
+from trellis_api.jobs.alarms.platforms import OTHER_PLATFORM
 from trellis_api.jobs.alarms.schemas import AlarmRead, Severity
 
 _ORDER: tuple[Severity, ...] = ("warning", "critical")
@@ -19,6 +21,8 @@ def present_alarm(row: Alarm) -> AlarmRead:
     title = texts.title if texts else Text(en=row.code, zh=row.code)
     if row.code == NOT_PLACED and row.metric and row.value is not None and row.threshold is not None:
         title = describe_alarm(row.metric, row.value, row.threshold)
+    elif row.code == OTHER_PLATFORM and row.metric:
+        title = platforms.describe_alarm(row.metric)
     advice = texts.advice if texts else Text(en="", zh="")
     return AlarmRead(
         code=row.code,

@@ -47,6 +47,11 @@ def select_jobs_with_alarms() -> Select[str]:
     return select(Alarm.job_id).where(col(Alarm.is_active))
 
 
+def list_jobs_with(session: Session, *, code: str) -> Sequence[str]:
+    """List the ids of the jobs that have an active alarm of a code."""
+    return session.exec(select(Alarm.job_id).where(Alarm.code == code, col(Alarm.is_active))).all()
+
+
 def list_active_of_unfinished(session: Session, *, limit: int) -> list[tuple[Alarm, str]]:
     """List active alarms of unfinished jobs with the job's name: critical first, then the newest."""
     query = select(Alarm, Job.name).join(Job, col(Job.id) == col(Alarm.job_id))

@@ -331,6 +331,7 @@ RULES: tuple[Rule, ...] = (
 SEVERITIES: dict[str, Severity] = {rule.code: rule.severity for rule in RULES} | {
     "stalled": "critical",
     "not_placed": "critical",
+    "other_platform": "critical",
 }
 
 

@@ -11,11 +11,12 @@ from trellis_contracts.events import LogEvent
 from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
-from trellis_api.jobs.alarms import repository, stall
+from trellis_api.jobs.alarms import platforms, repository, stall
 from trellis_api.jobs.alarms.detector import Change, StepMetrics, observe
 from trellis_api.jobs.alarms.examples import find_example
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.placement import NOT_PLACED, Shortage
+from trellis_api.jobs.alarms.platforms import OTHER_PLATFORM
 from trellis_api.jobs.alarms.presentation import present_alarm
 from trellis_api.jobs.alarms.rules import SEVERITIES
 from trellis_api.jobs.alarms.watch import Watch
@@ -94,9 +95,23 @@ def note_shortage(session: Session, *, job: Job, shortage: Shortage | None) -> b
         return False
     change = Change("raised", NOT_PLACED, seen[0], job.step, job.step, seen[1], seen[2])
     _record(session, job=job, attempt=job.attempt, changes=[change])
-    event = LogEvent(time=utc_now(), stream="platform", lines=[shortage.message])
-    first, count = log_store.write(session, job=job, attempt=job.attempt, event=event)
-    events.publish_all(session, job=job, events=[("logs", {"first": first, "count": count})])
+    _log(session, job=job, message=shortage.message)
+    return True
+
+
+def note_other_platform(session: Session, *, job: Job, composed_for: str | None, present: str) -> bool:
+    """Raise the alarm of a queued job that was composed for another platform, or clear it (None).
+
+    Returns whether anything changed. Why the job waits stands in its log as well.
+    """
+    row = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=OTHER_PLATFORM)
+    if composed_for is None:
+        return _clear(session, job=job, alarm=row)
+    if row is not None and row.is_active and row.metric == composed_for:
+        return False
+    change = Change("raised", OTHER_PLATFORM, composed_for, job.step, job.step, None, None)
+    _record(session, job=job, attempt=job.attempt, changes=[change])
+    _log(session, job=job, message=platforms.describe(composed_for, present))
     return True
 
 
@@ -105,9 +120,15 @@ def end_attempt(session: Session, *, job: Job) -> None:
 
     Alarms about metrics stay as they were.
     """
-    for code in (STALLED, NOT_PLACED):
+    for code in (STALLED, NOT_PLACED, OTHER_PLATFORM):
         alarm = repository.find_alarm(session, job_id=job.id, attempt=job.attempt, code=code)
         _clear(session, job=job, alarm=alarm)
+
+
+def _log(session: Session, *, job: Job, message: str) -> None:
+    event = LogEvent(time=utc_now(), stream="platform", lines=[message])
+    first, count = log_store.write(session, job=job, attempt=job.attempt, event=event)
+    events.publish_all(session, job=job, events=[("logs", {"first": first, "count": count})])
 
 
 def _clear(session: Session, *, job: Job, alarm: Alarm | None) -> bool:

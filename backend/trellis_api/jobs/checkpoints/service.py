@@ -17,7 +17,7 @@ from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
-from trellis_api.jobs import repository, service
+from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
 from trellis_api.jobs.checkpoints.best import Criterion, Mode, choose_criterion, find_best
 from trellis_api.jobs.checkpoints.metrics import Metrics
@@ -159,8 +159,8 @@ def delete(session: Session, *, job_id: str, step: int) -> None:
 
 def apply_retention(session: Session, *, job: Job) -> list[int]:
     """Give up what is older than the last N and has no reason to stay; the steps. The job is locked."""
-    keep = read_keep_count(job)
-    if keep is None or job.kind != TRAIN:
+    keep = read_keep_count(session, job=job) if job.kind == TRAIN else None
+    if keep is None:
         return []
     rows = [row for row in repository.list_checkpoints(session, job_id=job.id) if row.pruned_at is None]
     # What a resumed job left behind its checkpoint is older than all that it saved since.
@@ -176,11 +176,15 @@ def apply_retention(session: Session, *, job: Job) -> list[int]:
     return [row.step for row in doomed]
 
 
-def read_keep_count(job: Job) -> int | None:
-    """Return how many of the last checkpoints the job keeps; None for all."""
-    given = job.params.get(KEEP_PARAMETER)
-    if given is None:
-        given = _default_keep_count(job)
+def read_keep_count(session: Session, *, job: Job) -> int | None:
+    """Return how many of the last checkpoints the job keeps, as it was composed; None for all."""
+    stored = configuration.find_params(session, job_id=job.id)
+    if stored is not None:
+        given = stored.get(KEEP_PARAMETER)
+    else:
+        given = job.params.get(KEEP_PARAMETER)
+        if given is None:
+            given = _default_keep_count(job)
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     try:

@@ -252,8 +252,11 @@ HINTS: dict[str, Text] = {
         zh="评测在任务开始之前已被删除。请新建评测。",
     ),
     "missing_package": Text(
-        en="Install the package on the cluster, or choose a setting that doesn't need it.",
-        zh="请在集群所在环境安装该软件包，或改用不需要它的设置。",
+        en="Install the package on the cluster and resume. A resumed job keeps its settings: to do without "
+        "the package, clone the job. For flash-attn, set TRELLIS_FLASH_ATTENTION=false first, and the clone "
+        "uses PyTorch's attention.",
+        zh="请在集群所在环境安装该软件包，然后继续任务。继续的任务会沿用原有设置：若要不使用该软件包，请复制任务。"
+        "对于 flash-attn，请先设置 TRELLIS_FLASH_ATTENTION=false，复制出的任务将使用 PyTorch 的注意力实现。",
     ),
     "permission_denied": Text(
         en="Give the user running the cluster access to the path in the reason.",

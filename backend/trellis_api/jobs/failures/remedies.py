@@ -97,8 +97,11 @@ def helps_to_resume(job: Job) -> bool:
     return job.cause in RESUME_HELPS
 
 
-def suggest_changes(job: Job) -> list[ParameterChange]:
-    """Suggest the parameter changes that are known to help against the cause of the job's failure."""
+def suggest_changes(job: Job, *, composed: dict[str, Any] | None = None) -> list[ParameterChange]:
+    """Suggest the parameter changes that are known to help against the cause of the job's failure.
+
+    ``composed`` are the values that the job ran with; without them, they are those of its preset today.
+    """
     if job.kind != TRAIN or job.cause not in REMEDIES:
         return []
     try:
@@ -106,18 +109,20 @@ def suggest_changes(job: Job) -> list[ParameterChange]:
     except UnknownRecipe:
         return []
     for group in REMEDIES[job.cause]:
-        found = [change for step in group if (change := _apply(step, recipe, job)) is not None]
+        found = [change for step in group if (change := _apply(step, recipe, job, composed)) is not None]
         if found:
             return found
     return []
 
 
-def _apply(step: Step, recipe: Recipe, job: Job) -> ParameterChange | None:
+def _apply(step: Step, recipe: Recipe, job: Job, composed: dict[str, Any] | None) -> ParameterChange | None:
     parameter = recipe.parameter(step.parameter)
     if parameter is None:
         return None
-    preset = next((one.params for one in recipe.presets if one.id == job.preset), {})
-    current = {parameter.name: parameter.default, **preset, **job.params}[parameter.name]
+    if composed is None:
+        preset = next((one.params for one in recipe.presets if one.id == job.preset), {})
+        composed = {**preset, **job.params}
+    current = composed.get(parameter.name, parameter.default)
     suggested = step.change(parameter, current)
     if suggested is None or (parameter.choices and suggested not in parameter.choices):
         return None

@@ -165,7 +165,7 @@ def _tell_time(
 
 def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForecast:
     """Let the running jobs end at their ETA and the queue follow; null where one of them cannot be told."""
-    ahead = [each for each in _list_waiting(session) if each.priority >= job.priority]
+    ahead = [each for each in _list_waiting(session, settings) if each.priority >= job.priority]
     return _follow_queue(session, settings, waiting=[*ahead, job])[-1]
 
 
@@ -176,8 +176,13 @@ def list_starts(session: Session, settings: Settings, *, queued: Sequence[Job]) 
     return {each.id: start for each, start in zip(waiting, starts, strict=True)}
 
 
-def _list_waiting(session: Session) -> list[Job]:
-    return [each for each in repository.list_queued(session) if each.gpus and each.kind == TRAIN]
+def _list_waiting(session: Session, settings: Settings) -> list[Job]:
+    others = repository.map_queued_for_other_platform(session, platform=settings.resolved_platform)
+    return [
+        each
+        for each in repository.list_queued(session)
+        if each.gpus and each.kind == TRAIN and each.id not in others
+    ]
 
 
 def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job]) -> list[StartForecast]:

@@ -33,11 +33,13 @@ def claim_next(
     max_evaluations: int = 1,
     max_endpoints: int = 1,
     endpoint_preemption: EndpointPreemption = "idle",
+    platform: str | None = None,
 ) -> Claim | None:
     """Take the next job to launch, or None when nothing is queued or the next one has no room.
 
     The first in line is waited for: smaller jobs do not overtake it, or a large one
-    would wait for ever. A job whose rows or benchmarks are still being brought lets others pass.
+    would wait for ever. A job whose rows or benchmarks are still being brought lets others pass, and so
+    does one that was composed for another platform than ``platform`` (None: any will do).
     Call it again, in a new transaction, until it returns None.
     """
     repository.lock_admission(session)
@@ -47,9 +49,11 @@ def claim_next(
     free_endpoints = max_endpoints - repository.count_running_endpoints(session)
     queued = repository.list_queued(session)
     being_made = list_ids_being_made(session) if queued else set()
-    waits_for_files = _find_waiting_for_files(session, queued)
+    held_back = _find_waiting_for_files(session, queued)
+    if platform is not None and queued:
+        held_back |= repository.map_queued_for_other_platform(session, platform=platform).keys()
     for waiting in queued:
-        if waiting.id in waits_for_files or {waiting.dataset_id, waiting.validation_dataset_id} & being_made:
+        if waiting.id in held_back or {waiting.dataset_id, waiting.validation_dataset_id} & being_made:
             continue
         if waiting.kind == EXPORT and free_exports <= 0:
             continue

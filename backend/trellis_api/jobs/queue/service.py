@@ -21,10 +21,12 @@ _APART = timedelta(seconds=1)
 def read(session: Session, settings: Settings) -> JobQueue:
     """Read the queued jobs in launch order, each with its expected start."""
     queued = repository.list_queued(session)
-    starts = forecast.list_starts(session, settings, queued=queued)
+    others = repository.map_queued_for_other_platform(session, platform=settings.resolved_platform)
+    launchable = [job for job in queued if job.id not in others]
+    starts = forecast.list_starts(session, settings, queued=launchable)
     shown = presentation.present_all(session, jobs=queued[:_LISTED_JOBS])
     used_slots = repository.count_held_slots(session)
-    blocking = _find_blocking(session, settings, queued=queued, free=settings.total_slots - used_slots)
+    blocking = _find_blocking(session, settings, queued=launchable, free=settings.total_slots - used_slots)
     return JobQueue(
         items=[
             QueuedJob(job=job, start=starts.get(job.id), blocking_endpoints=blocking.get(job.id, []))

@@ -132,6 +132,16 @@ describe('the preset for a machine', () => {
     const bytes = gigabytes === null ? null : gigabytes * 1024 ** 3
     expect(presetForMachine(recipe, platform, slots, bytes)).toBe(preset)
   })
+
+  it('with GPUs is none for CPUs, of whatever size', () => {
+    const small = {
+      ...recipe,
+      presets: recipe.presets.flatMap((one) =>
+        one.id === 'cpu-tiny' ? [one, { ...one, id: 'cpu-small' as const }] : [one],
+      ),
+    }
+    expect(presetForMachine(small, 'cuda', 1, null)).toBe('gpu-24gb')
+  })
 })
 
 describe('the request', () => {

@@ -192,6 +192,12 @@ export function inheritedValue(parameter: Parameter, preset: Preset | null): Par
   return fromPreset !== undefined && isParameterValue(fromPreset) ? fromPreset : parameter.default
 }
 
+/** Whether a preset has sizes for this platform, or for a size of model on any. */
+export function suitsPlatform(preset: string, platform: string): boolean {
+  if (preset.startsWith('cpu-')) return platform === 'cpu'
+  return !preset.startsWith('gpu-') || platform === 'cuda'
+}
+
 /** The presets for 80 GB suit no smaller card, as the server has it. */
 const LARGE_GPU_BYTES = 79 * 1024 ** 3
 
@@ -206,7 +212,8 @@ export function presetForMachine(
   const tooLarge = isLarge ? ['gpu-24gb'] : ['gpu-80gb', 'gpu-8x80gb']
   const fitting = recipe.presets.filter(
     (preset) =>
-      (preset.id === 'cpu-tiny') === (platform === 'cpu') &&
+      (platform !== 'cpu' || preset.id === 'cpu-tiny') &&
+      suitsPlatform(preset.id, platform) &&
       !tooLarge.includes(preset.id) &&
       preset.gpus <= Math.max(1, slots),
   )

@@ -117,6 +117,22 @@ describe('a launch of which nothing was chosen', () => {
   })
 })
 
+describe('a copy of a job', () => {
+  it.each([
+    ['gpu-24gb', 'cpu-tiny'],
+    ['cpu-tiny', 'cpu-tiny'],
+    ['production', 'production'],
+  ])('with preset %s gets %s on a CPU', async (was, becomes) => {
+    const path = '/api/v1/jobs/{job_id}'
+    answering('GET', (asked) =>
+      answer(200, asked.path === path ? { ...(ANSWERS[path] as object), preset: was } : ANSWERS[asked.path]),
+    )
+    await open('/jobs/new?clone=job_a')
+    expect(form.draft.preset).toBe(becomes)
+    expect(form.draft.params).toEqual({ lr: 3 })
+  })
+})
+
 describe('a launch that was left', () => {
   it('from a dataset is there again on the way back', async () => {
     await open('/jobs/new?dataset=dst_a&version=ver_a')

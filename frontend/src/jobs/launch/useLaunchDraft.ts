@@ -12,7 +12,16 @@ import { useRecipes } from '../shared/useRecipes'
 import type { Job, ParameterChange, Recipe } from '../types'
 import { carryOver, emptyParked } from './carry'
 import { copyOf } from './copyName'
-import { type Draft, draftOfJob, emptyDraft, inheritedValue, presetForMachine, presetOf, withChanges } from './draft'
+import {
+  type Draft,
+  draftOfJob,
+  emptyDraft,
+  inheritedValue,
+  presetForMachine,
+  presetOf,
+  suitsPlatform,
+  withChanges,
+} from './draft'
 import { setReading } from './fit/reading'
 import { addressOf, readKept } from './kept'
 import { recipeForAll, recipeForFormat } from './recipes/forData'
@@ -39,6 +48,8 @@ export function useLaunchDraft() {
   const sourceError = shallowRef<ApiError | null>(null)
   const isPrefilling = ref(false)
   const hasChosenPreset = ref(kept?.draft.preset != null)
+  /** The preset is that of a job that is copied, which may have been chosen for another platform. */
+  const isCopiedPreset = ref(false)
   let parked = emptyParked()
 
   const recipe = computed<Recipe | null>(() => catalogue.recipes.value.find((one) => one.id === draft.recipe) ?? null)
@@ -54,6 +65,7 @@ export function useLaunchDraft() {
       changes.value = route.query.fix === '1' ? (job.failure?.changes ?? []) : []
       if (isNamed) return
       hasChosenPreset.value = job.preset !== null
+      isCopiedPreset.value = job.preset !== null
       const asked = draftOfJob(job, t('jobs.launch.cloneName', copyOf(job.name), copyOf(job.name).number))
       Object.assign(draft, withChanges(asked, changes.value))
     } catch (cause) {
@@ -89,6 +101,7 @@ export function useLaunchDraft() {
 
   function choosePreset(id: string): void {
     hasChosenPreset.value = true
+    isCopiedPreset.value = false
     draft.preset = id
     const preset = recipe.value === null ? null : presetOf(recipe.value, id)
     if (preset !== null && recipe.value !== null) {
@@ -102,6 +115,16 @@ export function useLaunchDraft() {
         }),
       )
     }
+  }
+
+  /** A copied job keeps no sizes for another platform; once the platform is known. */
+  function dropForeignPreset(): void {
+    const machine = platform.data.value
+    if (!isCopiedPreset.value || machine === null) return
+    isCopiedPreset.value = false
+    if (draft.preset === null || suitsPlatform(draft.preset, machine.platform)) return
+    draft.preset = null
+    hasChosenPreset.value = false
   }
 
   function suggestPreset(of: Recipe): void {
@@ -143,8 +166,9 @@ export function useLaunchDraft() {
       chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
       takeReferences()
-    } else if (draft.preset === null && recipe.value !== null) {
-      suggestPreset(recipe.value)
+    } else if (recipe.value !== null) {
+      dropForeignPreset()
+      if (draft.preset === null) suggestPreset(recipe.value)
     }
   }
 
@@ -196,7 +220,7 @@ export function useLaunchDraft() {
   /** The form as the address opens it. */
   async function begin(): Promise<void> {
     isPrefilling.value = true
-    hasChosenPreset.value = false
+    hasChosenPreset.value = isCopiedPreset.value = false
     parked = emptyParked()
     Object.assign(draft, emptyDraft())
     // What goes with the old data has to go before the new data come.

@@ -7,6 +7,7 @@ domain calls and another one has: which one it is (``core/provided.py``).
 from trellis_api.core import uses
 from trellis_api.core.uses import one_by_one
 from trellis_api.data_tasks import uses as data_tasks
+from trellis_api.endpoints import uses as endpoints
 from trellis_api.environments.uses import PARAMETER as ENVIRONMENT
 from trellis_api.evaluations import uses as evaluations
 from trellis_api.fine_tuning import uses as fine_tuning
@@ -37,6 +38,7 @@ uses.MODELS.register("rewards", one_by_one(rewards.find_of_model))
 uses.MODELS.register("data_tasks", one_by_one(data_tasks.find_of_model))
 uses.MODELS.register("transfers", one_by_one(transfers.find_of_model))
 uses.MODELS.register("registry", one_by_one(registry.find_of_model))
+uses.MODELS.register("endpoints", endpoints.find_of_models)
 
 uses.REWARD_FILES.register("rewards", one_by_one(rewards.find_of_file))
 uses.REWARD_FILES.register("evaluations", one_by_one(evaluations.find_of_reward_file))

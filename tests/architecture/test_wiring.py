@@ -27,7 +27,7 @@ def test_all_users_of_all_kinds_are_registered() -> None:
     assert registered == {
         "dataset": ("jobs", "evaluations", "rewards", "data_tasks"),
         "version of a dataset": ("jobs", "evaluations", "data_tasks", "rewards", "models"),
-        "model": ("jobs", "rewards", "data_tasks", "transfers", "registry"),
+        "model": ("jobs", "rewards", "data_tasks", "transfers", "registry", "endpoints"),
         "reward file": ("rewards", "evaluations"),
         "benchmark": ("evaluations",),
         "environment": ("jobs", "job_pipelines"),

@@ -13,7 +13,16 @@ from sqlmodel import Session
 
 Key = TypeVar("Key", bound=Hashable)
 UserKind = Literal[
-    "job", "evaluation", "dry_run", "task", "model", "transfer", "alias", "pipeline", "fine_tuning_file"
+    "job",
+    "evaluation",
+    "dry_run",
+    "task",
+    "model",
+    "transfer",
+    "alias",
+    "pipeline",
+    "endpoint",
+    "fine_tuning_file",
 ]
 #: Finished users of a kind that are listed, newest first; unfinished ones all are.
 MOST_FINISHED = 100

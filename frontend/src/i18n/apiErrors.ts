@@ -109,7 +109,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   method_not_allowed: '不支持此操作。',
   chat_template_runaway: '该模型的对话模板在普通对话上耗用过多时间或内存。请替换模型文件夹中的模板，或选择其他模型。',
   model_folder_invalid: '此文件夹中没有可以训练的模型。',
-  model_in_use: '有未结束的任务正在使用此模型。',
+  model_in_use: '有未结束的任务或端点正在使用此模型，或有别名指向它。',
   model_is_adapter: '该模型是适配器，不能单独使用；请先导出为合并后的模型。',
   model_name_taken: '已有名为“{name}”的模型。',
   model_not_found: '没有这个模型，可能已被删除。',

@@ -25,13 +25,18 @@ def test_all_users_of_all_kinds_are_registered() -> None:
     registered = {kind.noun: kind.users for kind in uses.KINDS}
 
     assert registered == {
-        "dataset": ("jobs", "evaluations", "rewards", "data_tasks"),
-        "version of a dataset": ("jobs", "evaluations", "data_tasks", "rewards", "models"),
-        "model": ("jobs", "rewards", "data_tasks", "transfers", "registry", "endpoints"),
-        "reward file": ("rewards", "evaluations"),
-        "benchmark": ("evaluations",),
-        "environment": ("jobs", "job_pipelines"),
-        "workflow": ("jobs", "job_pipelines"),
+        "dataset": ("jobs", "evaluations", "rewards", "data_tasks", "job_pipelines", "sweeps"),
+        "version of a dataset": (
+            *("jobs", "evaluations", "data_tasks", "rewards", "models", "job_pipelines", "sweeps"),
+        ),
+        "model": (
+            *("jobs", "rewards", "data_tasks", "transfers", "registry", "endpoints"),
+            *("job_pipelines", "sweeps"),
+        ),
+        "reward file": ("rewards", "evaluations", "job_pipelines", "sweeps"),
+        "benchmark": ("evaluations", "job_pipelines", "sweeps"),
+        "environment": ("jobs", "job_pipelines", "sweeps"),
+        "workflow": ("jobs", "job_pipelines", "sweeps"),
         "upload": ("data_tasks", "fine_tuning"),
     }
 

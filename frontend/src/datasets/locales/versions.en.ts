@@ -20,7 +20,7 @@ export default {
   first: 'None (initial version)',
   provenance: { title: 'Provenance', address: 'URL', files: 'Files', inputs: 'Inputs', pipeline: 'Data pipeline', pipelineHash: 'Pipeline hash', details: 'Details', nothing: 'No record.', file: '{name} ({size})' },
   columns: 'Columns',
-  uses: { title: 'Used by', none: 'Not used by anything.', unfinished: 'running', kind: { job: 'Job', task: 'Data task', model: 'Model', evaluation: 'Evaluation', dry_run: 'Dry run', version: 'Version', branch: 'Branch', tag: 'Tag' } },
+  uses: { title: 'Used by', none: 'Not used by anything.', unfinished: 'running', kind: { job: 'Job', task: 'Data task', model: 'Model', evaluation: 'Evaluation', dry_run: 'Dry run', pipeline: 'Workflow', sweep: 'Sweep', version: 'Version', branch: 'Branch', tag: 'Tag' } },
   rollBack: {
     action: 'Roll back to this version',
     title: 'Roll back to version {n}',

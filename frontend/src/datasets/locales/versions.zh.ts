@@ -20,7 +20,7 @@ export default {
   first: '没有：这是最初的版本',
   provenance: { title: '数据的来历', address: '地址', files: '文件', inputs: '输入', pipeline: '流水线', pipelineHash: '流水线的哈希', details: '其他', nothing: '没有记录。', file: '{name}（{size}）' },
   columns: '列',
-  uses: { title: '使用者', none: '没有任务使用此版本。', unfinished: '未结束', kind: { job: '任务', task: '数据任务', model: '模型', evaluation: '评测', dry_run: '试运行', version: '版本', branch: '分支', tag: '标签' } },
+  uses: { title: '使用者', none: '没有任务使用此版本。', unfinished: '未结束', kind: { job: '任务', task: '数据任务', model: '模型', evaluation: '评测', dry_run: '试运行', pipeline: '工作流', sweep: '超参扫描', version: '版本', branch: '分支', tag: '标签' } },
   rollBack: {
     action: '回滚到此版本',
     title: '回滚到版本 {n}',

@@ -3,8 +3,9 @@
 import ast
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 import trellis_api.wiring  # noqa: F401
@@ -12,8 +13,51 @@ from sqlmodel import Session
 from trellis_api.core import uses
 from trellis_api.core.provided import NotProvided, Provided
 from trellis_api.core.uses import Use, Used, UsersUnknown, one_by_one
+from trellis_api.job_pipelines.schemas import StageCreate
+from trellis_api.jobs.named import Named
+from trellis_api.jobs.schemas import JobCreate
 from trellis_api.jobs.sweep_names import EXPRESS_SWEEP, MAP_SWEEP_NAMES
 from trellis_api.workflows.presentation import SUMMARISE_JOBS
+from trellis_contracts.recipe import Parameter
+from trellis_recipes.rewards import reward_kinds
+
+#: What the rows, requests and documents of a domain can name that has to stay for it. (Models say what they
+#: were trained on; endpoints, which adapter they serve, as their job names the base model.)
+NAMES = {
+    "jobs": {"dataset", "version of a dataset", "model", "environment", "workflow"},
+    "evaluations": {"dataset", "version of a dataset", "reward file", "benchmark"},
+    "rewards": {"dataset", "version of a dataset", "model", "reward file"},
+    "data_tasks": {"dataset", "version of a dataset", "model", "upload"},
+    "models": {"version of a dataset"},
+    "transfers": {"model"},
+    "registry": {"model"},
+    "endpoints": {"model"},
+    "fine_tuning": {"upload"},
+}
+#: The same of requests that jobs will be made from, by the attribute that lists it.
+NAMED = {
+    "datasets": "dataset",
+    "revisions": "version of a dataset",
+    "models": "model",
+    "reward_files": "reward file",
+    "benchmarks": "benchmark",
+    "environments": "environment",
+    "workflows": "workflow",
+}
+#: Domains that keep such requests until the jobs are made.
+KEEP_REQUESTS = ("job_pipelines", "sweeps")
+#: Fields of such requests that name something, or hold what does.
+NAMING_FIELDS = {
+    *("model", "dataset", "dataset_version", "validation_dataset", "validation_version"),
+    *("params", "evaluate", "benchmarks"),
+}
+#: Fields that name nothing that can be deleted.
+OTHER_FIELDS = {
+    *("id", "title", "name", "kind", "needs", "tags", "recipe", "preset", "overrides", "seed", "priority"),
+    *("dataset_split", "validation_split", "columns", "validation_columns"),
+    *("data_format", "validation_data_format", "resources", "engine", "report_to"),
+    *("exports", "export_as", "best_by", "keep_best_by", "mode"),
+}
 
 ROOT = Path(__file__).parents[2]
 API = ROOT / "backend" / "trellis_api"
@@ -25,15 +69,45 @@ def test_all_users_of_all_kinds_are_registered() -> None:
     registered = {kind.noun: kind.users for kind in uses.KINDS}
 
     assert registered == {
-        "dataset": ("jobs", "evaluations", "rewards", "data_tasks"),
-        "version of a dataset": ("jobs", "evaluations", "data_tasks", "rewards", "models"),
-        "model": ("jobs", "rewards", "data_tasks", "transfers", "registry"),
-        "reward file": ("rewards", "evaluations"),
-        "benchmark": ("evaluations",),
-        "environment": ("jobs", "job_pipelines"),
-        "workflow": ("jobs", "job_pipelines"),
+        "dataset": ("jobs", "evaluations", "rewards", "data_tasks", "job_pipelines", "sweeps"),
+        "version of a dataset": (
+            *("jobs", "evaluations", "data_tasks", "rewards", "models", "job_pipelines", "sweeps"),
+        ),
+        "model": (
+            *("jobs", "rewards", "data_tasks", "transfers", "registry", "endpoints"),
+            *("job_pipelines", "sweeps"),
+        ),
+        "reward file": ("rewards", "evaluations", "job_pipelines", "sweeps"),
+        "benchmark": ("evaluations", "job_pipelines", "sweeps"),
+        "environment": ("jobs", "job_pipelines", "sweeps"),
+        "workflow": ("jobs", "job_pipelines", "sweeps"),
         "upload": ("data_tasks", "fine_tuning"),
     }
+
+
+def test_every_domain_is_asked_of_all_kinds_that_it_can_name() -> None:
+    asked: dict[str, set[str]] = {}
+    for kind in uses.KINDS:
+        for domain in kind.users:
+            asked.setdefault(domain, set()).add(kind.noun)
+
+    assert asked == {**NAMES, **{domain: set(NAMED.values()) for domain in KEEP_REQUESTS}}
+    assert {each.name for each in fields(Named)} == set(NAMED)
+
+
+def test_every_field_of_a_request_that_is_kept_is_known_to_name_something_or_nothing() -> None:
+    known = {*StageCreate.model_fields, *JobCreate.model_fields}
+
+    assert known == NAMING_FIELDS | OTHER_FIELDS, "a new one that names something: jobs/named.py"
+    assert NAMING_FIELDS.isdisjoint(OTHER_FIELDS)
+    # Sweeps vary none of these parameters:
+    plain = {"int", "float", "bool", "str", "choice"}
+    assert set(get_args(Parameter.model_fields["type"].annotation)) - plain == {
+        *("rewards", "environment", "workflow")
+    }
+    # What rewards name: judges are of the settings.
+    options = [option for kind in reward_kinds().values() for option in kind.options]
+    assert {each.source for each in options} == {None, "models", "reward-files", "judges"}
 
 
 def test_every_kind_is_listed() -> None:

@@ -12,8 +12,19 @@ from sqlalchemy import ColumnElement
 from sqlmodel import Session
 
 Key = TypeVar("Key", bound=Hashable)
+Thing = TypeVar("Thing")
 UserKind = Literal[
-    "job", "evaluation", "dry_run", "task", "model", "transfer", "alias", "pipeline", "fine_tuning_file"
+    "job",
+    "evaluation",
+    "dry_run",
+    "task",
+    "model",
+    "transfer",
+    "alias",
+    "pipeline",
+    "sweep",
+    "endpoint",
+    "fine_tuning_file",
 ]
 #: Finished users of a kind that are listed, newest first; unfinished ones all are.
 MOST_FINISHED = 100
@@ -107,6 +118,14 @@ def one_by_one(find: Callable[[Session, Key], Iterable[Use]]) -> Finder[Key]:
         return {key: list(find(session, key)) for key in keys}
 
     return find_all
+
+
+def pick(
+    users: Iterable[tuple[Use, Thing]], keys: Collection[Key], has: Callable[[Thing, Key], bool]
+) -> dict[Key, list[Use]]:
+    """Map each key to the users whose thing has it, where all of them were read at once."""
+    known = list(users)
+    return {key: [use for use, thing in known if has(thing, key)] for key in keys}
 
 
 def list_labels(uses: Iterable[Use]) -> list[str]:

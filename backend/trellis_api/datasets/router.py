@@ -183,7 +183,7 @@ def change_dataset(dataset_id: str, request: DatasetChange, session: WriteSessio
 
 @router.delete("/{dataset_id}", status_code=204)
 def delete_dataset(dataset_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Remove a dataset with all versions; refused while an unfinished job or task uses it."""
+    """Remove a dataset with all versions; refused while unfinished work uses it."""
     service.delete(session, settings, dataset_id=dataset_id)
 
 

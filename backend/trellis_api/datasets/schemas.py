@@ -391,7 +391,7 @@ class VersionRead(BaseModel):
 class VersionUse(BaseModel):
     """A user of a version."""
 
-    kind: Literal["job", "task", "dry_run", "model"]
+    kind: Literal["job", "task", "dry_run", "model", "pipeline", "sweep"]
     id: str
     name: str | None
     state: str | None

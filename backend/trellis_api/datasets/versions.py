@@ -57,6 +57,11 @@ def resolve(session: Session, *, dataset_id: str, revision: str | None = None) -
     return _find_by_digits(session, dataset_id, name)
 
 
+def may_name(revision: str, *, version_id: str) -> bool:
+    """Tell whether a revision is the ID of this version, or its first digits."""
+    return len(revision) >= _LEAST_DIGITS and version_id.startswith(revision)
+
+
 def choose_split(version: DatasetVersion, split: str | None = None) -> str:
     """Return the name of the split to read: the requested one, else train, or the only or first one."""
     if split is None:

@@ -74,7 +74,7 @@ def retry_environment(
 
 @router.delete("/{environment_id}", status_code=204)
 def delete_environment(environment_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Delete an environment; refused while an unfinished job uses it. Its datasets are kept."""
+    """Delete an environment; refused while unfinished work uses it. Its datasets are kept."""
     service.delete(session, settings, environment_id=environment_id)
 
 

@@ -11,7 +11,7 @@ PARAMETER = "environment"
 
 
 def list_uses(session: Session, *, environment_id: str) -> list[str]:
-    """List the names of unfinished jobs that use it, and of active pipelines that are going to."""
+    """List the names of unfinished jobs that use it, and of active pipelines and sweeps."""
     return list_labels(ENVIRONMENTS.find(session, environment_id))
 
 

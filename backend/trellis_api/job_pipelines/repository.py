@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlmodel import Session, col, select, tuple_
 
@@ -67,14 +66,17 @@ def list_unsettled(session: Session) -> Sequence[str]:
     ).all()
 
 
-def list_active_documents(session: Session) -> list[tuple[str, str, dict[str, Any]]]:
-    """List id and name of the pipeline, and document, of each unfinished stage of pipelines under way."""
+def list_stages_of_active(session: Session) -> dict[str, tuple[str, list[PipelineStage]]]:
+    """List the stages of pipelines under way, by pipeline ID, each with the pipeline's name."""
     query = (
-        select(JobPipeline.id, JobPipeline.name, PipelineStage.document)
+        select(JobPipeline.name, PipelineStage)
         .where(JobPipeline.id == PipelineStage.pipeline_id, col(JobPipeline.is_active).is_(True))
-        .where(col(PipelineStage.state).in_([StageState.WAITING.value, StageState.RUNNING.value]))
+        .order_by(JobPipeline.name, col(PipelineStage.position))
     )
-    return [(each, name, dict(document)) for each, name, document in session.exec(query)]
+    found: dict[str, tuple[str, list[PipelineStage]]] = {}
+    for name, stage in session.exec(query):
+        found.setdefault(stage.pipeline_id, (name, []))[1].append(stage)
+    return found
 
 
 def find_outcome(session: Session, *, fingerprint: str) -> StageOutcome | None:

@@ -27,12 +27,14 @@ from trellis_api.job_pipelines.errors import (
     StageNotReady,
 )
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
+from trellis_api.job_pipelines.named import list_named
 from trellis_api.job_pipelines.presentation import can_rerun, present_all
 from trellis_api.job_pipelines.schemas import JobPipelineCreate, JobPipelineRead, StageCreate
 from trellis_api.job_pipelines.states import PipelineState, StageState, find_behind, of_pipeline
 from trellis_api.jobs import repository as jobs
 from trellis_api.jobs import service as jobs_service
 from trellis_api.jobs.models import EVALUATE, Job
+from trellis_api.jobs.named import keep_named
 from trellis_api.jobs.service import STOPPABLE
 
 _UNDER_WAY = (PipelineState.RUNNING, PipelineState.STOPPING)
@@ -40,19 +42,21 @@ _UNDER_WAY = (PipelineState.RUNNING, PipelineState.STOPPING)
 
 def create(session: Session, settings: Settings, *, request: JobPipelineCreate) -> JobPipeline:
     """Write the stages down, waiting; everything that is wrong with any of them raises here."""
-    check_stages(session, settings, request=request)
     pipeline = JobPipeline(id=new_id(repository.PREFIX), name=request.name, description=request.description)
+    stages = [
+        PipelineStage(
+            pipeline_id=pipeline.id,
+            stage_id=stage.id,
+            position=position,
+            document=stage.model_dump(mode="json"),
+        )
+        for position, stage in enumerate(request.stages)
+    ]
+    keep_named(session, [list_named(stages)])
+    check_stages(session, settings, request=request)
     session.add(pipeline)
     session.flush()
-    for position, stage in enumerate(request.stages):
-        session.add(
-            PipelineStage(
-                pipeline_id=pipeline.id,
-                stage_id=stage.id,
-                position=position,
-                document=stage.model_dump(mode="json"),
-            )
-        )
+    session.add_all(stages)
     session.flush()
     if request.start:
         _activate(session, pipeline)
@@ -138,6 +142,7 @@ def delete(session: Session, *, pipeline_id: str) -> None:
 
 
 def _activate(session: Session, pipeline: JobPipeline) -> None:
+    keep_named(session, [list_named(repository.list_stages(session, pipeline_id=pipeline.id))])
     pipeline.is_active = True
     pipeline.state = PipelineState.RUNNING.value
     pipeline.started_at, pipeline.finished_at = utc_now(), None

@@ -215,9 +215,7 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
     # What tasks are called says nothing of them.
     jobs = [use.id if use.kind == "task" else use.label for use in found if use.kind != "alias"]
     if jobs:
-        raise ModelInUse(
-            f"The model is used by {len(jobs)} unfinished job{'s' if len(jobs) > 1 else ''}.", {"jobs": jobs}
-        )
+        raise ModelInUse(f"The model is in use by {', '.join(jobs)[:500]}.", {"jobs": jobs})
     if aliases := [use.label for use in found if use.kind == "alias"]:
         raise ModelInUse(
             f"The model is {', '.join(aliases)}; promote another version first.", {"aliases": aliases}

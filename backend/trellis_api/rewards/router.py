@@ -53,7 +53,7 @@ def read_reward_file(file_id: str, session: ReadSession) -> RewardFileDetail:
 
 @router.delete("/files/{file_id}", status_code=204)
 def delete_reward_file(file_id: str, session: WriteSession) -> None:
-    """Delete a file; refused while an unfinished job or dry run uses it."""
+    """Delete a file; refused while unfinished work uses it."""
     service.delete_file(session, file_id=file_id)
 
 

@@ -55,7 +55,7 @@ def add_file(session: Session, *, request: RewardFileCreate) -> RewardFile:
 
 
 def delete_file(session: Session, *, file_id: str) -> None:
-    """Delete a file; refused while an unfinished job or dry run uses it."""
+    """Delete a file; refused while unfinished work uses it."""
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, file_id)
     file = FILES.get(session, file_id)

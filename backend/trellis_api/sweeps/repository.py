@@ -81,6 +81,12 @@ def list_unsettled(session: Session) -> Sequence[str]:
     return session.exec(select(Sweep.id).where(is_unsettled).order_by(col(Sweep.created_at))).all()
 
 
+def list_active_documents(session: Session) -> list[tuple[str, str, dict[str, Any]]]:
+    """List id, name and request of the sweeps that may begin another run."""
+    query = select(Sweep.id, Sweep.name, Sweep.document).where(col(Sweep.is_active).is_(True))
+    return [(each, name, dict(document)) for each, name, document in session.exec(query.order_by(Sweep.name))]
+
+
 def map_names(session: Session, sweep_ids: Iterable[str]) -> dict[str, str]:
     """Return the names of those sweeps that exist, by ID."""
     return dict(session.exec(select(Sweep.id, Sweep.name).where(col(Sweep.id).in_(list(sweep_ids)))).all())

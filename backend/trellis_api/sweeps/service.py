@@ -14,11 +14,13 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import repository as jobs_repository
 from trellis_api.jobs import service as jobs
+from trellis_api.jobs.named import keep_named
 from trellis_api.sweeps import repository
 from trellis_api.sweeps.advance import find_used_budget, stop_runs
 from trellis_api.sweeps.checking import require_plan
 from trellis_api.sweeps.errors import SweepFinished, SweepNotFound, SweepNotRunning, SweepRunning
 from trellis_api.sweeps.models import Sweep
+from trellis_api.sweeps.named import list_named
 from trellis_api.sweeps.presentation import can_resume, summarise_all
 from trellis_api.sweeps.schemas import SweepCreate, SweepSummary
 from trellis_api.sweeps.states import UNDER_WAY, SweepState
@@ -26,6 +28,7 @@ from trellis_api.sweeps.states import UNDER_WAY, SweepState
 
 def create(session: Session, settings: Settings, *, request: SweepCreate) -> Sweep:
     """Write the sweep down; its runs begin within seconds. Everything that is wrong raises here."""
+    keep_named(session, [list_named(request.model_dump(mode="json"))])
     plan = require_plan(session, settings, request=request)
     sweep = Sweep(
         id=new_id(repository.PREFIX),
@@ -86,6 +89,7 @@ def resume(session: Session, settings: Settings, *, sweep_id: str) -> Sweep:
             jobs.resume(session, job_id=job.id, data_root=settings.data_root)
         run.is_paused = False
         session.add(run)
+    keep_named(session, [list_named(sweep.document)])
     sweep.is_active, sweep.state = True, SweepState.RUNNING.value
     sweep.reason = sweep.cause = None
     sweep.first_index = len(runs)

@@ -63,5 +63,5 @@ def read_workflow(workflow_id: str, session: ReadSession) -> WorkflowDetail:
 
 @router.delete("/{workflow_id}", status_code=204)
 def delete_workflow(workflow_id: str, session: WriteSession, settings: SettingsDep) -> None:
-    """Delete a workflow; refused while an unfinished job uses it."""
+    """Delete a workflow; refused while unfinished work uses it."""
     service.delete_workflow(session, settings, workflow_id=workflow_id)

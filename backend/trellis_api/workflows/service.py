@@ -107,7 +107,7 @@ def retry(session: Session, *, workflow_id: str) -> WorkflowFile:
 
 
 def delete_workflow(session: Session, settings: Settings, *, workflow_id: str) -> None:
-    """Forget a file; refused while an unfinished job trains with it, or a pipeline under way is going to."""
+    """Forget a file; refused while an unfinished job, pipeline or sweep trains with it."""
     # Locked before the jobs are looked at: a job that is being created holds it, and is seen afterwards.
     FILES.lock(session, workflow_id)
     file = FILES.get(session, workflow_id)

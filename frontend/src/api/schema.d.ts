@@ -330,7 +330,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Dataset
-         * @description Remove a dataset with all versions; refused while an unfinished job or task uses it.
+         * @description Remove a dataset with all versions; refused while unfinished work uses it.
          */
         delete: operations["delete_dataset_api_v1_datasets__dataset_id__delete"];
         options?: never;
@@ -848,7 +848,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Environment
-         * @description Delete an environment; refused while an unfinished job uses it. Its datasets are kept.
+         * @description Delete an environment; refused while unfinished work uses it. Its datasets are kept.
          */
         delete: operations["delete_environment_api_v1_environments__environment_id__delete"];
         options?: never;
@@ -3231,7 +3231,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Reward File
-         * @description Delete a file; refused while an unfinished job or dry run uses it.
+         * @description Delete a file; refused while unfinished work uses it.
          */
         delete: operations["delete_reward_file_api_v1_rewards_files__file_id__delete"];
         options?: never;
@@ -3769,7 +3769,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Workflow
-         * @description Delete a workflow; refused while an unfinished job uses it.
+         * @description Delete a workflow; refused while unfinished work uses it.
          */
         delete: operations["delete_workflow_api_v1_workflows__workflow_id__delete"];
         options?: never;
@@ -16698,7 +16698,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "job" | "task" | "dry_run" | "model";
+            kind: "job" | "task" | "dry_run" | "model" | "pipeline" | "sweep";
             /** Name */
             name: string | null;
             /** State */

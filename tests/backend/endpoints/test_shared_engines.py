@@ -594,9 +594,9 @@ def test_the_newest_checkpoint_is_served_without_its_step(
     assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "model")
 
 
-def test_an_exported_adapter_is_served_on_its_base(
-    client: TestClient, database: Database, settings: Settings, model: Model, life: Life
-) -> None:
+@pytest.fixture
+def exported(database: Database, settings: Settings, model: Model) -> str:
+    """An exported adapter of the model; its id."""
     folder = settings.data_root / "models" / "adapter"
     folder.mkdir(parents=True)
     (folder / "adapter_config.json").write_text(json.dumps({"r": 8, "peft_type": "LORA", "bias": "none"}))
@@ -612,15 +612,37 @@ def test_an_exported_adapter_is_served_on_its_base(
                 warnings=[],
             )
         )
+    return "mdl_bbbbbbbbbbbb"
 
-    endpoint = client.post("/api/v1/models/mdl_bbbbbbbbbbbb/endpoint").json()
+
+def test_an_exported_adapter_is_served_on_its_base(
+    client: TestClient, settings: Settings, model: Model, life: Life, exported: str
+) -> None:
+    endpoint = client.post(f"/api/v1/models/{exported}/endpoint").json()
 
     assert (endpoint["name"], endpoint["shares_engine_of"]["id"]) == ("my-adapter", model.id)
-    assert endpoint["model"] == {"id": "mdl_bbbbbbbbbbbb", "name": "my-adapter"}
+    assert endpoint["model"] == {"id": exported, "name": "my-adapter"}
     host = list_endpoints(client)[model.name]
     (told,) = beat(client, host, life.launch(host))
-    assert told["checkpoint"]["path"] == str(folder)
+    assert told["checkpoint"]["path"] == str(settings.data_root / "models" / "adapter")
     assert "my-adapter" in [card["id"] for card in client.get("/v1/models").json()["data"]]
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_an_adapter_is_not_deleted_while_an_engine_is_to_load_it(
+    client: TestClient, settings: Settings, exported: str, is_shared: bool
+) -> None:
+    settings.endpoint_max_adapters = 4 if is_shared else 0
+    endpoint = client.post(f"/api/v1/models/{exported}/endpoint").json()
+    assert (endpoint["shares_engine_of"] is not None) == is_shared
+
+    refused = client.delete(f"/api/v1/models/{exported}")
+    client.delete(f"/api/v1/endpoints/{endpoint['id']}").raise_for_status()
+    deleted = client.delete(f"/api/v1/models/{exported}")
+
+    assert (refused.status_code, refused.json()["error"]) == (409, "model_in_use")
+    assert refused.json()["details"] == {"jobs": ["my-adapter"]}
+    assert deleted.status_code == 204
 
 
 def test_with_sharing_off_each_adapter_has_its_own_engine(

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from sqlmodel import Session
+from sqlmodel import delete as delete_rows
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.errors import DomainError
@@ -15,6 +16,10 @@ from trellis_api.data_tasks import service as data_tasks
 from trellis_api.datasets import service as datasets
 from trellis_api.datasets.errors import DatasetInUse
 from trellis_api.datasets.models import Dataset
+from trellis_api.job_pipelines import service as job_pipelines
+from trellis_api.job_pipelines.errors import InvalidJobPipeline
+from trellis_api.job_pipelines.models import JobPipeline
+from trellis_api.job_pipelines.schemas import JobPipelineCreate, StageCreate
 from trellis_api.jobs import repository, service, submit
 from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.errors import (
@@ -30,6 +35,10 @@ from trellis_api.jobs.schemas import ExportCreate, JobCreate
 from trellis_api.models import service as models
 from trellis_api.models.errors import ModelInUse
 from trellis_api.models.models import Model
+from trellis_api.sweeps import service as sweeps
+from trellis_api.sweeps.errors import InvalidSweep
+from trellis_api.sweeps.models import Sweep
+from trellis_api.sweeps.schemas import SweepCreate
 from trellis_contracts.data_tasks import StatisticsTask
 from trellis_contracts.states import JobState
 
@@ -49,16 +58,28 @@ def database(settings: Settings, migrated: Database) -> Iterator[Database]:
         for job in repository.list_queued(session):
             repository.delete_job(session, job_id=job.id)
             repository.delete_purge(session, job_id=job.id)
+        session.exec(delete_rows(JobPipeline))
+        session.exec(delete_rows(Sweep))
         for row in datasets.repository.list_datasets(session, text=None, after=None, limit=99):
             session.delete(row)
         for left in models.repository.list_models(session, text=None, state=None, after=None, limit=99):
             session.delete(left)
 
 
-@pytest.fixture
-def create(settings: Settings, model: Model, dataset: Dataset) -> Callable[[Session], object]:
-    request = JobCreate(name="a job", recipe="grpo", preset="cpu-tiny", model=model.id, dataset=dataset.id)
-    return lambda session: submit.submit(session, request=request, settings=settings)
+@pytest.fixture(params=["job", "pipeline", "sweep"])
+def create(
+    request: pytest.FixtureRequest, settings: Settings, model: Model, dataset: Dataset
+) -> Callable[[Session], object]:
+    training = {"recipe": "grpo", "preset": "cpu-tiny", "dataset": dataset.id}
+    job = JobCreate.model_validate({"name": "a job", "model": model.id, **training})
+    if request.param == "job":
+        return lambda session: submit.submit(session, request=job, settings=settings)
+    if request.param == "pipeline":
+        stage = StageCreate.model_validate({"id": "train", "model": {"base": model.id}, **training})
+        pipeline = JobPipelineCreate(name="a pipeline", stages=[stage])
+        return lambda session: job_pipelines.create(session, settings, request=pipeline)
+    sweep = SweepCreate(name="a sweep", job=job, seeds=[1, 2])
+    return lambda session: sweeps.create(session, settings, request=sweep)
 
 
 @pytest.fixture(params=["dataset", "model"])
@@ -95,7 +116,7 @@ def race(
         return outcome.result(30)
 
 
-def test_a_job_that_is_being_created_keeps_what_it_needs(
+def test_what_is_being_created_keeps_what_it_needs(
     database: Database, create: Callable[[Session], object], delete: Callable[[Session], object]
 ) -> None:
     error = race(database, create, delete)
@@ -103,12 +124,12 @@ def test_a_job_that_is_being_created_keeps_what_it_needs(
     assert isinstance(error, DatasetInUse | ModelInUse)
 
 
-def test_a_job_does_not_get_what_is_being_deleted(
+def test_what_is_being_deleted_is_not_given_to_anything_new(
     database: Database, create: Callable[[Session], object], delete: Callable[[Session], object]
 ) -> None:
     error = race(database, delete, create)
 
-    assert isinstance(error, UnknownDataset | UnknownModel)
+    assert isinstance(error, UnknownDataset | UnknownModel | InvalidJobPipeline | InvalidSweep)
 
 
 def test_jobs_that_need_the_same_do_not_wait_for_each_other(

@@ -47,6 +47,8 @@ export default {
       model: 'Model',
       evaluation: 'Evaluation',
       dry_run: 'Dry run',
+      pipeline: 'Workflow',
+      sweep: 'Sweep',
       version: 'Version',
       branch: 'Branch',
       tag: 'Tag',

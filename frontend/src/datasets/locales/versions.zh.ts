@@ -40,6 +40,8 @@ export default {
       model: '模型',
       evaluation: '评测',
       dry_run: '试运行',
+      pipeline: '工作流',
+      sweep: '超参扫描',
       version: '版本',
       branch: '分支',
       tag: '标签',

@@ -1,0 +1,29 @@
+"""What endpoints use: the adapters that an engine of their base model serves, or is to load."""
+
+from collections.abc import Collection
+
+from sqlmodel import Session, col, or_, select
+from trellis_contracts.states import ACTIVE
+
+from trellis_api.core.uses import Use
+from trellis_api.endpoints.models import Endpoint
+from trellis_api.jobs.models import Job
+
+
+def find_of_models(session: Session, model_ids: Collection[str]) -> dict[str, list[Use]]:
+    """List endpoints of these models that start or are ready, where their job names the base model instead.
+
+    A model whose job names it is a use of that job.
+    """
+    is_wanted = or_(col(Endpoint.engine_id).is_(None), col(Endpoint.asked_attempt) == col(Job.attempt))
+    query = (
+        select(Endpoint.target_model_id, Endpoint.id, Endpoint.name)
+        .join(Job, col(Job.id) == col(Endpoint.job_id))
+        .where(col(Endpoint.target_model_id).in_(list(model_ids)), col(Job.state).in_(ACTIVE), is_wanted)
+        .where(col(Job.model_id).is_distinct_from(col(Endpoint.target_model_id)))
+        .order_by(col(Endpoint.name))
+    )
+    found: dict[str, list[Use]] = {model_id: [] for model_id in model_ids}
+    for model_id, endpoint_id, name in session.exec(query):
+        found[str(model_id)].append(Use("endpoint", endpoint_id, name))
+    return found

@@ -15,21 +15,24 @@ ANSWERS = {"base": "3", "trained": "2"}
 
 
 def _write_model(folder: Path) -> None:
-    """The smallest folder that counts as a model."""
+    """The smallest folder that counts as a model to chat with."""
     folder.mkdir(parents=True)
     config = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "max_position_embeddings": 2048}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": {"type": "BPE"}}))
+    template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
     header = json.dumps({"embed": {"dtype": "BF16", "shape": [4, 8], "data_offsets": [0, 64]}}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(64))
 
 
-def _endpoint(name: str) -> dict[str, Any]:
+def _endpoint(name: str, model_id: str) -> dict[str, Any]:
     """A model that is loaded."""
     return {
         "id": f"ep_{name}",
         "name": name,
         "kind": "model",
+        "model": {"id": model_id, "name": name},
         "state": "ready",
         "state_since": "2026-01-01T00:00:00Z",
         "phase": None,
@@ -51,6 +54,7 @@ def page_with_engines(logged_in: Page, dashboard, call_api) -> Page:
         if not (dashboard.data_root / "models" / name).exists():
             _write_model(dashboard.data_root / "models" / name)
             call_api("POST", "/models", {"name": name, "source": {"kind": "local", "path": f"models/{name}"}})
+    ids = {model["name"]: model["id"] for model in call_api("GET", "/models")["items"]}
 
     def answer(route: Route) -> None:
         text = ANSWERS[json.loads(route.request.post_data or "{}")["model"]]
@@ -58,7 +62,7 @@ def page_with_engines(logged_in: Page, dashboard, call_api) -> Page:
         body = f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n"
         route.fulfill(status=200, content_type="text/event-stream", body=body)
 
-    endpoints = {"items": [_endpoint(name) for name in ANSWERS], "next_cursor": None}
+    endpoints = {"items": [_endpoint(name, ids[name]) for name in ANSWERS], "next_cursor": None}
     logged_in.route("**/v1/chat/completions", answer)
     logged_in.route("**/api/v1/endpoints*", lambda route: route.fulfill(json=endpoints))
     return logged_in

@@ -58,7 +58,7 @@ def test_an_alarm_arrives_while_the_page_is_open_and_is_found_in_the_list(
 
     sick.send(broken_metrics(6))
 
-    alarm = page.locator("[data-test=alarms] article")
+    alarm = page.locator("[data-test=alarms] [data-code]")
     expect(alarm).to_contain_text("Loss is not finite")
     expect(alarm).to_contain_text("at step 6")
     expect(alarm).to_contain_text("Suggested fix:")

@@ -62,7 +62,7 @@ def write_python(programs: Path, *, has_uv: bool = True, cases: str = "") -> Pat
     text = f'''echo "$*" >>"{log}"
 {MAKE_VENV}case "$*" in
   *"--quiet "*uv==*) {get_uv} ;;
-  "-m trellis_cli "*) echo "$*"; echo "$PATH" >"{log}.path" ;;
+  "-m trellis_tools "*) echo "$*"; echo "$PATH" >"{log}.path" ;;
 {cases}
 esac
 '''
@@ -166,16 +166,16 @@ def test_it_hands_over_with_the_checkouts_data_root_from_any_folder(
     write_program(
         programs,
         "python3.11",
-        MAKE_VENV + 'if [ "$2" = trellis_cli ]; then echo "$TRELLIS_DATA_ROOT|$*"; fi\nexit 0\n',
+        MAKE_VENV + 'if [ "$2" = trellis_tools ]; then echo "$TRELLIS_DATA_ROOT|$*"; fi\nexit 0\n',
     )
 
     without_command = run(checkout, programs, cwd=tmp_path)
     with_port = run(checkout, programs, "--port", "8123", cwd=tmp_path)
     with_command = run(checkout, programs, "--cpu", "logs", "api", "-n", "5", cwd=tmp_path)
 
-    assert without_command.stdout.strip() == f"{checkout}/data|-m trellis_cli up"
-    assert with_port.stdout.strip() == f"{checkout}/data|-m trellis_cli up --port 8123"
-    assert with_command.stdout.strip() == f"{checkout}/data|-m trellis_cli logs api -n 5"
+    assert without_command.stdout.strip() == f"{checkout}/data|-m trellis_tools up"
+    assert with_port.stdout.strip() == f"{checkout}/data|-m trellis_tools up --port 8123"
+    assert with_command.stdout.strip() == f"{checkout}/data|-m trellis_tools logs api -n 5"
 
 
 def test_what_is_installed_is_not_installed_again(checkout: Path, programs: Path) -> None:
@@ -393,7 +393,7 @@ def test_what_the_parts_print_stays_off_standard_output(checkout: Path, programs
 
     done = run(checkout, programs, "--cpu", "up")
 
-    assert done.stdout == "-m trellis_cli up\n"
+    assert done.stdout == "-m trellis_tools up\n"
     assert "[dashboard] building the dashboard" in done.stderr
 
 
@@ -456,7 +456,7 @@ def test_a_dashboard_that_is_built_needs_no_node(checkout: Path, programs: Path)
     done = run(checkout, programs, "--cpu", "up")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "-m trellis_cli up\n"
+    assert done.stdout == "-m trellis_tools up\n"
     assert "node.txt" not in log.read_text()
 
 
@@ -544,4 +544,4 @@ def test_setup_installs_and_starts_nothing(checkout: Path, programs: Path) -> No
 
     assert done.returncode == 0, done.stderr
     assert "are installed" in done.stderr
-    assert "-m trellis_cli setup" not in log.read_text()
+    assert "-m trellis_tools setup" not in log.read_text()

@@ -3,13 +3,13 @@
 Pipelines and sweeps keep such requests: what they name has to stay until they are over.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlmodel import Session
 
-from trellis_api.core.uses import VersionKey
+from trellis_api.core.uses import Use, VersionKey, pick
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.versions import may_name
 from trellis_api.environments.resources import keep_environment
@@ -73,6 +73,42 @@ class Named:
         self.datasets.add(dataset)
         if revision is not None:
             self.revisions.add((dataset, revision))
+
+
+@dataclass(frozen=True)
+class UsersByRequest:
+    """Finders of users that keep requests, one for each kind of thing that a request can name."""
+
+    #: Each user that may still carry something out, with what its requests name.
+    list_active: Callable[[Session], Iterable[tuple[Use, Named]]]
+
+    def of_datasets(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
+        """List the users that are going to read datasets."""
+        return pick(self.list_active(session), ids, lambda named, key: key in named.datasets)
+
+    def of_versions(self, session: Session, versions: Collection[VersionKey]) -> dict[VersionKey, list[Use]]:
+        """List the users that are going to read certain versions of datasets, by their ids."""
+        return pick(self.list_active(session), versions, Named.has_version)
+
+    def of_models(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
+        """List the users that are going to start from models, measure them or score with them."""
+        return pick(self.list_active(session), ids, lambda named, key: key in named.models)
+
+    def of_reward_files(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
+        """List the users that are going to score with a person's own files."""
+        return pick(self.list_active(session), ids, lambda named, key: key in named.reward_files)
+
+    def of_benchmarks(self, session: Session, names: Collection[str]) -> dict[str, list[Use]]:
+        """List the users that are going to measure models on benchmarks."""
+        return pick(self.list_active(session), names, lambda named, key: key in named.benchmarks)
+
+    def of_environments(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
+        """List the users that are going to train in environments."""
+        return pick(self.list_active(session), ids, lambda named, key: key in named.environments)
+
+    def of_workflows(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
+        """List the users that are going to train with a person's agent code."""
+        return pick(self.list_active(session), ids, lambda named, key: key in named.workflows)
 
 
 def keep_named(session: Session, all_named: Collection[Named]) -> None:

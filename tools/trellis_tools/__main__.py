@@ -1,5 +1,8 @@
-"""Runs the commands of a checkout: ``python -m trellis_tools``."""
+"""The command of `./init.sh`: everything that `trellis` has, and the commands for this checkout."""
 
-from trellis_tools.main import main
+from trellis_cli.main import app, main
 
+from trellis_tools import commands
+
+commands.register(app)
 main()

@@ -16,7 +16,7 @@ export default {
   },
   empty: {
     title: 'No models yet',
-    text: 'Jobs start from model weights: a folder in the platform’s data directory, a Hugging Face model or a checkpoint.',
+    text: 'Jobs start from model weights: a folder in the platform’s data directory, a model on a hub or a checkpoint.',
     filtered: 'No results for “{text}”',
     filteredText: 'Searched names, descriptions and architectures.',
   },
@@ -49,7 +49,7 @@ export default {
     title: 'Origin',
     catalogue: 'Model catalog, pinned version.',
     local: 'Folder or GGUF file in the platform’s data directory.',
-    hub: 'Hugging Face Hub.',
+    hub: 'A repository of {hub}.',
     checkpoint: 'Checkpoint; kept even if its job is deleted.',
     export: 'Exported from a checkpoint; kept even if its job is deleted.',
     path: 'Folder',
@@ -79,10 +79,14 @@ export default {
     none: 'Nothing has been pushed or exported yet.',
     target: 'Target',
     resume: 'Resume',
-    pushTitle: 'Push to a Hugging Face repository',
+    pushTitle: 'Push to a hub',
     pushSubmit: 'Push',
-    pushText:
-      'All files and the model card go into one commit. The hub and the token are those of the workers (HF_ENDPOINT, HF_TOKEN).',
+    pushTexts: {
+      huggingface:
+        'All files and the model card go into one commit. The hub and the token are those of the workers (HF_ENDPOINT, HF_TOKEN).',
+      modelscope:
+        'All files and the model card go into one commit to master. The hub and the token are those of the workers (MODELSCOPE_ENDPOINT, MODELSCOPE_API_TOKEN).',
+    },
     repoPlaceholder: 'owner/name',
     branch: 'Branch',
     message: 'Commit message (optional)',
@@ -157,7 +161,7 @@ export default {
     fromHub: 'Hugging Face Hub',
     generatedHere: 'generated here',
     fromIndex: 'Python package index',
-    hub: 'Hugging Face Hub',
+    hub: 'Hub',
     local: 'Folder or file',
     checkpoint: 'Checkpoint',
     name: 'Name',

@@ -159,9 +159,7 @@ def delete_ref(session: Session, *, dataset_id: str, kind: RefKind, name: str) -
     if name == MAIN:
         raise MainBranchStays("The main branch can't be deleted.")
     if users := list_labels(REFS.find(session, RefKey(dataset_id, name))):
-        raise RefInUse(
-            f"The {_NAMES[kind]} is in use by {', '.join(users)[:500]}.", {"jobs": users}
-        )
+        raise RefInUse(f"The {_NAMES[kind]} is in use by {', '.join(users)[:500]}.", {"jobs": users})
     version_repository.delete(session, ref)
 
 

@@ -1,4 +1,4 @@
-"""What endpoints use: adapters that an engine of their base serves or is to load, and models that jobs call."""
+"""What endpoints use: adapters that the engine of their base serves or is to load, and what jobs call."""
 
 from collections.abc import Collection, Iterator
 

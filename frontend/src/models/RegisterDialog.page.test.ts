@@ -54,7 +54,14 @@ describe('a model from a hub', () => {
     await vi.waitFor(() => {
       expect(asked).toHaveBeenCalledWith(
         expect.objectContaining({
-          source: { kind: 'hub', hub: 'modelscope', repo_id: 'Qwen/Qwen3-0.6B', revision: 'master', file: null },
+          source: {
+            kind: 'hub',
+            hub: 'modelscope',
+            repo_id: 'Qwen/Qwen3-0.6B',
+            revision: 'master',
+            file: null,
+            licence: null,
+          },
         }),
       )
     })
@@ -74,10 +81,37 @@ describe('a model from a hub', () => {
     await vi.waitFor(() => {
       expect(asked).toHaveBeenCalledWith(
         expect.objectContaining({
-          source: { kind: 'hub', hub: 'huggingface', repo_id: 'Qwen/Qwen3-0.6B', revision: 'v1', file: null },
+          source: {
+            kind: 'hub',
+            hub: 'huggingface',
+            repo_id: 'Qwen/Qwen3-0.6B',
+            revision: 'v1',
+            file: null,
+            licence: null,
+          },
         }),
       )
     })
+    end()
+  })
+
+  it('has the license that was typed', async () => {
+    const { asked, end } = await openHub()
+
+    fill('#model-repo', 'team/bot')
+    const field = document.querySelector<HTMLInputElement>('#model-licence')
+    field?.focus()
+    fill('#model-licence', 'team-internal')
+    field?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
+    await vi.waitFor(() => {
+      expect(document.querySelector<HTMLInputElement>('#model-name')?.value).toBe('bot')
+    })
+    press('Add')
+
+    await vi.waitFor(() => {
+      expect(asked).toHaveBeenCalled()
+    })
+    expect(asked.mock.calls[0]?.[0]).toMatchObject({ source: { repo_id: 'team/bot', licence: 'team-internal' } })
     end()
   })
 })

@@ -98,7 +98,7 @@ async def create_embeddings(
 async def render_prompt(
     body: RenderRequest, request: Request, engines: EnginesDep
 ) -> RenderedPrompt | Response:
-    """Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model."""
+    """Get the exact prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model."""
     require_model(request, body.model)
     engines.enter()
     try:

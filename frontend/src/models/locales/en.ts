@@ -100,6 +100,7 @@ export default {
     type: 'Type of weights',
     types: {
       q8_0: '8 bits per weight: about half the size, nearly the same answers.',
+      q4_k_m: 'About 5 bits per weight: the smallest, with slightly different answers. Needs the package cyllama.',
       f16: '16 bits per weight: the largest and most exact.',
     },
   },
@@ -181,6 +182,8 @@ export default {
     step: 'Checkpoint',
     stepOption: 'Step {step} ({size})',
     noCheckpoints: 'This job has no checkpoint in Hugging Face format.',
+    licence: 'License',
+    licenceHint: 'As the model’s own card says',
     submit: 'Add',
     done: 'Added {name}.',
   },

@@ -97,7 +97,11 @@ export default {
     ggufSubmit: '导出',
     ggufText: '单个文件，可用于 llama.cpp、Ollama、LM Studio 等。',
     type: '权重类型',
-    types: { q8_0: '每个权重 8 位：大小约减半，回答几乎不变。', f16: '每个权重 16 位：最大，也最精确。' },
+    types: {
+      q8_0: '每个权重 8 位：大小约减半，回答几乎不变。',
+      q4_k_m: '每个权重约 5 位：最小，回答略有差异。需要 cyllama 包。',
+      f16: '每个权重 16 位：最大，也最精确。',
+    },
   },
   lineage: {
     title: '血缘',
@@ -167,6 +171,8 @@ export default {
     step: '检查点',
     stepOption: '第 {step} 步（{size}）',
     noCheckpoints: '此任务没有 Hugging Face 格式的检查点。',
+    licence: '许可证',
+    licenceHint: '按模型自带的模型卡',
     submit: '添加',
     done: '已添加 {name}。',
   },

@@ -1,6 +1,6 @@
 import { NMessageProvider } from 'naive-ui'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { h } from 'vue'
+import { h, nextTick } from 'vue'
 
 import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
@@ -9,6 +9,7 @@ import RegisterDialog from './RegisterDialog.vue'
 
 afterEach(() => {
   vi.restoreAllMocks()
+  vi.unstubAllGlobals()
   document.body.replaceChildren()
 })
 
@@ -96,13 +97,17 @@ describe('a model from a hub', () => {
   })
 
   it('has the license that was typed', async () => {
+    vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
     const { asked, end } = await openHub()
 
     fill('#model-repo', 'team/bot')
-    const field = document.querySelector<HTMLInputElement>('#model-licence')
-    field?.focus()
+    document.querySelector<HTMLElement>('[data-test=licence] .n-base-selection-label')?.click()
+    await nextTick()
     fill('#model-licence', 'team-internal')
-    field?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
+    await nextTick()
+    document
+      .querySelector('#model-licence')
+      ?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
     await vi.waitFor(() => {
       expect(document.querySelector<HTMLInputElement>('#model-name')?.value).toBe('bot')
     })

@@ -31,6 +31,8 @@ def test_the_prompt_of_a_chat_is_read_from_its_engine(
         ("<|im_start|>", True), ("user\n1+1=", False), ("<|im_end|>", True), ("\n", False),
     ]  # fmt: skip
     assert engine.paths == ["/tokenize", "/detokenize", "/tokenizer_info"]
+    (endpoint,) = client.get("/api/v1/endpoints").json()["items"]
+    assert endpoint["requests"]["answered"] == 1
     (asked, read) = engine.bodies
     assert asked == body
     assert read == {"model": ready["name"], "tokens": [1, 2, 3, 4, 5]}

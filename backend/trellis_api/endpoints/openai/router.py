@@ -100,7 +100,7 @@ async def create_embeddings(
 async def render_prompt(
     body: RenderRequest, request: Request, engines: EnginesDep
 ) -> RenderedPrompt | Response:
-    """Get the exact prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model."""
+    """Get the prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model."""
     with RequestCount(request.scope["route"].path) as count:
         require_model(request, body.model)
         engines.enter()

@@ -1069,6 +1069,7 @@ class HubSource_Output(TypedDict):
     file: NotRequired[str | None]
     hub: Literal["huggingface", "modelscope"]
     kind: Literal["hub"]
+    licence: NotRequired[str | None]
     repo_id: str
     revision: str
 
@@ -1353,6 +1354,7 @@ class LocalSource(TypedDict):
     """A folder in the data root, used in place; or a GGUF file, which a worker converts."""
 
     kind: Literal["local"]
+    licence: NotRequired[str | None]
     path: str
 
 

@@ -4204,7 +4204,7 @@ export interface paths {
         put?: never;
         /**
          * Render and tokenize a chat
-         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
+         * @description Get the prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model.
          */
         post: operations["render_prompt_v1_tokenize_post"];
         delete?: never;
@@ -8397,7 +8397,7 @@ export interface components {
          */
         GgufCreate: {
             /**
-             * @description f16 uses 16 bits per weight, q8_0 about 8.5.
+             * @description f16 uses 16 bits per weight, q8_0 about 8.5, q4_k_m about 5.
              * @default q8_0
              */
             type: components["schemas"]["GgufType"];
@@ -8407,7 +8407,7 @@ export interface components {
          * @description Weight format of a GGUF file.
          * @enum {string}
          */
-        GgufType: "f16" | "q8_0";
+        GgufType: "f16" | "q8_0" | "q4_k_m";
         /**
          * GpuRead
          * @description One NVIDIA device.
@@ -8684,6 +8684,11 @@ export interface components {
              * @enum {string}
              */
             kind: "hub";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Repo Id
              * @description owner/name.
@@ -10137,6 +10142,11 @@ export interface components {
              * @enum {string}
              */
             kind: "local";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Path
              * @description Relative to the data root, e.g. models/starter or models/tiny.Q4_0.gguf.
@@ -12750,7 +12760,7 @@ export interface components {
         };
         /**
          * RenderRequest
-         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on, or a text.
          */
         RenderRequest: {
             /** Add Generation Prompt */
@@ -12759,15 +12769,17 @@ export interface components {
             /** Continue Final Message */
             continue_final_message?: boolean | null;
             /** Messages */
-            messages: components["schemas"]["Message"][];
+            messages?: components["schemas"]["Message"][] | null;
             /** Model */
             model: string;
+            /** Prompt */
+            prompt?: string | null;
             /** Tools */
             tools?: components["schemas"]["Tool"][] | null;
         };
         /**
          * RenderedPrompt
-         * @description The prompt that a model gets for a chat request.
+         * @description The prompt that a model gets for a chat request, or a text, as tokens.
          */
         RenderedPrompt: {
             /**
@@ -17145,6 +17157,11 @@ export interface components {
              * @enum {string}
              */
             kind: "hub";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Repo Id
              * @description owner/name.

@@ -10,6 +10,7 @@ import RegisterDialog from './RegisterDialog.vue'
 afterEach(() => {
   vi.restoreAllMocks()
   vi.unstubAllGlobals()
+  Reflect.deleteProperty(Element.prototype, 'scrollTo')
   document.body.replaceChildren()
 })
 
@@ -97,7 +98,9 @@ describe('a model from a hub', () => {
   })
 
   it('has the license that was typed', async () => {
+    // The list of licenses asks for what this page does not have.
     vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
+    Object.defineProperty(Element.prototype, 'scrollTo', { value: () => undefined, configurable: true })
     const { asked, end } = await openHub()
 
     fill('#model-repo', 'team/bot')

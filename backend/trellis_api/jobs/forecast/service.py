@@ -23,7 +23,7 @@ from trellis_api.jobs.forecast.disk import count_run_steps, estimate_use
 from trellis_api.jobs.forecast.schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.presentation import estimate_eta_s
-from trellis_api.jobs.resolved_params import resolve_params
+from trellis_api.jobs.resolved_params import map_resolved
 from trellis_api.models.models import Model
 
 #: Newest measured runs that are looked at, and how many of them speak.
@@ -101,11 +101,13 @@ def list_alike(session: Session, *, job: Job, model: Model) -> list[Measured]:
         .order_by(col(Job.created_at).desc())
         .limit(_LOOKED_AT)
     )
-    alike = [
-        found
+    others = [
+        other
         for other, parameters in session.exec(statement)
-        if _is_size_alike(model, other.model_id, parameters) and (found := _measure(other, job)) is not None
+        if _is_size_alike(model, other.model_id, parameters) and _is_measured(other)
     ]
+    resolved = map_resolved(session, jobs=others)
+    alike = [_measure(other, job, params) for other in others if (params := resolved[other.id]) is not None]
     same = [each for each in alike if each.is_same_data]
     return (same or alike)[:_MOST_SAMPLES]
 
@@ -118,14 +120,22 @@ def _is_size_alike(model: Model, model_id: str, parameters: int | None) -> bool:
     return 1 / _SIZE_FACTOR <= parameters / model.parameter_count <= _SIZE_FACTOR
 
 
-def _measure(other: Job, job: Job) -> Measured | None:
-    if other.first_step is None or other.first_step_at is None or other.last_step_at is None:
-        return None
-    steps = other.step - other.first_step
-    seconds = (other.last_step_at - other.first_step_at).total_seconds()
-    if steps < _MIN_STEPS or seconds <= 0 or (params := resolve_params(other)) is None:
-        return None
-    start_s = 0.0 if other.launched_at is None else (other.first_step_at - other.launched_at).total_seconds()
+def _count_measured(job: Job) -> tuple[int, float]:
+    """Count the steps of a run's newest attempt after its first one, and the seconds that they took."""
+    if job.first_step is None or job.first_step_at is None or job.last_step_at is None:
+        return 0, 0.0
+    return job.step - job.first_step, (job.last_step_at - job.first_step_at).total_seconds()
+
+
+def _is_measured(job: Job) -> bool:
+    steps, seconds = _count_measured(job)
+    return steps >= _MIN_STEPS and seconds > 0
+
+
+def _measure(other: Job, job: Job, params: Mapping[str, object]) -> Measured:
+    steps, seconds = _count_measured(other)
+    begun, first = other.launched_at, other.first_step_at
+    start_s = 0.0 if begun is None or first is None else (first - begun).total_seconds()
     return Measured(
         job_id=other.id,
         step_s=seconds / steps,
@@ -194,6 +204,7 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
     heapq.heapify(ends)
     now = 0.0
     known: _Known = {}
+    params = map_resolved(session, jobs=waiting)
     starts: list[StartForecast] = []
     for ahead, job in enumerate(waiting):
         while free < job.gpus and ends and ends[0][0] < math.inf:
@@ -206,7 +217,7 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
         starts.append(StartForecast(seconds=round(now, 1), jobs_ahead=ahead))
         if job is waiting[-1]:
             break
-        length = _length_s(session, job, known)
+        length = _length_s(session, job, params[job.id], known)
         free -= job.gpus
         heapq.heappush(ends, (math.inf if length is None else now + length, job.gpus, job.name))
     return starts
@@ -231,9 +242,9 @@ def _left_s(job: Job) -> float:
 _Known = dict[tuple[str, str, int, str | None], list[Measured]]
 
 
-def _length_s(session: Session, job: Job, known: _Known) -> float | None:
+def _length_s(session: Session, job: Job, params: Mapping[str, object] | None, known: _Known) -> float | None:
     """Estimate a queued job's duration: its remaining steps at the speed of similar runs."""
-    model, params = session.get(Model, job.model_id), resolve_params(job)
+    model = session.get(Model, job.model_id)
     if model is None or params is None:
         return None
     steps = job.total_steps or params.get("total_steps")

@@ -8,11 +8,14 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
+from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.forecast import service as forecast
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
+
+from tests.backend.conftest import build_model
 
 
 @pytest.fixture
@@ -75,12 +78,12 @@ def resize(database: Database, model_id: str, parameters: int | None) -> None:
 
 
 def test_without_runs_alike_those_of_the_nearest_model_are_scaled_by_its_size(
-    client: TestClient, database: Database, request_body: dict[str, Any]
+    client: TestClient, database: Database, settings: Settings, request_body: dict[str, Any]
 ) -> None:
     sizes = {"md_aaaaaaaaaaaa": 50_000_000, "md_bbbbbbbbbbbb": 400_000_000, "md_cccccccccccc": 9 * 10**9}
     with database.write() as session:
         for model_id, size in sizes.items():
-            session.add(Model(id=model_id, name=model_id, source={}, parameter_count=size))
+            session.add(build_model(settings, id=model_id, name=model_id, parameter_count=size))
     runs = [add_run(database, request_body, step_s=1.0, model_id=model_id) for model_id in sizes]
     resize(database, request_body["model"], 100_000_000)
 

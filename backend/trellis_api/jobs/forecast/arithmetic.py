@@ -1,6 +1,7 @@
 """Floating-point operations of a step, for machines where no comparable run has been measured."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from trellis_contracts.recipe import DataFormat, Engine
 from trellis_recipes.catalogue import get_recipe
@@ -37,7 +38,7 @@ def count_step_flops(
     return None
 
 
-def _train(params: Mapping[str, object]) -> int:
+def _train(params: Mapping[str, Any]) -> int:
     passes = _ADAPTER_TRAINING if whole(params.get("lora_rank"), 0) else _TRAINING
     return passes + (_FORWARD if params.get("gradient_checkpointing") else 0)
 
@@ -55,7 +56,7 @@ def _count_rl(composition: Composition) -> int:
     return _FORWARD * sampled + (update + before + critic) * rows * (prompt + response)
 
 
-def _has_reference(params: Mapping[str, object]) -> bool:
+def _has_reference(params: Mapping[str, Any]) -> bool:
     return bool(params.get("use_kl_loss") or params.get("kl_in_reward"))
 
 

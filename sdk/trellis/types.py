@@ -2507,16 +2507,20 @@ class Text(TypedDict):
 
 
 class TimeForecast(TypedDict):
-    """Estimated duration, based on comparable runs."""
+    """Estimated duration, and what it is based on."""
 
+    basis: Literal["similar_runs", "scaled_runs", "arithmetic"]
     cost: Cost | None
     high_s: float
     is_same_data: bool
     low_s: float
+    machine_flops: NotRequired[float | None]
     rows_per_s: float
     runs: list[str]
+    scaled_from_parameters: NotRequired[int | None]
     seconds: float
     slot_hours: float
+    step_flops: NotRequired[float | None]
     step_s: float
 
 

@@ -13809,7 +13809,7 @@ export interface components {
             start: components["schemas"]["StartForecast"];
             /** Steps */
             steps: number | null;
-            /** @description Null without a comparable run. */
+            /** @description Null if nothing comparable was measured. */
             time: components["schemas"]["TimeForecast"] | null;
         };
         /**
@@ -15536,9 +15536,15 @@ export interface components {
         };
         /**
          * TimeForecast
-         * @description Estimated duration, based on comparable runs.
+         * @description Estimated duration, and what it is based on.
          */
         TimeForecast: {
+            /**
+             * Basis
+             * @description similar_runs: measured runs of the recipe with a model this size. scaled_runs: those of the nearest model, times the ratio of parameters. arithmetic: the operations of a step at the speed of this machine, without start-up.
+             * @enum {string}
+             */
+            basis: "similar_runs" | "scaled_runs" | "arithmetic";
             /** @description Of the slot-hours; null where the owner set no price. */
             cost: components["schemas"]["Cost"] | null;
             /** High S */
@@ -15550,9 +15556,14 @@ export interface components {
             is_same_data: boolean;
             /**
              * Low S
-             * @description At the fastest speed among them.
+             * @description At the fastest speed of the runs, or of the machine.
              */
             low_s: number;
+            /**
+             * Machine Flops
+             * @description Arithmetic: operations per second that this machine reached multiplying matrices, times the job's share of its slots.
+             */
+            machine_flops?: number | null;
             /**
              * Rows Per S
              * @description Rows, or responses, that a step works on.
@@ -15564,6 +15575,11 @@ export interface components {
              */
             runs: string[];
             /**
+             * Scaled From Parameters
+             * @description Parameters of the model that scaled runs trained.
+             */
+            scaled_from_parameters?: number | null;
+            /**
              * Seconds
              * @description From launch to the last step.
              */
@@ -15573,6 +15589,11 @@ export interface components {
              * @description Hours times slots: GPU-hours on a GPU platform.
              */
             slot_hours: number;
+            /**
+             * Step Flops
+             * @description Arithmetic: floating-point operations of a step at full lengths.
+             */
+            step_flops?: number | null;
             /** Step S */
             step_s: number;
         };

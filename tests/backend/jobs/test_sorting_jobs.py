@@ -139,6 +139,25 @@ def test_without_a_name_a_row_has_the_first_headline_metric_it_reported(
     assert job["metric"]["key"] == headline[-1]
 
 
+def test_headline_metrics_of_the_validation_are_those_of_the_data_that_was_measured(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    """The rows of agents name their own data sources, one for each kind of task."""
+    keys = ["val-core/toolbox/planning/acc/mean@1", "val-core/toolbox/selection/acc/mean@1"]
+    agent, plain, unmeasured = (make_job(recipe=name) for name in ("agent_grpo", "grpo", "grpo"))
+    for key in (*keys, "val-aux/toolbox/planning/reward/mean@1", "critic/score/mean"):
+        write_curve(database, agent, key, {1: 0.5})
+    write_curve(database, plain, "val-core/dataset/acc/mean@1", {1: 0.5})
+
+    found = {job["id"]: job["headline_metrics"] for job in client.get("/api/v1/jobs").json()["items"]}
+
+    named = found[plain]
+    assert named == found[unmeasured]
+    assert named[:2] == ["critic/score/mean", "val-core/dataset/acc/mean@1"]
+    assert found[agent] == [named[0], *keys, *named[2:]]
+    assert client.get(f"/api/v1/jobs/{agent}").json()["headline_metrics"] == found[agent]
+
+
 def test_sorting_by_a_metric_needs_its_name(client: TestClient) -> None:
     for sort in BY_METRIC:
         response = client.get("/api/v1/jobs", params={"sort": sort.value})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+from trellis_recipes.headline_metrics import VALIDATION_PREFIX
 
 from trellis_api.jobs.models import Job
 
@@ -38,8 +39,6 @@ _LESS_IS_BETTER = frozenset(
 )
 #: Of these neither more nor less is better: a run with less entropy has explored less, or is surer.
 _UNDIRECTED = frozenset(["entropy"])
-#: Validation metrics that sum up a data source, by verl's naming.
-_CORE = "val-core/"
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def choose_criterion(
     known = set(reported)
     headline = list_headline(job.recipe)
     validation = [key for key in headline if is_validation(key)]
-    others = sorted(key for key in known if key.startswith(_CORE))
+    others = sorted(key for key in known if key.startswith(VALIDATION_PREFIX))
     found = next((key for key in (*validation, *others, *headline) if key in known), None)
     return Criterion(found, mode or suit_mode(found)) if found else None
 

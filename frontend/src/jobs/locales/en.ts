@@ -306,13 +306,17 @@ export default {
     time: 'Time',
     start: 'Start',
     writes: 'Disk',
-    notMeasured: 'Unknown: no run of this recipe with a model of this size has been measured here yet.',
+    notMeasured: 'unknown: no run of this recipe with a model near this size has been measured here yet',
     about: 'about {time}',
     range: '({low} to {high}, {hours} slot-hours)',
     cost: 'Cost',
     aboutCost: 'about {cost}',
     sameData: 'Based on 1 run on this dataset: | Based on {n} runs on this dataset:',
     otherData: 'Based on 1 run on other data: | Based on {n} runs on other data:',
+    scaled:
+      'Scaled by size from 1 run of a model with {parameters}M parameters: | Scaled by size from {n} runs of a model with {parameters}M parameters:',
+    arithmetic:
+      'Calculated, as no run has been measured: {work} TFLOP per step at {speed} GFLOP/s, this machine’s measured speed; without start-up',
     now: 'now: slots are free',
     in: 'in about {time} | in about {time}, after 1 job | in about {time}, after {ahead} jobs',
     behind: 'when slots free up | after 1 job | after {ahead} jobs',

@@ -1,6 +1,8 @@
 """The JSON Schema of parameters: valid, alike in all four kinds, and in line with the checks of a request."""
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +30,8 @@ SCHEMAS: dict[str, tuple[dict[str, Any], list[Parameter]]] = {
     **{f"reward {name}": (describe_reward(each), [*each.options]) for name, each in reward_kinds().items()},
     **{f"operator {name}": (describe(each)["params_schema"], []) for name, each in operators().items()},
 }
+#: A parameter of each type with its schema, from which the dashboard's tests read.
+EXAMPLES = Path(__file__).parents[2] / "frontend/src/jobs/launch/param.examples.json"
 TERM = {"name": "exact", "weight": 1.0, "options": {}}
 
 
@@ -91,3 +95,12 @@ def test_values_that_name_things_of_the_platform_say_which() -> None:
     assert reward["properties"]["model"]["source"] == "models"
     assert environment["properties"]["database"]["source"] == "database"
     assert SCHEMAS["recipe linksearch"][0]["properties"]["environment"]["source"] == "environment"
+
+
+def test_the_dashboards_examples_are_what_the_platform_publishes() -> None:
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    parameters = [Parameter.model_validate(each) for each in examples["parameters"]]
+    recipe = list_recipes()[0].model_copy(update={"parameters": parameters})
+
+    assert [each.model_dump(mode="json") for each in parameters] == examples["parameters"]
+    assert describe_recipe(recipe) == examples["params_schema"]

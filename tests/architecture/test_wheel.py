@@ -17,7 +17,16 @@ PRODUCT = {
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that becomes a wheel's content; nothing is written into the checkout."""
     base = tmp_path_factory.mktemp("wheel")
-    command = ["setup.py", "-q", "egg_info", "--egg-base", str(base), "build_py", "--build-lib", str(base / "lib")]
+    command = [
+        "setup.py",
+        "-q",
+        "egg_info",
+        "--egg-base",
+        str(base),
+        "build_py",
+        "--build-lib",
+        str(base / "lib"),
+    ]
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return base / "lib"
@@ -32,7 +41,9 @@ def test_a_wheel_has_the_data_that_modules_read(wheel: Path) -> None:
     read = {path.relative_to(source) for path in source.rglob("*.yaml")}
 
     assert read
-    assert {path.relative_to(wheel / "trellis_recipes") for path in (wheel / "trellis_recipes").rglob("*.yaml")} == read
+    assert {
+        path.relative_to(wheel / "trellis_recipes") for path in (wheel / "trellis_recipes").rglob("*.yaml")
+    } == read
     assert (wheel / "trellis_train" / "compat" / "records.json").is_file()
 
 
@@ -44,6 +55,8 @@ found.parse_config_files()
 found.set_defaults()
 print("trellis_tools" in found.packages)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
     assert done.stdout.strip() == "True", done.stderr

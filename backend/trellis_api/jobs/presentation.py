@@ -15,7 +15,6 @@ from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.alarms.schemas import AlarmRead
-from trellis_api.jobs.checkpoints.best import list_headline
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
 from trellis_api.jobs.failures.hints import find_hint
@@ -25,6 +24,7 @@ from trellis_api.jobs.fields.service import JobField, map_modes, read_values
 from trellis_api.jobs.fields.sorting import JobOrder, JobSort, decode_position, list_sorted
 from trellis_api.jobs.logs import store as log_store
 from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics.direction import list_headline
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.repository import JobFilter

@@ -79,7 +79,7 @@ def _redact(value: Any, redactor: Redactor, name: str) -> Any:
 
 
 def find_versions() -> dict[str, str]:
-    """Find installed versions of the packages that decide what a run does, environment plug-ins among them."""
+    """Find installed versions of the packages that decide what a run does, with environment plug-ins."""
     versions = {}
     for name in _PACKAGES:
         try:

@@ -33,7 +33,7 @@ from trellis.types import (
     Recipe,
     ReportRead,
     RewardFileRead,
-    RewardKind,
+    RewardKindRead,
     SampleRead,
     SweepPreview,
     SweepRead,
@@ -346,9 +346,9 @@ class Rewards:
         self.files = RewardFiles(transport)
         self.dry_runs = DryRuns(transport)
 
-    def list(self) -> list[RewardKind]:
+    def list(self) -> list[RewardKindRead]:
         """List every reward that a mixture may contain."""
-        return cast("list[RewardKind]", self._api.request("GET", "/rewards")["items"])
+        return cast("list[RewardKindRead]", self._api.request("GET", "/rewards")["items"])
 
 
 class RewardFiles(Resource[RewardFileRead, RewardFileRead]):

@@ -1961,8 +1961,8 @@ class RewardFileRead(TypedDict):
     size_bytes: int
 
 
-class RewardKind(TypedDict):
-    """One reward for mixtures: texts for the form and its options."""
+class RewardKindRead(TypedDict):
+    """A reward with the schema of its options."""
 
     help: Text
     highest: float | None
@@ -1970,6 +1970,7 @@ class RewardKind(TypedDict):
     name: str
     needs_answer: bool
     options: NotRequired[list[RewardOption]]
+    params_schema: dict[str, Any]
     runs_code: bool
     title: Text
     unavailable: NotRequired[Text | None]

@@ -2896,7 +2896,7 @@ export interface paths {
         };
         /**
          * Read Recipe
-         * @description Return one recipe.
+         * @description Return one recipe, with the JSON Schema of its parameters.
          */
         get: operations["read_recipe_api_v1_recipes__recipe_id__get"];
         put?: never;
@@ -7178,10 +7178,18 @@ export interface components {
             };
         };
         /**
-         * EnvironmentKind
-         * @description An environment kind: texts for the form and its parameters.
+         * EnvironmentKindList
+         * @description All environment kinds.
          */
-        EnvironmentKind: {
+        EnvironmentKindList: {
+            /** Items */
+            items: components["schemas"]["EnvironmentKindRead"][];
+        };
+        /**
+         * EnvironmentKindRead
+         * @description An environment kind with the schema of its parameters.
+         */
+        EnvironmentKindRead: {
             help: components["schemas"]["Text"];
             /** Name */
             name: string;
@@ -7191,19 +7199,18 @@ export interface components {
             optional_sources?: string[];
             /** Parameters */
             parameters?: components["schemas"]["Parameter"][];
+            /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of `parameters`, with texts in both languages.
+             */
+            readonly params_schema: {
+                [key: string]: unknown;
+            };
             /** Sources */
             sources?: {
                 [key: string]: "database" | "rows" | "file";
             };
             title: components["schemas"]["Text"];
-        };
-        /**
-         * EnvironmentKindList
-         * @description All environment kinds.
-         */
-        EnvironmentKindList: {
-            /** Items */
-            items: components["schemas"]["EnvironmentKind"][];
         };
         /**
          * EnvironmentRead
@@ -11266,9 +11273,17 @@ export interface components {
             needs_all_rows: boolean;
             /**
              * Params
-             * @description JSON Schema; each property carries title_texts, help_texts (en, zh) and unit.
+             * @deprecated
+             * @description Renamed to params_schema.
              */
-            params: {
+            readonly params?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of a step's `params`, with texts in both languages.
+             */
+            params_schema: {
                 [key: string]: unknown;
             };
             title: components["schemas"]["Text"];
@@ -12629,6 +12644,62 @@ export interface components {
             items: components["schemas"]["RecipeName"][];
         };
         /**
+         * RecipeRead
+         * @description A recipe with the schema of its parameters.
+         */
+        RecipeRead: {
+            /** Agent */
+            agent?: string | null;
+            /** Data Formats */
+            data_formats: components["schemas"]["DataFormat"][];
+            description: components["schemas"]["Text"];
+            engine: components["schemas"]["Engine"];
+            /**
+             * Family
+             * @enum {string}
+             */
+            family: "supervised" | "rl" | "preference" | "agent";
+            /** Fixed */
+            fixed?: {
+                [key: string]: unknown;
+            };
+            /** Headline Metrics */
+            headline_metrics: string[];
+            /** Id */
+            id: string;
+            /**
+             * Is Experimental
+             * @default false
+             */
+            is_experimental: boolean;
+            /**
+             * Knobs
+             * @deprecated
+             * @description Renamed to parameters.
+             */
+            readonly knobs?: components["schemas"]["Parameter"][];
+            paper?: components["schemas"]["Paper"] | null;
+            /** Parameters */
+            parameters: components["schemas"]["Parameter"][];
+            /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of a job's `params`, with texts in both languages.
+             */
+            readonly params_schema: {
+                [key: string]: unknown;
+            };
+            /** Presets */
+            presets: components["schemas"]["Preset"][];
+            row_format: components["schemas"]["DataFormat"];
+            sampled_from?: components["schemas"]["DataFormat"] | null;
+            title: components["schemas"]["Text"];
+            /**
+             * @deprecated
+             * @description Renamed to row_format.
+             */
+            readonly trains_on?: components["schemas"]["DataFormat"];
+        };
+        /**
          * RefCreate
          * @description A name for a version.
          */
@@ -13162,10 +13233,18 @@ export interface components {
             size_bytes: number;
         };
         /**
-         * RewardKind
-         * @description One reward for mixtures: texts for the form and its options.
+         * RewardKindList
+         * @description All rewards for mixtures.
          */
-        RewardKind: {
+        RewardKindList: {
+            /** Items */
+            items: components["schemas"]["RewardKindRead"][];
+        };
+        /**
+         * RewardKindRead
+         * @description A reward with the schema of its options.
+         */
+        RewardKindRead: {
             help: components["schemas"]["Text"];
             /** Highest */
             highest: number | null;
@@ -13181,6 +13260,13 @@ export interface components {
             /** Options */
             options?: components["schemas"]["RewardOption"][];
             /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of a term's `options`, with texts in both languages.
+             */
+            readonly params_schema: {
+                [key: string]: unknown;
+            };
+            /**
              * Runs Code
              * @default false
              */
@@ -13192,14 +13278,6 @@ export interface components {
              * @default false
              */
             waits: boolean;
-        };
-        /**
-         * RewardKindList
-         * @description All rewards for mixtures.
-         */
-        RewardKindList: {
-            /** Items */
-            items: components["schemas"]["RewardKind"][];
         };
         /**
          * RewardOption
@@ -28297,7 +28375,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Recipe"];
+                    "application/json": components["schemas"]["RecipeRead"];
                 };
             };
             /** @description Not logged in */

@@ -8,8 +8,8 @@ from sqlmodel import col
 from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import list_recipes
 
-from trellis_api.jobs.checkpoints.best import suit_mode
 from trellis_api.jobs.fields.service import JobField, is_text
+from trellis_api.jobs.metrics.direction import suit_mode
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import TRAIN, Job, JobConfiguration
 

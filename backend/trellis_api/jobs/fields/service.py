@@ -18,10 +18,10 @@ from trellis_contracts.recipe import Text
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.issues import nearest
 
-from trellis_api.jobs.checkpoints.best import Mode, find_direction
 from trellis_api.jobs.errors import UnknownField
 from trellis_api.jobs.fields.schemas import FieldValue, JobFieldsRead, ParameterField
 from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics.direction import Mode, find_direction
 from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.resolved_params import map_resolved

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, func, or_, select
 from sqlmodel import Session
 from trellis_recipes.headline_metrics import VALIDATION_PREFIX, is_unnamed, name_headlines
 
-from trellis_api.jobs.checkpoints.best import Mode, list_headline, suit_mode
+from trellis_api.jobs.metrics.direction import Mode, list_headline, suit_mode
 from trellis_api.jobs.metrics.downsampling import Point
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import TRAIN, Job

@@ -9665,7 +9665,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "group" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.

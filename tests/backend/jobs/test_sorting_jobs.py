@@ -68,8 +68,9 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         for sweep_id, name in (("swp_a", "rates"), ("swp_b", "Seeds")):
             session.add(Sweep(id=sweep_id, name=name, recipe="grpo", document={}))
         session.flush()
-        for name, sweep_id in (("A", "swp_a"), ("c", "swp_b")):
-            service.get_locked_job(session, job_id=ids[name]).sweep_id = sweep_id
+        for name, sweep_id, group in (("A", "swp_a", "Warm"), ("c", "swp_b", "cold")):
+            job = service.get_locked_job(session, job_id=ids[name])
+            job.sweep_id, job.group = sweep_id, group
     return ids
 
 
@@ -83,6 +84,7 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         ("progress", "bcA"),
         ("tags", "cb"),
         ("sweep", "Ac"),
+        ("group", "cA"),
         ("metric_last", "cbA"),
         ("metric_best", "Acb"),
     ],

@@ -128,6 +128,18 @@ def test_a_row_says_the_last_and_the_best_of_its_metric(client: TestClient, runs
     assert metric["d"] is None
 
 
+def test_a_row_says_that_neither_end_of_its_metric_is_better(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    write_curve(database, make_job(name="e"), "actor/entropy", {1: 2.0, 2: 1.0})
+
+    (job,) = pages(client, metric="actor/entropy")
+
+    assert job["metric"] == {
+        "key": "actor/entropy", "mode": None, "last": 1.0, "last_step": 2, "best": 2.0, "best_step": 1,
+    }  # fmt: skip
+
+
 def test_without_a_name_a_row_has_the_first_headline_metric_it_reported(
     client: TestClient, database: Database, make_job: Callable[..., str]
 ) -> None:

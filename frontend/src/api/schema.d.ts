@@ -8545,7 +8545,10 @@ export interface components {
          * @description Summary of one metric of a job.
          */
         HeadlineMetric: {
-            /** Best */
+            /**
+             * Best
+             * @description Without a mode, the highest.
+             */
             best: number | null;
             /** Best Step */
             best_step: number | null;
@@ -8560,10 +8563,9 @@ export interface components {
             last_step: number;
             /**
              * Mode
-             * @description Whether higher or lower is better.
-             * @enum {string}
+             * @description Whether higher or lower is better; null where neither is.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
         };
         /**
          * Health

@@ -2,7 +2,15 @@
 import type { Job } from '../types'
 import type { JobSort } from './columns'
 
-export const GROUPS = ['recipe', 'model', 'dataset', 'sweep', 'group', 'tags', 'state'] as const satisfies readonly JobSort[]
+export const GROUPS = [
+  'recipe',
+  'model',
+  'dataset',
+  'sweep',
+  'group',
+  'tags',
+  'state',
+] as const satisfies readonly JobSort[]
 export type GroupSort = (typeof GROUPS)[number]
 
 export interface JobGroup {

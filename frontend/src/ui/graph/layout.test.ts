@@ -42,7 +42,10 @@ describe('the drawing of a graph', () => {
 
   it('breaks rows that a phone cannot show, and keeps the order', () => {
     const leaves = ['a', 'b', 'c', 'd', 'e'].map(nodeOf)
-    const graph = { nodes: [nodeOf('root'), ...leaves, nodeOf('end')], edges: [...leaves.map((leaf) => edgeOf('root', leaf.id)), edgeOf('e', 'end')] }
+    const graph = {
+      nodes: [nodeOf('root'), ...leaves, nodeOf('end')],
+      edges: [...leaves.map((leaf) => edgeOf('root', leaf.id)), edgeOf('e', 'end')],
+    }
     const narrow = drawNarrow(graph)
     const places = narrow.nodes.map(({ x, y }) => [x / (NODE.width + NODE.gapY), y / (NODE.height + NODE.gapX)])
 

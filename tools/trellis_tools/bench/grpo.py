@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trellis_cli.errors import Problem
 from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import NICENESS_VARIABLE
 from trellis_recipes.platform_defaults import environment
 
 from trellis_tools.bench.engine_job import QUIET, SEED, EngineJob, Material, adapter_params
@@ -44,7 +45,7 @@ class Way:
 OURS = (Way("trainer"), Way("sampler"), Way("sampler", ranks=2))
 THEIRS = (Way("transformers"), Way("vllm"), Way("transformers", ranks=2))
 #: Ray lets other processes of the machine go first, and TRL's would not.
-SAME_PRIORITY = {"RAY_worker_niceness": "0"}
+SAME_PRIORITY = {NICENESS_VARIABLE: "0"}
 #: The model's own, in which ours samples too.
 SAMPLER_DTYPE = "float32"
 WAIT_POLICY = "OMP_WAIT_POLICY"

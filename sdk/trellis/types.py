@@ -1052,7 +1052,7 @@ class HeadlineMetric(TypedDict):
     key: str
     last: float | None
     last_step: int
-    mode: Literal["max", "min"]
+    mode: Literal["max", "min"] | None
 
 
 class Histogram(TypedDict):

@@ -8552,7 +8552,10 @@ export interface components {
          * @description Summary of one metric of a job.
          */
         HeadlineMetric: {
-            /** Best */
+            /**
+             * Best
+             * @description Without a mode, the highest.
+             */
             best: number | null;
             /** Best Step */
             best_step: number | null;
@@ -8567,10 +8570,9 @@ export interface components {
             last_step: number;
             /**
              * Mode
-             * @description Whether higher or lower is better.
-             * @enum {string}
+             * @description Whether higher or lower is better; null where neither is.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
         };
         /**
          * Health
@@ -9677,7 +9679,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "group" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.

@@ -68,8 +68,9 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         for sweep_id, name in (("swp_a", "rates"), ("swp_b", "Seeds")):
             session.add(Sweep(id=sweep_id, name=name, recipe="grpo", document={}))
         session.flush()
-        for name, sweep_id in (("A", "swp_a"), ("c", "swp_b")):
-            service.get_locked_job(session, job_id=ids[name]).sweep_id = sweep_id
+        for name, sweep_id, group in (("A", "swp_a", "Warm"), ("c", "swp_b", "cold")):
+            job = service.get_locked_job(session, job_id=ids[name])
+            job.sweep_id, job.group = sweep_id, group
     return ids
 
 
@@ -83,6 +84,7 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         ("progress", "bcA"),
         ("tags", "cb"),
         ("sweep", "Ac"),
+        ("group", "cA"),
         ("metric_last", "cbA"),
         ("metric_best", "Acb"),
     ],
@@ -124,6 +126,18 @@ def test_a_row_says_the_last_and_the_best_of_its_metric(client: TestClient, runs
     }  # fmt: skip
     assert metric["b"]["last_step"] == metric["b"]["best_step"] == 130
     assert metric["d"] is None
+
+
+def test_a_row_says_that_neither_end_of_its_metric_is_better(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    write_curve(database, make_job(name="e"), "actor/entropy", {1: 2.0, 2: 1.0})
+
+    (job,) = pages(client, metric="actor/entropy")
+
+    assert job["metric"] == {
+        "key": "actor/entropy", "mode": None, "last": 1.0, "last_step": 2, "best": 2.0, "best_step": 1,
+    }  # fmt: skip
 
 
 def test_without_a_name_a_row_has_the_first_headline_metric_it_reported(

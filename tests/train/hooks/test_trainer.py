@@ -15,6 +15,7 @@ from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE, Spool
 from trellis_train.hooks.signals import Signals
 from trellis_train.hooks.step_responses import StepResponses
 from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.token_traces import TRACE_SECONDS
 
 
 class FakeTrainer:
@@ -99,11 +100,11 @@ def test_progress_counts_the_steps_up_to_the_total(attempt_dir: Path) -> None:
     assert {event["total_steps"] for event in training} == {3}
 
 
-def test_every_step_is_logged_with_its_signals(attempt_dir: Path) -> None:
+def test_every_step_is_logged_with_its_signals_and_what_its_traces_took(attempt_dir: Path) -> None:
     trainer = make_trainer(attempt_dir)
     trainer.run(total=2)
 
-    assert trainer.metrics == [{"signal": 1.0}, {"signal": 1.0}]
+    assert trainer.metrics == [{"signal": 1.0, TRACE_SECONDS: 0.0}] * 2
 
 
 def test_a_step_tells_what_its_time_went_into_and_how_long_responses_took(

@@ -38,7 +38,7 @@ from trellis_train.hooks.timeline import (
     is_due,
     measure_responses,
 )
-from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
+from trellis_train.hooks.token_traces import TRACE_SECONDS, TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
 from trellis_train.hooks.worker_spans import measure_busy, take_lanes, time_all_workers
@@ -284,6 +284,8 @@ class _ReportingTrainer:
             None,
         )
         self._report_rollouts(batch, "train", tracing)
+        if tracing is not None:
+            metrics[TRACE_SECONDS] = tracing.watch.seconds
         self.report_progress("training", step=self.global_steps)
 
     def _save_checkpoint(self) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, func, or_, select
 from sqlmodel import Session
 from trellis_recipes.headline_metrics import VALIDATION_PREFIX, is_unnamed, name_headlines
 
-from trellis_api.jobs.metrics.direction import Mode, list_headline, suit_mode
+from trellis_api.jobs.metrics.direction import Mode, has_direction, list_headline, suit_mode
 from trellis_api.jobs.metrics.downsampling import Point
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import TRAIN, Job
@@ -32,8 +32,13 @@ class Series:
 
     @property
     def mode(self) -> Mode:
-        """Whether higher or lower is better."""
+        """Which end counts as the best."""
         return self.stated_mode or suit_mode(self.key)
+
+    @property
+    def direction(self) -> Mode | None:
+        """Whether higher or lower is better; None where neither is."""
+        return self.mode if self.stated_mode or has_direction(self.key) else None
 
 
 def map_headlines(session: Session, *, jobs: Sequence[Job]) -> dict[str, list[str]]:
@@ -111,7 +116,7 @@ def _present(series: Series, newest: Point, candidates: Iterable[Point]) -> Head
     best = min(finites, key=lambda each: (sign * each[0], each[1]), default=(None, None))
     return HeadlineMetric(
         key=series.key,
-        mode=series.mode,
+        mode=series.direction,
         last=finite(newest[1]),
         last_step=newest[0],
         best=best[0],

@@ -102,7 +102,7 @@ export default {
     validationHelp: 'Optional.',
     otherFormats: 'Other formats: you may need to map columns',
     heldOut: 'Hold out rows from the training data',
-    gpus: 'GPU slots',
+    gpus: 'Slots',
     slots: 'The platform has one slot. | The platform has {count} slots.',
     seed: 'Seed',
     priority: 'Priority',
@@ -284,7 +284,7 @@ export default {
     disk: '{total} | {total} for 1 checkpoint | {total} for {count} checkpoints of {each}',
   },
   charts: {
-    pattern: 'Filter metrics, e.g. ^val/*loss',
+    pattern: 'Filter metrics',
     patternHelp: '* any text · ^ start · $ end',
     patternLong: 'Patterns have at most {most} characters.',
     attempt: 'Attempt {number}',

@@ -101,7 +101,7 @@ export default {
     validationHelp: '可选。',
     otherFormats: '其他格式：可能需要指定列',
     heldOut: '从训练数据中留出',
-    gpus: 'GPU 槽位',
+    gpus: '槽位',
     slots: '平台共有 {count} 个槽位。',
     seed: '随机种子',
     priority: '优先级',
@@ -280,7 +280,7 @@ export default {
     disk: '{total}（{count} 个检查点，各 {each}）',
   },
   charts: {
-    pattern: '查找指标，如 ^val/*loss',
+    pattern: '查找指标',
     patternHelp: '* 任意文字 · ^ 开头 · $ 结尾',
     patternLong: '模式最多 {most} 个字符。',
     attempt: '第 {number} 次尝试',

@@ -160,6 +160,10 @@ def evaluate(
     checkpoint: Annotated[
         str | None, typer.Option(help="A run's checkpoint, or a model; default: MODEL_NAME.")
     ] = None,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="MODE of the episodes and their reward; simple: one turn. Default: masked."),
+    ] = None,
     config: Config = None,
     profile_db_path: Database = None,
     queries: Queries = None,
@@ -175,13 +179,12 @@ def evaluate(
     preset: Preset = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a model or checkpoint on the eval split."""
+    """Evaluate a model or checkpoint on the eval split, in the mode of the settings."""
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     settings = read_settings(given, config=config)
     folder = settings.output_dir / "evaluations"
     model = _locate(locate_model(checkpoint or settings.model_name, scratch=folder / "model"))
-    changed = {"model_name": model, "output_dir": folder, "mode": Mode.MASKED}
-    settings = settings.model_copy(update=changed)
+    settings = settings.model_copy(update={"model_name": model, "output_dir": folder})
     job = make_job(settings)
     outcome = require_success(_run(replace(job, only_validates=True), settings))
     _print(outcome, as_json)

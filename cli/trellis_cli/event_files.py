@@ -1,4 +1,4 @@
-"""Metrics of a local run as event files, which TensorBoard reads."""
+"""Metrics of a run as event files, which TensorBoard reads."""
 
 import math
 import time
@@ -30,7 +30,7 @@ class MetricWriter(Protocol):
 
 
 class EventFiles:
-    """Writes scalars; ``Problem`` where the package tensorboard is not installed."""
+    """Writes scalars to a folder; ``Problem`` where the package tensorboard is not installed."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -39,13 +39,13 @@ class EventFiles:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError:
             raise Problem(
-                "monitor_type: tensorboard needs the package tensorboard",
+                "event files (monitor_type: tensorboard) need the package tensorboard",
                 hint="pip install tensorboard, or remove monitor_type",
                 exit_code=ExitCode.USAGE,
             ) from None
         self._event: Any = Event
         self._summary: Any = Summary
-        self._file: Any = EventFileWriter(str(folder / FOLDER), flush_secs=10)
+        self._file: Any = EventFileWriter(str(folder), flush_secs=10)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write one event with all finite numbers of a step."""
@@ -64,4 +64,4 @@ class EventFiles:
 
 def open_writer(monitor: Monitor, folder: Path) -> MetricWriter | None:
     """Return the metric writer for a run in ``folder``, or None if no monitor is chosen."""
-    return EventFiles(folder) if monitor is Monitor.TENSORBOARD else None
+    return EventFiles(folder / FOLDER) if monitor is Monitor.TENSORBOARD else None

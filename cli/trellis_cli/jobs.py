@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from trellis_contracts.states import FINISHED
 
-from trellis_cli import checkpoints, job_comparison, job_editing, script_import
+from trellis_cli import checkpoints, job_comparison, job_editing, job_event_files, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
@@ -35,6 +35,7 @@ checkpoints.register(app)
 job_editing.register(app)
 job_comparison.register(app)
 script_import.register(app)
+job_event_files.register(app)
 Job = Annotated[str, typer.Argument(help="ID (job_...) or name; the latest if several share the name.")]
 OneJob = Annotated[str, typer.Argument(help="ID (job_...) or unique name.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes; exits with 0 on success.")]

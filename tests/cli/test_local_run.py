@@ -204,7 +204,7 @@ def list_processes(mark: bytes) -> list[str]:
 def test_metrics_are_written_as_event_files_that_tensorboard_reads(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    writer = EventFiles(tmp_path)
+    writer = EventFiles(tmp_path / "tensorboard")
     writer.write(1, {"train/loss": 2.0, "bad": float("nan")})
     writer.write(2, {"train/loss": 1.5})
     writer.close()

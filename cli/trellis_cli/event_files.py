@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.wandb_writer import WandbRun
 
 FOLDER = "tensorboard"
 
@@ -17,6 +18,7 @@ class Monitor(StrEnum):
 
     NONE = "none"
     TENSORBOARD = "tensorboard"
+    WANDB = "wandb"
 
 
 class MetricWriter(Protocol):
@@ -39,7 +41,7 @@ class EventFiles:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError:
             raise Problem(
-                "event files (monitor_type: tensorboard) need the package tensorboard",
+                "writing event files needs the package tensorboard",
                 hint="pip install tensorboard, or remove monitor_type",
                 exit_code=ExitCode.USAGE,
             ) from None
@@ -62,6 +64,10 @@ class EventFiles:
         self._file.close()
 
 
-def open_writer(monitor: Monitor, folder: Path) -> MetricWriter | None:
+def open_writer(
+    monitor: Monitor, folder: Path, config: Mapping[str, Any] | None = None
+) -> MetricWriter | None:
     """Return the metric writer for a run in ``folder``, or None if no monitor is chosen."""
+    if monitor is Monitor.WANDB:
+        return WandbRun(folder, config or {})
     return EventFiles(folder / FOLDER) if monitor is Monitor.TENSORBOARD else None

@@ -95,7 +95,8 @@ def train(
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     monitor_type: Annotated[
-        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+        Monitor | None,
+        typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard; or wandb."),
     ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
@@ -173,7 +174,8 @@ def evaluate(
     max_profiles: MaxProfiles = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     monitor_type: Annotated[
-        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+        Monitor | None,
+        typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard; or wandb."),
     ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
@@ -235,7 +237,9 @@ def make_job(settings: LinkSearchSettings) -> LocalJob:
 def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
     """Run it; the hub's token goes into the environment of the processes, never into a file."""
     token = settings.hf_token
-    writer = open_writer(settings.monitor_type, job.folder)
+    # Where the environment lies on this machine is of no use elsewhere.
+    config = {name: value for name, value in job.params.items() if name != "environment"}
+    writer = open_writer(settings.monitor_type, job.folder, config)
     environment = {} if token is None else {"HF_TOKEN": token.get_secret_value()}
     return run_local(write_spec(job), environment=environment, writer=writer)
 

@@ -13,6 +13,7 @@ def test_a_campaign_finds_nothing_violated() -> None:
     command = python_command("-m", "trellis_tools", "chaos", "--minutes", "3", "--seed", "5", "--json")
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
     told = json.loads(done.stdout)
 
     assert told["violations"] == [], done.stderr

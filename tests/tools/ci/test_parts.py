@@ -78,3 +78,16 @@ def test_one_part_alone_makes_no_claim_about_all(checkout: Checkout, tmp_path: P
 
     assert (tmp_path / "first").read_text() == "xx"
     assert not (tmp_path / "results" / "passed.json").exists()
+
+
+def test_parts_run_on_after_one_has_failed(
+    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "LANES", 1)
+    runs.list_parts()["three"] = runner.Part("three", ("tests/three/test_three.py",), 120)
+    checkout(one=BAD, two=counted(tmp_path, "second"), three=counted(tmp_path, "third"))
+
+    assert not runs.run_complete([], is_fresh=False)
+
+    assert (tmp_path / "second").read_text() == "x"
+    assert (tmp_path / "third").read_text() == "x"

@@ -96,7 +96,7 @@ def test_a_job_whose_rows_are_prompts_samples_its_model(folder: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--model", "none", "--data", "{folder}"], "contains no model"),
+        (["--model", "none", "--data", "{folder}"], "none is neither a model folder"),
         (["--model", "{folder}/model", "--data", "{folder}/model"], "contains no rows"),
         (["--model", "{folder}/model", "--data", "{folder}", "--metrics", "f1"], "unknown metric: f1"),
     ],

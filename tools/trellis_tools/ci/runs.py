@@ -119,7 +119,8 @@ def run_complete(names: Sequence[str], *, is_fresh: bool) -> bool:
 def run_parts(parts: Iterable[Part], folder: Path, slowdown: float, selection: str | None = None) -> bool:
     """Run parts, two at a time; each outcome is kept as soon as its part ends. True when all passed."""
     with ThreadPoolExecutor(LANES) as pool:
-        return all(pool.map(lambda part: run_part(part, folder, slowdown, selection), parts))
+        # A list, since `all` alone stops at the first failure, and that cancels the parts not yet begun.
+        return all([*pool.map(lambda part: run_part(part, folder, slowdown, selection), parts)])
 
 
 def run_part(part: Part, folder: Path, slowdown: float, selection: str | None = None) -> bool:

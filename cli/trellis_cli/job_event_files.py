@@ -81,31 +81,33 @@ class JobEventFiles:
         # The state first: what was reported before the end is then read.
         job = read_patiently(self._client, f"/jobs/{self.job_id}")
         self.is_complete = is_last or job["state"] in FINISHED
-        keys = read_patiently(self._client, f"/jobs/{self.job_id}/metric-keys")
-        newest = max((each["last_step"] for each in keys), default=-1)
-        end = newest + 1 if self.is_complete else newest
-        while self._next < end:
-            stop = min(self._next + _WINDOW, end)
-            self._write(self._next, stop)
-            self._next = stop
+        while self._write_window():
+            pass
 
-    def _write(self, first: int, stop: int) -> None:
-        """Write the steps from ``first`` to before ``stop``, each as one event."""
-        found = read_patiently(
-            self._client,
-            f"/jobs/{self.job_id}/metrics",
-            from_step=first,
-            to_step=stop - 1,
-            max_points=_WINDOW,
-        )
+    def _write_window(self) -> bool:
+        """Write the next steps, each as one event; tell whether there are more."""
+        found = self._read()
+        has_more = any(series["is_downsampled"] for series in found["series"])
+        if has_more:
+            found = self._read(to_step=self._next + _WINDOW - 1)
         steps: dict[int, dict[str, float]] = {}
         for series in found["series"]:
             for step, value in zip(series["steps"], series["values"], strict=True):
+                numbers = steps.setdefault(step, {})
                 if value is not None:
-                    steps.setdefault(step, {})[series["key"]] = float(value)
-        for step, values in sorted(steps.items()):
-            self._files.write(step, values)
+                    numbers[series["key"]] = float(value)
+        if steps and not has_more and not self.is_complete:
+            del steps[max(steps)]
+        for step, numbers in sorted(steps.items()):
+            self._files.write(step, numbers)
         self.steps += len(steps)
+        self._next = self._next + _WINDOW if has_more else max(steps, default=self._next - 1) + 1
+        return has_more
+
+    def _read(self, **window: int) -> dict[str, Any]:
+        """Read all curves from the next step on."""
+        path = f"/jobs/{self.job_id}/metrics"
+        return read_patiently(self._client, path, from_step=self._next, max_points=_WINDOW, **window)
 
     def close(self) -> None:
         """Write what is left."""

@@ -76,11 +76,12 @@ class WandbRun:
         self._run.finish()
 
 
-def _choose_mode() -> str | None:
-    """Return the mode: what WANDB_MODE says, else offline without a key."""
-    if os.environ.get("WANDB_MODE"):
-        return None
-    return None if os.environ.get("WANDB_API_KEY") else _OFFLINE
+def _choose_mode() -> str:
+    """Return the mode: what WANDB_MODE says, else offline without a key.
+
+    The package reads its variables once for a process, so the mode is given to each run.
+    """
+    return os.environ.get("WANDB_MODE") or ("online" if os.environ.get("WANDB_API_KEY") else _OFFLINE)
 
 
 def _read_id(file: Path) -> str:

@@ -134,7 +134,7 @@ def test_parameters_name_agent_code(client: TestClient, body: dict[str, Any]) ->
 def test_rewards_name_uploaded_files(client: TestClient, body: dict[str, Any]) -> None:
     code = "def score(prompt, response, truth, extra):\n    return 1.0\n"
     file = post(client, "/rewards/files", {"name": "ones", "code": code})
-    rewards = [{"name": "python_file", "weight": 1.0, "options": {"file": "ones"}}]
+    rewards = [{"name": "python", "options": {"file": "ones"}}]
 
     preview = post(client, "/jobs/preview", {**body, "params": {"rewards": rewards}})
 

@@ -1,6 +1,7 @@
 """Metrics of a local run for Weights & Biases, by the package wandb and its own variables.
 
-Without WANDB_API_KEY the run is kept in the output folder, as with WANDB_MODE=offline; ``wandb sync`` sends it.
+Without WANDB_API_KEY the run is kept in the output folder, as with WANDB_MODE=offline, and ``wandb sync``
+sends it.
 """
 
 import math

@@ -240,9 +240,7 @@ def test_metrics_are_kept_for_wandb_where_there_is_no_key(
     assert "wandb sync" in capsys.readouterr().err
 
 
-def test_a_key_of_wandb_is_written_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_of_wandb_is_written_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "0123456789abcdef0123456789abcdef01234567"
     monkeypatch.setenv("WANDB_API_KEY", key)
     monkeypatch.setenv("WANDB_MODE", "offline")

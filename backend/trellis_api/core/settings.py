@@ -121,8 +121,8 @@ class Settings(BaseSettings):
     )
     wandb_offline: bool = Field(
         False,
-        description="Without a network: keep the W&B runs of finished jobs in `wandb/JOB` in the data root, for "
-        "`wandb sync`. No key is needed, and nothing is sent. For the API and workers.",
+        description="Without a network: keep the W&B runs of finished jobs in `wandb/JOB` in the data root, "
+        "for `wandb sync`. No key is needed, and nothing is sent. For the API and workers.",
     )
     benchmark_mirror: Path | None = Field(
         None,

@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err
@@ -18,7 +18,7 @@ from trellis_cli.output import err
 _ID_FILE = "wandb-run"
 _PROJECT, _OFFLINE = "trellis", "offline"
 #: Of the machine nothing is sent: neither its name, code, console nor packages.
-_PRIVATE = {
+_PRIVATE: dict[str, Any] = {
     "silent": True,
     "host": _PROJECT,
     "program": _PROJECT,
@@ -52,7 +52,7 @@ class WandbRun:
                 resume="allow",
                 config=dict(config),
                 dir=str(folder),
-                mode=_choose_mode(),
+                mode=cast(Any, _choose_mode()),
                 settings=wandb.Settings(**_PRIVATE),
             )
         except wandb.errors.Error as error:

@@ -84,6 +84,36 @@ def test_a_preview_prints_the_command_and_launches_nothing(platform: LightPlatfo
     assert len(list(platform.client.pages("/jobs"))) == before
 
 
+def test_a_dry_run_shows_resolved_parameters_and_launches_nothing(platform: LightPlatform) -> None:
+    before = len(list(platform.client.pages("/jobs")))
+    request = json.dumps(platform.job_request(params={"lora_rank": 8}))
+
+    done = trellis(platform, "jobs", "submit", "-f", "-", "--dry-run", "--wait", stdin=request)
+    as_json = trellis(platform, "jobs", "submit", "-f", "-", "--dry-run", "--json", stdin=request)
+
+    composed = json.loads(as_json.stdout)
+    parameters = {line.split()[0]: line.split()[1:] for line in done.stderr.splitlines() if line.strip()}
+    assert done.returncode == as_json.returncode == 0
+    assert parameters["lora_rank"] == ["8", "request"]
+    assert parameters["learning_rate"][0] == str(composed["params"]["learning_rate"])
+    assert "memory: about" in done.stderr
+    assert "no similar run has finished here" in done.stderr
+    assert "verl.trainer.main_ppo" in done.stdout
+    assert composed["params"]["lora_rank"] == 8
+    assert len(list(platform.client.pages("/jobs"))) == before
+
+
+def test_a_dry_run_of_a_job_that_cannot_run_lists_its_errors(platform: LightPlatform) -> None:
+    request = json.dumps(platform.job_request(params={"learning_rat": 0.001}))
+
+    done = trellis(platform, "jobs", "submit", "-f", "-", "--dry-run", stdin=request)
+    as_json = trellis(platform, "jobs", "submit", "-f", "-", "--dry-run", "--json", stdin=request)
+
+    assert done.returncode == as_json.returncode == ExitCode.REFUSED
+    assert "error: params.learning_rat: " in done.stderr
+    assert [each["field"] for each in json.loads(as_json.stdout)["errors"]] == ["params.learning_rat"]
+
+
 def test_metrics_go_to_a_wandb_project_of_the_command_line(platform: LightPlatform) -> None:
     request = json.dumps(platform.job_request(report_to={"wandb": {"project": "old", "tags": ["a"]}}))
 

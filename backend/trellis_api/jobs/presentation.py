@@ -24,7 +24,6 @@ from trellis_api.jobs.fields.service import JobField, map_modes, read_values
 from trellis_api.jobs.fields.sorting import JobOrder, JobSort, decode_position, list_sorted
 from trellis_api.jobs.logs import store as log_store
 from trellis_api.jobs.metrics import headline
-from trellis_api.jobs.metrics.direction import list_headline
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.repository import JobFilter

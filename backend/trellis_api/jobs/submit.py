@@ -41,6 +41,7 @@ from trellis_api.jobs.forecast import memory
 from trellis_api.jobs.forecast import service as forecasting
 from trellis_api.jobs.forecast.disk import check_disk
 from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.names import with_names_of_parameters
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.reporting.requests import find_report_problems, refuse_unsendable
 from trellis_api.jobs.request_fields import as_columns, read_inputs, read_plain
@@ -164,7 +165,10 @@ def clone(session: Session, *, job_id: str, changes: JobClone, settings: Setting
         **read_inputs(original),
         **read_plain(original),
         "preset": _keep_preset(session, settings, original),
-        "params": {**original.params, **changes.params},
+        "params": {
+            **original.params,
+            **with_names_of_parameters(session, changes.params, field="params"),
+        },
         "overrides": {**original.overrides, **changes.overrides},
         "resources": Resources(gpus=original.gpus),
         "tags": tags if changes.tags is None else changes.tags,

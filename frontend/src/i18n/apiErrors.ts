@@ -7,6 +7,7 @@
 export const zhByCode: Readonly<Record<string, string>> = {
   against_missing: '请先选择用于比较的评测。',
   alias_moved: '该别名在此期间已指向其他版本，请重新查看。',
+  ambiguous_name: '有多个名称只有大小写不同，请使用 ID。',
   auxiliary_models_missing: '该智能体代码带有参数 auxiliary_models：请指定要传入的模型。',
   bad_request: '请求有误。',
   benchmark_in_use: '有未结束的评测、任务流水线或扫描要使用该基准的文件。',

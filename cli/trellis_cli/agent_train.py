@@ -120,7 +120,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     monitor_type: Annotated[
         Monitor,
-        typer.Option(envvar="MONITOR_TYPE", help="tensorboard: event files in the output folder."),
+        typer.Option(envvar="MONITOR_TYPE", help="tensorboard: event files in the output folder; or wandb."),
     ] = Monitor.NONE,
     gpus: Annotated[
         int | None,
@@ -196,7 +196,7 @@ def train(
     if dry_run:
         show_rows(spec, as_json=as_json)
         return
-    writer = open_writer(monitor_type, output)
+    writer = open_writer(monitor_type, output, {"recipe": recipe, "seed": seed, **parameters})
     outcome = require_success(run_local(spec, writer=writer))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     print_outcome(outcome, spec.recipe, shown, mix=read_mix(spec.attempt_dir), as_json=as_json)

@@ -1,4 +1,4 @@
-"""Metrics of a local run as event files, which TensorBoard reads."""
+"""Metrics of a run as event files, which TensorBoard reads."""
 
 import math
 import time
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.wandb_writer import WandbRun
 
 FOLDER = "tensorboard"
 
@@ -17,6 +18,7 @@ class Monitor(StrEnum):
 
     NONE = "none"
     TENSORBOARD = "tensorboard"
+    WANDB = "wandb"
 
 
 class MetricWriter(Protocol):
@@ -30,7 +32,7 @@ class MetricWriter(Protocol):
 
 
 class EventFiles:
-    """Writes scalars; ``Problem`` where the package tensorboard is not installed."""
+    """Writes scalars to a folder; ``Problem`` where the package tensorboard is not installed."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -39,13 +41,13 @@ class EventFiles:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError:
             raise Problem(
-                "monitor_type: tensorboard needs the package tensorboard",
+                "writing event files needs the package tensorboard",
                 hint="pip install tensorboard, or remove monitor_type",
                 exit_code=ExitCode.USAGE,
             ) from None
         self._event: Any = Event
         self._summary: Any = Summary
-        self._file: Any = EventFileWriter(str(folder / FOLDER), flush_secs=10)
+        self._file: Any = EventFileWriter(str(folder), flush_secs=10)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write one event with all finite numbers of a step."""
@@ -62,6 +64,10 @@ class EventFiles:
         self._file.close()
 
 
-def open_writer(monitor: Monitor, folder: Path) -> MetricWriter | None:
+def open_writer(
+    monitor: Monitor, folder: Path, config: Mapping[str, Any] | None = None
+) -> MetricWriter | None:
     """Return the metric writer for a run in ``folder``, or None if no monitor is chosen."""
-    return EventFiles(folder) if monitor is Monitor.TENSORBOARD else None
+    if monitor is Monitor.WANDB:
+        return WandbRun(folder, config or {})
+    return EventFiles(folder / FOLDER) if monitor is Monitor.TENSORBOARD else None

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 from trellis_contracts.states import FINISHED
 
-from trellis_cli import checkpoints, job_comparison, job_editing, script_import
+from trellis_cli import checkpoints, job_comparison, job_editing, job_event_files, script_import
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
-from trellis_cli.forecast import describe_forecast
+from trellis_cli.job_preview import preview_request, warn_before_launch
 from trellis_cli.job_requests import (
     Choice,
     Columns,
@@ -26,8 +26,7 @@ from trellis_cli.job_requests import (
     Validation,
     make_request,
 )
-from trellis_cli.memory import print_memory, print_memory_warnings
-from trellis_cli.output import Json, age, duration, err, out, print_json, print_table, styled
+from trellis_cli.output import Json, age, duration, out, print_json, print_table, styled
 from trellis_cli.resolve_by_name import find_environment, find_job, find_workflow, name_to_ids
 from trellis_cli.watch import watch_job
 
@@ -36,6 +35,7 @@ checkpoints.register(app)
 job_editing.register(app)
 job_comparison.register(app)
 script_import.register(app)
+job_event_files.register(app)
 Job = Annotated[str, typer.Argument(help="ID (job_...) or name; the latest if several share the name.")]
 OneJob = Annotated[str, typer.Argument(help="ID (job_...) or unique name.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes; exits with 0 on success.")]
@@ -56,8 +56,8 @@ def list_jobs(
     sort: Annotated[
         str | None,
         typer.Option(
-            help="created, name, recipe, model, dataset, state, duration, progress, starred, tags, "
-            "metric_last or metric_best."
+            help="created, name, recipe, model, dataset, state, duration, cost, progress, starred, tags, "
+            "sweep, group, metric_last or metric_best."
         ),
     ] = None,
     rising: Annotated[bool, typer.Option("--rising", help="Sort ascending; default: descending.")] = False,
@@ -193,22 +193,6 @@ def print_failure(job: dict[str, Any]) -> None:
         out.print(f"  {line}", style="dim", markup=False, highlight=False)
 
 
-def print_data_fit(found: dict[str, Any] | None) -> None:
-    """Print how the dataset would be read, or what it lacks and how else it could be read."""
-    if found is None:
-        return
-    columns = ", ".join(f"{role}: {column}" for role, column in found["columns"].items())
-    err.print(f"data: read as {found['read_as']} ({columns})", markup=False)
-    if found["conversion"]:
-        err.print(f"  {found['conversion']['how']['en']}", markup=False)
-    for missing in found["missing"]:
-        err.print(f"  {missing['reason']['en']}", markup=False)
-    if not found["fits"]:
-        for offer in found["offers"]:
-            options = " ".join(f"--column {role}={column}" for role, column in offer["columns"].items())
-            err.print(f"  try: --data-format {offer['format']} {options}", markup=False, soft_wrap=True)
-
-
 @app.command()
 def submit(
     file: File = None,
@@ -228,6 +212,9 @@ def submit(
     best_by: Annotated[
         str | None, typer.Option(help="Export the best checkpoint by this metric; default: the last.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate and show what would run, without launching anything.")
+    ] = False,
     wait: Wait = False,
     watch: OldWatch = False,
     as_json: Json = False,
@@ -236,7 +223,8 @@ def submit(
 
     trellis jobs submit --recipe sft --model starter --dataset rows --set learning_rate=1e-4 --wait
 
-    Options override the file. Refer to models and datasets by name or ID.
+    Options override the file. Refer to models and datasets by name or ID. With --dry-run, nothing is
+    launched; exits with 4 if the job would be refused.
     """
     client = connect()
     choice = Choice(
@@ -245,25 +233,13 @@ def submit(
     request = name_to_ids(client, make_request(file, choice))
     if export_as is not None:
         request["export_as"] = {"name": export_as, "best_by": best_by}
-    _warn_before_launch(client, request)
+    if dry_run:
+        preview_request(client, request, as_json=as_json)
+        return
+    warn_before_launch(client, request)
     job = client.post("/jobs", request)
     print_job(client, job, as_json=as_json)
     follow(client, job, wait=wait or watch)
-
-
-def _warn_before_launch(client: ApiClient, request: dict[str, Any]) -> None:
-    """Print on stderr what the launch form shows beside its button; what is wrong the launch itself says."""
-    composed = client.post("/jobs/preview", request)
-    if not composed["errors"]:
-        _print_issues("warning", composed["warnings"])
-        print_memory_warnings(composed["memory"])
-
-
-def _print_issues(kind: str, issues: list[dict[str, Any]]) -> None:
-    for issue in issues:
-        err.print(
-            f"{kind}: {issue['field']}: {issue['message']}", markup=False, highlight=False, soft_wrap=True
-        )
 
 
 @app.command()
@@ -286,19 +262,7 @@ def preview(
     choice = Choice(
         recipe, model, dataset, validation_dataset, name, preset, settings, column, data_format, report_to
     )
-    composed = client.post("/jobs/preview", name_to_ids(client, make_request(file, choice)))
-    if as_json:
-        print_json(composed)
-    else:
-        out.print(composed["command"], markup=False, highlight=False, soft_wrap=True)
-        print_memory(composed["memory"])
-        for line in describe_forecast(composed["forecast"]):
-            err.print(line, markup=False, highlight=False)
-        print_data_fit(composed["data"])
-        _print_issues("warning", composed["warnings"])
-        _print_issues("error", composed["errors"])
-    if composed["errors"]:
-        raise typer.Exit(ExitCode.REFUSED)
+    preview_request(client, name_to_ids(client, make_request(file, choice)), as_json=as_json)
 
 
 @app.command()

@@ -95,7 +95,8 @@ def train(
     save_steps: Annotated[int | None, typer.Option(help="SAVE_STEPS.")] = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     monitor_type: Annotated[
-        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+        Monitor | None,
+        typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard; or wandb."),
     ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
@@ -160,6 +161,10 @@ def evaluate(
     checkpoint: Annotated[
         str | None, typer.Option(help="A run's checkpoint, or a model; default: MODEL_NAME.")
     ] = None,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="MODE of the episodes and their reward; simple: one turn. Default: masked."),
+    ] = None,
     config: Config = None,
     profile_db_path: Database = None,
     queries: Queries = None,
@@ -169,19 +174,19 @@ def evaluate(
     max_profiles: MaxProfiles = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     monitor_type: Annotated[
-        Monitor | None, typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard.")
+        Monitor | None,
+        typer.Option(help="MONITOR_TYPE. tensorboard: event files in OUTPUT_DIR/tensorboard; or wandb."),
     ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a model or checkpoint on the eval split."""
+    """Evaluate a model or checkpoint on the eval split, in the mode of the settings."""
     given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
     settings = read_settings(given, config=config)
     folder = settings.output_dir / "evaluations"
     model = _locate(locate_model(checkpoint or settings.model_name, scratch=folder / "model"))
-    changed = {"model_name": model, "output_dir": folder, "mode": Mode.MASKED}
-    settings = settings.model_copy(update=changed)
+    settings = settings.model_copy(update={"model_name": model, "output_dir": folder})
     job = make_job(settings)
     outcome = require_success(_run(replace(job, only_validates=True), settings))
     _print(outcome, as_json)
@@ -232,7 +237,9 @@ def make_job(settings: LinkSearchSettings) -> LocalJob:
 def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
     """Run it; the hub's token goes into the environment of the processes, never into a file."""
     token = settings.hf_token
-    writer = open_writer(settings.monitor_type, job.folder)
+    # Where the environment lies on this machine is of no use elsewhere.
+    config = {name: value for name, value in job.params.items() if name != "environment"}
+    writer = open_writer(settings.monitor_type, job.folder, config)
     environment = {} if token is None else {"HF_TOKEN": token.get_secret_value()}
     return run_local(write_spec(job), environment=environment, writer=writer)
 

@@ -74,7 +74,9 @@ class LinkSearchSettings(RewardWeights):
     eval_steps: int = Field(10, ge=1, description="Steps between evaluations.")
     save_steps: int = Field(10, ge=1, description="Steps between checkpoints.")
     patience: int = Field(5, ge=0, description="Evaluations without improvement that end a run; 0: none do.")
-    monitor_type: Monitor = Field(Monitor.NONE, description="tensorboard: event files beside the metrics.")
+    monitor_type: Monitor = Field(
+        Monitor.NONE, description="tensorboard: event files beside the metrics; wandb: a W&B run."
+    )
     seed: int = Field(42, ge=0)
     gpus: int = Field(1, ge=1, description="GPUs of this machine; on a CPU, processes.")
     output_dir: Path = Field(Path("outputs/linksearch"), description="Folder of the run.")

@@ -131,10 +131,17 @@ def _find(
 ) -> str | None:
     if called.startswith(prefix):
         return called
-    named = (str(each["id"]) for each in client.pages(path, **filters) if each["name"] == called)
-    if not must_be_one:
-        return next(named, None)
-    return _one_of(list(named), called)
+    exact: list[str] = []
+    similar: list[str] = []
+    for each in client.pages(path, **filters):
+        if each["name"] == called:
+            exact.append(str(each["id"]))
+            if not must_be_one:
+                break
+        elif each["name"].casefold() == called.casefold():
+            similar.append(str(each["id"]))
+    # As the API: a name as it is written, else in other capitals if there is only one such.
+    return _one_of(exact or similar, called)
 
 
 def _one_of(found: list[str], called: str) -> str | None:

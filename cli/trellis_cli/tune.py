@@ -15,7 +15,7 @@ from trellis_contracts.recipe import DataFormat
 from trellis_contracts.spec import JobSpec
 
 from trellis_cli.errors import ExitCode, Problem
-from trellis_cli.event_files import EventFiles
+from trellis_cli.event_files import FOLDER, EventFiles
 from trellis_cli.local_job import LocalJob, LocalRows, require_gpus, write_spec
 from trellis_cli.local_run import describe_failed_sessions, require_success, run_local
 from trellis_cli.output import err, out, print_json
@@ -97,7 +97,7 @@ def run(
     cluster = join_cluster(job.nodes, Settings().resolved_platform)
     spec = write_spec(resume_job(job, checkpoint))
     _write_keys(spec)
-    writer = EventFiles(Path(spec.attempt_dir).parent) if plan["has_event_files"] else None
+    writer = EventFiles(Path(spec.attempt_dir).parent / FOLDER) if plan["has_event_files"] else None
     outcome = require_success(run_local(spec, environment=cluster, writer=writer))
     if (failed := describe_failed_sessions(outcome)) is not None:
         err.print(f"warning: {failed}", style="yellow", markup=False, highlight=False, soft_wrap=True)

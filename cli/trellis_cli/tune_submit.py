@@ -16,6 +16,7 @@ from trellis_recipes.workflows.source import NoWorkflow, find_function
 
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
+from trellis_cli.event_files import FOLDER
 from trellis_cli.file_bar import FileBar
 from trellis_cli.job_requests import Preset, ReportTo, read_report_to
 from trellis_cli.jobs import Wait, follow, print_job
@@ -110,6 +111,14 @@ def submit(
     request |= _name_rows(client, plan, dataset, validation_dataset)
     job = client.post("/jobs", {**request, "params": {**params, "workflow": code}})
     print_job(client, job, as_json=as_json)
+    if plan["has_event_files"]:
+        folder = Path(plan["folder"]) / FOLDER
+        err.print(
+            f"event files: trellis jobs tensorboard {job['id']} -o {folder} --follow",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     follow(client, job, wait=wait)
 
 

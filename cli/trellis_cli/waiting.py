@@ -87,12 +87,12 @@ def wait_for_end(client: ApiClient, path: str, over: Container[str] = OVER) -> d
     return found
 
 
-def read_patiently(client: ApiClient, path: str) -> dict[str, Any]:
+def read_patiently(client: ApiClient, path: str, **params: Any) -> dict[str, Any]:
     """Get an object; while the API is away, as during a restart, retry for some time."""
     gives_up = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return dict(client.get(path))
+            return dict(client.get(path, **params))
         except Problem as problem:
             if problem.exit_code != ExitCode.UNREACHABLE or time.monotonic() > gives_up:
                 raise

@@ -205,7 +205,8 @@ class CustomOrder(BenchmarkOrder):
     """Rows of a dataset of the platform."""
 
     benchmark: Literal["custom"] = "custom"
-    dataset: str = Field(min_length=1, max_length=32)
+    #: ID; in requests also the name.
+    dataset: str = Field(min_length=1, max_length=120)
     #: Version, branch or tag; None: the tip of the main branch.
     version: str | None = Field(default=None, max_length=100)
     split: str | None = Field(default=None, max_length=100)

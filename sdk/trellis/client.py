@@ -217,7 +217,7 @@ class Transfers(Resource[TransferRead, TransferRead]):
             body["card"] = card
         return cast(TransferRead, self._api.request("POST", f"/models/{model}/push", json=body))
 
-    def export_gguf(self, model: str, *, type: Literal["f16", "q8_0"] = "q8_0") -> TransferRead:
+    def export_gguf(self, model: str, *, type: Literal["f16", "q8_0", "q4_k_m"] = "q8_0") -> TransferRead:
         """Export a model, by its id, to a GGUF file; ``wait``, then ``download``."""
         return cast(TransferRead, self._api.request("POST", f"/models/{model}/gguf", json={"type": type}))
 

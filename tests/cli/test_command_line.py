@@ -12,7 +12,7 @@ from trellis_cli.errors import ExitCode, Problem, Refusal
 from trellis_cli.job_requests import Choice, make_request
 from trellis_cli.main import app
 from trellis_cli.output import print_table
-from trellis_cli.resolve_by_name import find_job, name_to_ids
+from trellis_cli.resolve_by_name import find_dataset, find_job, name_to_ids
 from trellis_cli.set_options import read_parameters
 from trellis_contracts.connection import BadConnectionFile, find_connection, read_connection
 from trellis_testing.commands import run_here
@@ -137,6 +137,16 @@ def test_names_do_where_ids_do_and_what_cannot_be_undone_is_not_guessed() -> Non
         find_job(client, "other")
     request = name_to_ids(client, {"model": "m", "params": {"workflow": "agent", "epochs": 1}})
     assert request == {"model": "mdl_1", "params": {"workflow": "wfl_1", "epochs": 1}}
+
+
+def test_a_name_in_other_capitals_is_taken_where_only_one_thing_has_it() -> None:
+    datasets = [{"id": f"ds_{number}", "name": name} for number, name in enumerate(("Sums", "sums", "Words"))]
+    client: Any = Pages(datasets=datasets)
+
+    assert [find_dataset(client, name) for name in ("sums", "Sums", "WORDS")] == ["ds_1", "ds_0", "ds_2"]
+    with pytest.raises(Problem, match="2 items are named 'SUMS'; use the ID") as caught:
+        find_dataset(client, "SUMS")
+    assert caught.value.hint == "ds_0, ds_1"
 
 
 def test_a_login_is_stored_for_its_owner_alone_and_used(

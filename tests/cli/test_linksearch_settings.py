@@ -10,8 +10,11 @@ from trellis_cli import linksearch
 from trellis_cli.errors import Problem
 from trellis_cli.linksearch_resume import choose_checkpoint, locate_model
 from trellis_cli.linksearch_settings import REWARD_WEIGHTS, LinkSearchSettings, read_settings
+from trellis_cli.local_job import LocalJob
+from trellis_cli.local_run import LocalOutcome
 from trellis_recipes.catalogue import get_recipe
 from trellis_testing.stand_in_modelscope import StandInModelScope
+from typer.testing import CliRunner
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "linksearch.yaml"
 SECRET = "hf_abcdefghijklmnop"
@@ -118,7 +121,7 @@ def test_every_setting_changes_the_training(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(linksearch, "_ask", remember)
     monkeypatch.setattr(linksearch, "require_gpus", lambda count: count)
     monkeypatch.setattr(linksearch, "write_spec", lambda job: job)
-    monkeypatch.setattr(linksearch, "open_writer", lambda kind, folder: (kind, folder))
+    monkeypatch.setattr(linksearch, "open_writer", lambda kind, folder, config: (kind, folder, config))
     monkeypatch.setattr(linksearch, "run_local", lambda job, **more: (job, more))
 
     def train(given: dict[str, Any]) -> str:
@@ -130,6 +133,41 @@ def test_every_setting_changes_the_training(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert set(OTHERS) == set(LinkSearchSettings.model_fields)
     assert [name for name, value in OTHERS.items() if train({name: value}) == usual] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "expected"),
+    [
+        ([], {}, "masked"),
+        (["--mode", "simple"], {}, "simple"),
+        ([], {"MODE": "rollout"}, "rollout"),
+        (["--mode", "masked"], {"MODE": "rollout"}, "masked"),
+    ],
+)
+def test_an_evaluation_plays_episodes_in_the_mode_of_the_settings(
+    options: list[str],
+    environment: dict[str, str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    measured: list[LocalJob] = []
+
+    def remember(job: LocalJob, **_more: Any) -> LocalOutcome:
+        measured.append(job)
+        return LocalOutcome(folder=str(tmp_path), outcome="succeeded")
+
+    monkeypatch.setattr(linksearch, "_ask", lambda *_given, **_named: {})
+    monkeypatch.setattr(linksearch, "require_gpus", lambda count: count)
+    monkeypatch.setattr(linksearch, "write_spec", lambda job: job)
+    monkeypatch.setattr(linksearch, "run_local", remember)
+
+    done = CliRunner().invoke(
+        linksearch.app, ["evaluate", "--output-dir", str(tmp_path), *options], env=environment
+    )
+
+    assert done.exit_code == 0, done.output
+    assert [(job.params["mode"], job.only_validates) for job in measured] == [(expected, True)]
 
 
 def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:

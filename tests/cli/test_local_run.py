@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from trellis_cli.errors import Problem
-from trellis_cli.event_files import EventFiles
+from trellis_cli.event_files import EventFiles, Monitor, open_writer
 from trellis_cli.local_job import LocalJob, LocalRows, write_spec
 from trellis_cli.local_run import (
     LOG_FILE,
@@ -204,7 +205,7 @@ def list_processes(mark: bytes) -> list[str]:
 def test_metrics_are_written_as_event_files_that_tensorboard_reads(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    writer = EventFiles(tmp_path)
+    writer = EventFiles(tmp_path / "tensorboard")
     writer.write(1, {"train/loss": 2.0, "bad": float("nan")})
     writer.write(2, {"train/loss": 1.5})
     writer.close()
@@ -213,6 +214,43 @@ def test_metrics_are_written_as_event_files_that_tensorboard_reads(tmp_path: Pat
     read.Reload()
     assert read.Tags()["scalars"] == ["train/loss"]
     assert [(each.step, each.value) for each in read.Scalars("train/loss")] == [(1, 2.0), (2, 1.5)]
+
+
+def test_metrics_are_kept_for_wandb_where_there_is_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+
+    ids = []
+    for step in (1, 2):
+        writer = open_writer(Monitor.WANDB, tmp_path, {"learning_rate": 0.5})
+        assert writer is not None
+        writer.write(step, {"train/loss": 2.0, "bad": float("nan")})
+        writer.close()
+        ids.append((tmp_path / "wandb-run").read_text())
+
+    kept = list((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
+    stored = b"".join(file.read_bytes() for file in kept)
+    assert ids[0] == ids[1], "a resumed run goes on with its W&B run"
+    assert {file.stem for file in kept} == {f"run-{ids[0]}"}
+    assert b"train/loss" in stored
+    assert b"learning_rate" in stored
+    assert socket.gethostname().encode() not in stored
+    assert "wandb sync" in capsys.readouterr().err
+
+
+def test_a_key_of_wandb_is_written_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "0123456789abcdef0123456789abcdef01234567"
+    monkeypatch.setenv("WANDB_API_KEY", key)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+
+    writer = open_writer(Monitor.WANDB, tmp_path)
+    assert writer is not None
+    writer.close()
+
+    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert key.encode() not in written
 
 
 def test_a_failure_of_a_known_cause_comes_with_advice(tmp_path: Path) -> None:

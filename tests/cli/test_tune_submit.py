@@ -89,8 +89,13 @@ def test_code_and_rows_are_uploaded_once_and_the_job_has_the_settings_of_the_fil
     code = platform.client.get(f"/workflows/{job['params']['workflow']}")
     assert (code["name"], code["function"], code["code"]) == ("summer", "solve", WORKFLOW)
 
+    assert "event files" not in done.stderr
+
+    write_config(tmp_path, monitor={"monitor_type": "tensorboard"})
     before = [count(platform, path) for path in ("/workflows", "/datasets")]
     again = trellis(platform, *arguments)
+    event_files = f"trellis jobs tensorboard {json.loads(again.stdout)['id']} -o "
+    assert event_files in again.stderr
     assert json.loads(again.stdout)["params"]["workflow"] == code["id"]
     assert [count(platform, path) for path in ("/workflows", "/datasets")] == before
 

@@ -107,7 +107,7 @@ def test_pairs_of_its_own_responses_are_what_dpo_trains_on(
 def test_dpo_samples_the_pairs_that_it_trains_on(taught: Path, tool_use: ToolUse, tmp_path: Path) -> None:
     data, output = prompts(tool_use, "train", 30), tmp_path / "dpo"
 
-    ended = train("dpo", output, taught, data, "--num-samples", 4, batch_size=2)
+    ended = train("dpo", output, taught, data, "--num-samples", 4, batch_size=1)
 
     exported = agent("export", output, "--output", tmp_path / MODELS / "preferring")
     rows = [json.loads(line) for line in (output / "pairs.jsonl").read_bytes().splitlines()]

@@ -184,6 +184,28 @@ def test_workers_without_a_key_send_nothing_and_warn(
     assert "set TRELLIS_WANDB_API_KEY for them too" in "".join(read_log(installation, job))
 
 
+def test_without_a_network_a_finished_job_is_kept_as_one_run_and_no_key_is_needed(
+    install: Callable[..., Installation], sent: list[Report]
+) -> None:
+    installation = install(TRELLIS_WANDB_OFFLINE="true")
+    job_id, job = add_job(installation, JobState.SUCCEEDED)
+    _, running = add_job(installation, JobState.RUNNING)
+    measure(installation, job, 1, 2)
+    measure(installation, running, 1, 2)
+
+    for _ in range(2):
+        wandb_reports.send_reports()
+
+    kept = installation.settings.data_root / wandb_reports.KEPT_FOLDER
+    (run,) = kept.glob("*/wandb/offline-run-*/*.wandb")
+    assert run.stem == f"run-{job_id}"
+    assert b"train/loss" in run.read_bytes()
+    assert sent == []
+    done, waiting = read(installation, job_id), read(installation, running.id)
+    assert (done.sent_step, done.problem, done.done_at is not None) == (2, None, True)
+    assert (waiting.sent_step, waiting.problem, waiting.done_at) == (None, None, None)
+
+
 def test_one_worker_at_a_time_sends_reports(installation: Installation, sent: list[Report]) -> None:
     _, job = add_job(installation, JobState.SUCCEEDED)
     measure(installation, job, 1)

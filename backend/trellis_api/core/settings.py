@@ -119,6 +119,11 @@ class Settings(BaseSettings):
         description="Weights & Biases key for jobs with `report_to` and fine-tuning jobs with a `wandb` "
         "integration, for the API and workers. Set WANDB_BASE_URL if you host your own server.",
     )
+    wandb_offline: bool = Field(
+        False,
+        description="Without a network: keep the W&B runs of finished jobs in `wandb/JOB` in the data root, "
+        "for `wandb sync`. No key is needed, and nothing is sent. For the API and workers.",
+    )
     benchmark_mirror: Path | None = Field(
         None,
         description="Folder with benchmark files, used instead of the Hub: gsm8k/test.jsonl, "

@@ -13,6 +13,7 @@ from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.evaluations import create, estimate, presentation, samples, service
+from trellis_api.evaluations.names import with_ids
 from trellis_api.evaluations.repository import EvaluationFilter
 from trellis_api.evaluations.samples import SampleQuery
 from trellis_api.evaluations.schemas import (
@@ -48,7 +49,7 @@ def create_evaluations(
     tasks: TasksDep,
 ) -> EvaluationsCreated:
     """Create one evaluation per target. Missing benchmarks are downloaded first."""
-    rows = create.create(session, settings, request=body)
+    rows = create.create(session, settings, request=with_ids(session, body))
     tasks.send_later(background, task_names.INSTALL_BENCHMARKS)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return EvaluationsCreated(items=presentation.present_all(session, evaluations=rows, has_detail=True))
@@ -59,7 +60,7 @@ def estimate_evaluations(
     body: EvaluationPlan, session: WriteSession, settings: SettingsDep
 ) -> EvaluationEstimate:
     """Estimate from finished evaluations of this platform; nothing is queued."""
-    return estimate.estimate(session, settings, plan=body)
+    return estimate.estimate(session, settings, plan=with_ids(session, body))
 
 
 @router.get("", summary="List evaluations, newest first")

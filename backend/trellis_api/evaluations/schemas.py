@@ -18,6 +18,7 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.references import NamedReference
+from trellis_api.core.texts import Name
 from trellis_api.evaluations.orders import MAX_SEED, Orders
 from trellis_api.jobs.schemas import Failure, JobName, Progress
 
@@ -30,7 +31,7 @@ class ModelTarget(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["model"] = "model"
-    model: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("mdl"))]
+    model: Name = Field(description="ID (mdl_...) or name.")
 
 
 class CheckpointTarget(BaseModel):

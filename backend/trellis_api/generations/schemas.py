@@ -31,12 +31,12 @@ class GenerationCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Name
-    dataset: str = Field(description="Its rows are the seeds.")
+    dataset: str = Field(description="ID or name; its rows are the seeds.")
     version: Revision = None
     split: SplitName | None = Field(default=None, description="Default train, or the only one.")
     endpoint: ShortName | None = Field(default=None, description="Name of an endpoint; or give a model.")
-    model: ShortName | None = Field(
-        default=None, description="Model on the platform (mdl_...); it is served meanwhile."
+    model: Name | None = Field(
+        default=None, description="Model on the platform, by ID or name; it is served meanwhile."
     )
     method: Annotated[SelfInstruct | RejectionSampling, Field(discriminator="kind")]
     sampling: Sampling = Field(default_factory=Sampling)

@@ -9,7 +9,7 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.job_pipelines import service
-from trellis_api.job_pipelines.documents import check_document
+from trellis_api.job_pipelines.documents import check_document, with_ids
 from trellis_api.job_pipelines.presentation import present
 from trellis_api.job_pipelines.schemas import (
     JobPipelineChecked,
@@ -51,7 +51,7 @@ def create_job_pipeline(
 
     All stages are validated before anything runs; stages without dependencies start within seconds.
     """
-    pipeline = service.create(session, settings, request=request)
+    pipeline = service.create(session, settings, request=with_ids(session, request))
     tasks.send_later(background, ADVANCE_JOB_PIPELINES)
     return present(session, pipeline)
 

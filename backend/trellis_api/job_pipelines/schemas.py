@@ -28,7 +28,7 @@ MAX_STAGES = 32
 #: Of a pipeline that a person writes.
 MAX_TEXT_CHARACTERS = 200_000
 StageId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
-Reference = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL)]
+Reference = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=NO_NUL)]
 
 
 class StageModel(BaseModel):
@@ -36,7 +36,7 @@ class StageModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    base: Reference | None = Field(default=None, description="ID of a registered model (mdl_...).")
+    base: Reference | None = Field(default=None, description="ID (mdl_...) or name of a registered model.")
     stage: StageId | None = Field(default=None, description="A stage that exports its model.")
 
     @model_validator(mode="after")
@@ -65,7 +65,9 @@ class StageCreate(BaseModel):
 
     recipe: Reference | None = Field(default=None, description="Of a training.")
     preset: Reference | None = None
-    dataset: Reference | None = Field(default=None, description="Of a training: id of a dataset (ds_...).")
+    dataset: Reference | None = Field(
+        default=None, description="Of a training: ID (ds_...) or name of a dataset."
+    )
     dataset_version: RevisionText | None = None
     dataset_split: RevisionText | None = None
     validation_dataset: Reference | None = None

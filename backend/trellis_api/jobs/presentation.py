@@ -24,7 +24,6 @@ from trellis_api.jobs.fields.service import JobField, map_modes, read_values
 from trellis_api.jobs.fields.sorting import JobOrder, JobSort, decode_position, list_sorted
 from trellis_api.jobs.logs import store as log_store
 from trellis_api.jobs.metrics import headline
-from trellis_api.jobs.metrics.direction import list_headline
 from trellis_api.jobs.models import EVALUATE, TRAIN, Job
 from trellis_api.jobs.reporting import service as reporting
 from trellis_api.jobs.repository import JobFilter
@@ -118,6 +117,7 @@ def present_all(
     reports = reporting.map_reports(session, job_ids=[job.id for job in jobs])
     remediable = [job.id for job in jobs if job.state in _FAILED and job.cause in REMEDIES]
     composed = configuration.map_params(session, job_ids=remediable)
+    headlines = headline.map_headlines(session, jobs=jobs)
     skipped = evaluating.count_skipped(session, job_ids=[job.id for job in jobs if job.evaluate])
     return [
         JobRead(
@@ -159,7 +159,7 @@ def present_all(
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
             failure=_failure(session, job=job, composed=composed.get(job.id), has_lines=has_detail),
-            headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
+            headline_metrics=headlines.get(job.id, []),
             metric=(metrics or {}).get(job.id),
             fields=(fields or {}).get(job.id, {}),
             field_modes=map_modes(job, (fields or {}).get(job.id, {})),

@@ -17,6 +17,7 @@ from trellis_api.jobs.fields import service as fields
 from trellis_api.jobs.fields.schemas import JobFieldsRead
 from trellis_api.jobs.fields.service import MAX_FIELDS, FieldText
 from trellis_api.jobs.fields.sorting import BY_METRIC, Direction, JobOrder, JobSort
+from trellis_api.jobs.names import with_ids
 from trellis_api.jobs.queue import service as queue
 from trellis_api.jobs.queue.schemas import JobQueue, QueueMove
 from trellis_api.jobs.reporting.requests import refuse_unsendable
@@ -51,9 +52,12 @@ def create_job(
     settings: SettingsDep,
     tasks: TasksDep,
 ) -> JobRead:
-    """Launch a job. It is queued when this answers; it starts when its slots are free."""
+    """Launch a job. It is queued when this answers; it starts when its slots are free.
+
+    Models, datasets, environments and agent code can be given by ID or by name.
+    """
     refuse_unsendable(settings, body.report_to)
-    job = submit.submit(session, request=body, settings=settings)
+    job = submit.submit(session, request=with_ids(session, body), settings=settings)
     tasks.send_later(background, task_names.LAUNCH_QUEUED)
     return presentation.present(session, job=job)
 
@@ -64,7 +68,7 @@ def preview_job(
 ) -> JobPreview:
     """Return the engine's configuration, the command, and everything that is wrong with the request."""
     measured, _ = probes.machine()
-    return submit.preview(session, request=body, settings=settings, measured=measured)
+    return submit.preview(session, request=with_ids(session, body), settings=settings, measured=measured)
 
 
 @router.get("", summary="List jobs, newest first or by a column", responses={422: ERROR_RESPONSES[422]})

@@ -119,10 +119,11 @@ class JobCreate(BaseModel):
     name: JobName
     recipe: str = Field(description="Id of a recipe, e.g. grpo.")
     preset: str | None = Field(default=None, description="Id of one of the recipe's presets.")
-    model: str = Field(description="ID of a registered model (mdl_...).")
-    dataset: str = Field(description="Id of the training dataset (ds_...).")
+    model: str = Field(description="ID (mdl_...) or name of a registered model.")
+    dataset: str = Field(description="ID (ds_...) or name of the training dataset.")
     validation_dataset: str | None = Field(
-        default=None, description="Id of a dataset; without one, rows of the training dataset are held out."
+        default=None,
+        description="ID or name of a dataset; without one, rows of the training dataset are held out.",
     )
     dataset_version: RevisionText | None = Field(
         default=None, description="Version, branch or tag; default the tip of main, as it is now."
@@ -297,10 +298,10 @@ class HeadlineMetric(BaseModel):
     """Summary of one metric of a job."""
 
     key: str
-    mode: Mode = Field(description="Whether higher or lower is better.")
+    mode: Mode | None = Field(description="Whether higher or lower is better; null where neither is.")
     last: float | None = Field(description="Newest value; null where it is not a finite number.")
     last_step: int
-    best: float | None
+    best: float | None = Field(description="Without a mode, the highest.")
     best_step: int | None
 
 

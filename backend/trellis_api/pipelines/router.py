@@ -1,9 +1,10 @@
 """``/pipelines``: operators, saved pipelines, checks, previews and runs."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, BackgroundTasks, Path, Query, Response
+from sqlmodel import Session
 from trellis_contracts.tasks import RUN_DATA_TASKS, RUN_PREVIEWS
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
@@ -11,6 +12,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks.schemas import DataTaskRead, Purpose
+from trellis_api.names.resolve import DATASETS, find_id
 from trellis_api.pipelines import checking, kept_rows, operators, runs, service
 from trellis_api.pipelines.schemas import (
     Clusters,
@@ -34,6 +36,17 @@ Step = Annotated[int, Path(ge=0, le=1000)]
 Offset = Annotated[int, Query(ge=0, le=2**62)]
 
 
+_Request = TypeVar("_Request", PipelineCheck, PreviewCreate, RunCreate)
+
+
+def _with_id(session: Session, request: _Request) -> _Request:
+    """Return the request with the ID of the dataset that it calls by name."""
+    if request.dataset is None:
+        return request
+    dataset = find_id(session, DATASETS, request.dataset, field="dataset")
+    return request.model_copy(update={"dataset": dataset})
+
+
 @router.get("/operators")
 def list_operators() -> OperatorList:
     """List every operator with the schema of its parameters."""
@@ -43,7 +56,7 @@ def list_operators() -> OperatorList:
 @router.post("/validate")
 def validate_pipeline(request: PipelineCheck, session: ReadSession, settings: SettingsDep) -> PipelineChecked:
     """Return everything that is wrong with a pipeline, with a dataset also with its columns."""
-    return checking.validate(session, settings, request=request)
+    return checking.validate(session, settings, request=_with_id(session, request))
 
 
 @router.post("/preview", status_code=202)
@@ -55,7 +68,7 @@ def preview_pipeline(
     background: BackgroundTasks,
 ) -> DataTaskRead:
     """Preview a pipeline on a few rows: the task's result shows each row after each step."""
-    task = runs.start_preview(session, settings, request=request)
+    task = runs.start_preview(session, settings, request=_with_id(session, request))
     tasks.send_later(background, RUN_PREVIEWS)
     return task
 
@@ -107,7 +120,7 @@ def start_run(
     background: BackgroundTasks,
 ) -> RunRead:
     """Run a pipeline on a version; a worker executes it."""
-    run = runs.start_run(session, settings, request=request)
+    run = runs.start_run(session, settings, request=_with_id(session, request))
     tasks.send_later(background, RUN_DATA_TASKS)
     return run
 

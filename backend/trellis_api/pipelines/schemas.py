@@ -76,7 +76,7 @@ class PipelineCheck(BaseModel):
 
     pipeline: dict[str, Any] | None = None
     yaml: YamlText | None = None
-    dataset: str | None = None
+    dataset: str | None = Field(default=None, description="ID (ds_...) or name.")
     version: Revision = None
     resources: Resources = Field(default_factory=dict)
 
@@ -136,7 +136,7 @@ class PreviewCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     pipeline: Pipeline
-    dataset: str
+    dataset: str = Field(description="ID (ds_...) or name.")
     version: Revision = None
     split: SplitName | None = Field(default=None, description="Default train, or the only one.")
     rows: int = Field(default=20, ge=1, le=200)
@@ -190,7 +190,7 @@ class RunCreate(BaseModel):
     pipeline: Pipeline | None = None
     pipeline_id: str | None = Field(default=None, description="A saved pipeline (pip_...).")
     pipeline_version: int | None = Field(default=None, ge=1, description="Default the newest.")
-    dataset: str
+    dataset: str = Field(description="ID (ds_...) or name.")
     version: Revision = None
     splits: Annotated[list[SplitName], Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="Default all."

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path
 
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
+from trellis_api.names.resolve import MODELS, find_id
 from trellis_api.registry import gate, repository, service
 from trellis_api.registry.schemas import (
     ALIAS_PATTERN,
@@ -38,7 +39,9 @@ def list_named_models(session: ReadSession) -> NamedModelList:
 @router.post("", status_code=201, summary="Add a version", responses=CONFLICT)
 def add_version(body: VersionCreate, session: WriteSession) -> NamedModelRead:
     """Add a model as the next version of a name; the first version creates the name."""
-    return service.present(session, service.add_version(session, request=body))
+    model = find_id(session, MODELS, body.model, field="model")
+    named = service.add_version(session, request=body.model_copy(update={"model": model}))
+    return service.present(session, named)
 
 
 @router.get("/{registry_name}", summary="Get a named model")

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from trellis_api.core.ids import id_pattern
 from trellis_api.core.texts import NO_NUL
+from trellis_api.core.texts import Name as ModelName
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 #: An alias begins with a letter: what is all digits is a version.
@@ -21,7 +21,7 @@ class VersionCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Name = Field(description="Created with the first version.")
-    model: Annotated[str, StringConstraints(max_length=32, pattern=id_pattern("mdl"))]
+    model: ModelName = Field(description="ID (mdl_...) or name.")
     note: Note = ""
 
 

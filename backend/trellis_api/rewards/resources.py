@@ -16,6 +16,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model, lock_model
 from trellis_api.models.tried_templates import require_tried_templates
+from trellis_api.names.resolve import MODELS, Kind, find_id
 from trellis_api.rewards.availability import find_obstacle
 from trellis_api.rewards.errors import (
     RewardUnavailable,
@@ -28,6 +29,8 @@ from trellis_api.rewards.models import RewardFile
 
 #: How transformers names models that give one number for a text.
 CLASSIFIER_SUFFIX = "ForSequenceClassification"
+#: What options can name, by their source.
+NAMED = {"models": MODELS, "reward-files": Kind(RewardFile, "rwf", "reward files")}
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,29 @@ def names_used(terms: Iterable[RewardTerm]) -> Iterator[tuple[str, str, str]]:
             value = term.options.get(option.name)
             if option.source is not None and isinstance(value, str):
                 yield option.source, value, f"{index}.options.{option.name}"
+
+
+def with_resource_ids(session: Session, rewards: Any, *, field: str) -> Any:
+    """Return a parameter ``rewards`` with the IDs of the models and files that its options name.
+
+    What is no list of terms stays as it is: the check of the mixture says what is wrong with it.
+    """
+    if not isinstance(rewards, list):
+        return rewards
+    made = []
+    for index, entry in enumerate(rewards):
+        kind = reward_kinds().get(str(entry.get("name"))) if isinstance(entry, dict) else None
+        options = entry.get("options") if kind else None
+        if kind is None or not isinstance(options, dict):
+            made.append(entry)
+            continue
+        found = {
+            option.name: find_id(session, NAMED[option.source], value, field=f"{field}.{index}.{option.name}")
+            for option in kind.options
+            if option.source in NAMED and isinstance(value := options.get(option.name), str)
+        }
+        made.append({**entry, "options": {**options, **found}})
+    return made
 
 
 def find_resources(

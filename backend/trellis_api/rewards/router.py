@@ -10,6 +10,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.rewards import availability, service
 from trellis_api.rewards.files import FILES
+from trellis_api.rewards.names import with_ids
 from trellis_api.rewards.schemas import (
     DryRunCreate,
     DryRunRead,
@@ -76,7 +77,7 @@ def create_dry_run(
     background: BackgroundTasks,
 ) -> DryRunRead:
     """Score probes on real rows (reference solution, empty, truncated, repeated ...) before a run."""
-    dry_run = service.start_dry_run(session, settings, request=request)
+    dry_run = service.start_dry_run(session, settings, request=with_ids(session, request))
     tasks.send_later(background, RUN_DRY_RUNS)
     return service.present_dry_run(session, dry_run)
 

@@ -66,7 +66,7 @@ class DryRunCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rewards: Annotated[list[RewardTerm], AfterValidator(_check_rewards)] = Field(min_length=1, max_length=8)
-    dataset: str = Field(description="Id of a dataset (ds_...).")
+    dataset: str = Field(description="ID or name of a dataset.")
     dataset_version: RevisionText | None = Field(
         default=None, description="Version, branch or tag; default the tip of main, as it is now."
     )

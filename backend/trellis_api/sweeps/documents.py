@@ -1,14 +1,14 @@
 """Sweeps as YAML that a person writes: checked as a whole, each problem with its line."""
 
-from typing import Any
-
 from pydantic import ValidationError
 from sqlmodel import Session
 from trellis_data.pipeline.document import Document, UnreadableDocument, parse_document
 
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import storable
-from trellis_api.job_pipelines.documents import dataset_ids, model_ids, replace, split_field
+from trellis_api.job_pipelines.documents import split_field
+from trellis_api.jobs.names import with_ids as job_with_ids
+from trellis_api.names.errors import AmbiguousName
 from trellis_api.sweeps.checking import make_plan
 from trellis_api.sweeps.schemas import SweepChecked, SweepCreate, SweepProblem
 
@@ -23,9 +23,12 @@ def check_document(session: Session, settings: Settings, *, text: str) -> SweepC
         message = "Must be a mapping with name, job and parameters."
         return _refuse(SweepProblem(code="not_a_sweep", field="", message=message, line=1))
     try:
-        request = SweepCreate.model_validate(_with_ids(session, found.value))
+        request = with_ids(session, SweepCreate.model_validate(found.value))
     except ValidationError as error:
         return _refuse(*(_place(found, "invalid_value", each["loc"], each["msg"]) for each in error.errors()))
+    except AmbiguousName as error:
+        field = split_field(error.details[0]["field"])
+        return _refuse(_place(found, error.code, field, error.message))
     plan = make_plan(session, settings, request=request)
     if plan.errors:
         return _refuse(
@@ -34,10 +37,9 @@ def check_document(session: Session, settings: Settings, *, text: str) -> SweepC
     return SweepChecked(document=request, problems=[])
 
 
-def _with_ids(session: Session, content: dict[str, Any]) -> dict[str, Any]:
-    """Replace names of model and datasets by their ids, as the command line accepts them."""
-    job = replace(content.get("job"), ("dataset", "validation_dataset"), dataset_ids(session))
-    return {**content, "job": replace(job, ("model",), model_ids(session))}
+def with_ids(session: Session, request: SweepCreate) -> SweepCreate:
+    """Return the request with the IDs of what its job calls by name."""
+    return request.model_copy(update={"job": job_with_ids(session, request.job, field="job.")})
 
 
 def _refuse(*problems: SweepProblem) -> SweepChecked:

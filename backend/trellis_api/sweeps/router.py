@@ -9,7 +9,7 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.sweeps import checking, service
-from trellis_api.sweeps.documents import check_document
+from trellis_api.sweeps.documents import check_document, with_ids
 from trellis_api.sweeps.presentation import present
 from trellis_api.sweeps.schemas import (
     SweepChecked,
@@ -45,7 +45,7 @@ def create_sweep(
 
     The bounds of every range are validated before anything runs; runs start within seconds.
     """
-    sweep = service.create(session, settings, request=request)
+    sweep = service.create(session, settings, request=with_ids(session, request))
     tasks.send_later(background, ADVANCE_SWEEPS)
     return present(session, sweep)
 
@@ -53,7 +53,7 @@ def create_sweep(
 @router.post("/preview")
 def preview_sweep(request: SweepCreate, session: ReadSession, settings: SettingsDep) -> SweepPreview:
     """Preview and validate a sweep; nothing is saved."""
-    return checking.present_plan(checking.make_plan(session, settings, request=request))
+    return checking.present_plan(checking.make_plan(session, settings, request=with_ids(session, request)))
 
 
 @router.post("/check")

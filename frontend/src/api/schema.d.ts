@@ -1436,6 +1436,8 @@ export interface paths {
         /**
          * Launch a job
          * @description Launch a job. It is queued when this answers; it starts when its slots are free.
+         *
+         *     Models, datasets, environments and agent code can be given by ID or by name.
          */
         post: operations["create_job_api_v1_jobs_post"];
         delete?: never;
@@ -4204,7 +4206,7 @@ export interface paths {
         put?: never;
         /**
          * Render and tokenize a chat
-         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
+         * @description Get the prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model.
          */
         post: operations["render_prompt_v1_tokenize_post"];
         delete?: never;
@@ -6623,7 +6625,7 @@ export interface components {
             };
             /**
              * Dataset
-             * @description Id of a dataset (ds_...).
+             * @description ID or name of a dataset.
              */
             dataset: string;
             /**
@@ -8267,7 +8269,7 @@ export interface components {
             concurrency: number;
             /**
              * Dataset
-             * @description Its rows are the seeds.
+             * @description ID or name; its rows are the seeds.
              */
             dataset: string;
             /**
@@ -8291,7 +8293,7 @@ export interface components {
             method: components["schemas"]["SelfInstruct"] | components["schemas"]["RejectionSampling"];
             /**
              * Model
-             * @description Model on the platform (mdl_...); it is served meanwhile.
+             * @description Model on the platform, by ID or name; it is served meanwhile.
              */
             model?: string | null;
             /** Name */
@@ -8404,7 +8406,7 @@ export interface components {
          */
         GgufCreate: {
             /**
-             * @description f16 uses 16 bits per weight, q8_0 about 8.5.
+             * @description f16 uses 16 bits per weight, q8_0 about 8.5, q4_k_m about 5.
              * @default q8_0
              */
             type: components["schemas"]["GgufType"];
@@ -8414,7 +8416,7 @@ export interface components {
          * @description Weight format of a GGUF file.
          * @enum {string}
          */
-        GgufType: "f16" | "q8_0";
+        GgufType: "f16" | "q8_0" | "q4_k_m";
         /**
          * GpuRead
          * @description One NVIDIA device.
@@ -8552,7 +8554,10 @@ export interface components {
          * @description Summary of one metric of a job.
          */
         HeadlineMetric: {
-            /** Best */
+            /**
+             * Best
+             * @description Without a mode, the highest.
+             */
             best: number | null;
             /** Best Step */
             best_step: number | null;
@@ -8567,10 +8572,9 @@ export interface components {
             last_step: number;
             /**
              * Mode
-             * @description Whether higher or lower is better.
-             * @enum {string}
+             * @description Whether higher or lower is better; null where neither is.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
         };
         /**
          * Health
@@ -8691,6 +8695,11 @@ export interface components {
              * @enum {string}
              */
             kind: "hub";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Repo Id
              * @description owner/name.
@@ -9052,7 +9061,7 @@ export interface components {
             data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Dataset
-             * @description Id of the training dataset (ds_...).
+             * @description ID (ds_...) or name of the training dataset.
              */
             dataset: string;
             /**
@@ -9073,7 +9082,7 @@ export interface components {
             keep_best_by?: components["schemas"]["BestBy"] | null;
             /**
              * Model
-             * @description ID of a registered model (mdl_...).
+             * @description ID (mdl_...) or name of a registered model.
              */
             model: string;
             /** Name */
@@ -9129,7 +9138,7 @@ export interface components {
             validation_data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Validation Dataset
-             * @description Id of a dataset; without one, rows of the training dataset are held out.
+             * @description ID or name of a dataset; without one, rows of the training dataset are held out.
              */
             validation_dataset?: string | null;
             /**
@@ -9672,7 +9681,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "group" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -10144,6 +10153,11 @@ export interface components {
              * @enum {string}
              */
             kind: "local";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Path
              * @description Relative to the data root, e.g. models/starter or models/tiny.Q4_0.gguf.
@@ -11007,7 +11021,10 @@ export interface components {
              * @enum {string}
              */
             kind: "model";
-            /** Model */
+            /**
+             * Model
+             * @description ID (mdl_...) or name.
+             */
             model: string;
         };
         /**
@@ -11750,7 +11767,10 @@ export interface components {
          * @description A pipeline to check: as a document or as YAML; with a dataset also against its columns.
          */
         PipelineCheck: {
-            /** Dataset */
+            /**
+             * Dataset
+             * @description ID (ds_...) or name.
+             */
             dataset?: string | null;
             /** Pipeline */
             pipeline?: {
@@ -11983,7 +12003,10 @@ export interface components {
              * @default false
              */
             at_random: boolean;
-            /** Dataset */
+            /**
+             * Dataset
+             * @description ID (ds_...) or name.
+             */
             dataset: string;
             /**
              * Find Changed
@@ -12821,7 +12844,7 @@ export interface components {
         };
         /**
          * RenderRequest
-         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on, or a text.
          */
         RenderRequest: {
             /** Add Generation Prompt */
@@ -12830,15 +12853,17 @@ export interface components {
             /** Continue Final Message */
             continue_final_message?: boolean | null;
             /** Messages */
-            messages: components["schemas"]["Message"][];
+            messages?: components["schemas"]["Message"][] | null;
             /** Model */
             model: string;
+            /** Prompt */
+            prompt?: string | null;
             /** Tools */
             tools?: components["schemas"]["Tool"][] | null;
         };
         /**
          * RenderedPrompt
-         * @description The prompt that a model gets for a chat request.
+         * @description The prompt that a model gets for a chat request, or a text, as tokens.
          */
         RenderedPrompt: {
             /**
@@ -13786,7 +13811,10 @@ export interface components {
          * @description A pipeline to run over a version: given here, or saved before.
          */
         RunCreate: {
-            /** Dataset */
+            /**
+             * Dataset
+             * @description ID (ds_...) or name.
+             */
             dataset: string;
             /**
              * Executor
@@ -13875,7 +13903,7 @@ export interface components {
             start: components["schemas"]["StartForecast"];
             /** Steps */
             steps: number | null;
-            /** @description Null without a comparable run. */
+            /** @description Null if nothing comparable was measured. */
             time: components["schemas"]["TimeForecast"] | null;
         };
         /**
@@ -14713,7 +14741,7 @@ export interface components {
             data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Dataset
-             * @description Of a training: id of a dataset (ds_...).
+             * @description Of a training: ID (ds_...) or name of a dataset.
              */
             dataset?: string | null;
             /** Dataset Split */
@@ -14819,7 +14847,7 @@ export interface components {
         StageModel: {
             /**
              * Base
-             * @description ID of a registered model (mdl_...).
+             * @description ID (mdl_...) or name of a registered model.
              */
             base?: string | null;
             /**
@@ -15602,9 +15630,15 @@ export interface components {
         };
         /**
          * TimeForecast
-         * @description Estimated duration, based on comparable runs.
+         * @description Estimated duration, and what it is based on.
          */
         TimeForecast: {
+            /**
+             * Basis
+             * @description similar_runs: measured runs of the recipe with a model this size. scaled_runs: those of the nearest model, times the ratio of parameters. arithmetic: the operations of a step at the speed of this machine, without start-up.
+             * @enum {string}
+             */
+            basis: "similar_runs" | "scaled_runs" | "arithmetic";
             /** @description Of the slot-hours; null where the owner set no price. */
             cost: components["schemas"]["Cost"] | null;
             /** High S */
@@ -15616,9 +15650,14 @@ export interface components {
             is_same_data: boolean;
             /**
              * Low S
-             * @description At the fastest speed among them.
+             * @description At the fastest speed of the runs, or of the machine.
              */
             low_s: number;
+            /**
+             * Machine Flops
+             * @description Arithmetic: operations per second that this machine reached multiplying matrices, times the job's share of its slots.
+             */
+            machine_flops?: number | null;
             /**
              * Rows Per S
              * @description Rows, or responses, that a step works on.
@@ -15630,6 +15669,11 @@ export interface components {
              */
             runs: string[];
             /**
+             * Scaled From Parameters
+             * @description Parameters of the model that scaled runs trained.
+             */
+            scaled_from_parameters?: number | null;
+            /**
              * Seconds
              * @description From launch to the last step.
              */
@@ -15639,6 +15683,11 @@ export interface components {
              * @description Hours times slots: GPU-hours on a GPU platform.
              */
             slot_hours: number;
+            /**
+             * Step Flops
+             * @description Arithmetic: floating-point operations of a step at full lengths.
+             */
+            step_flops?: number | null;
             /** Step S */
             step_s: number;
         };
@@ -16625,7 +16674,10 @@ export interface components {
          * @description A model to add as the next version of a name.
          */
         VersionCreate: {
-            /** Model */
+            /**
+             * Model
+             * @description ID (mdl_...) or name.
+             */
             model: string;
             /**
              * Name
@@ -17223,6 +17275,11 @@ export interface components {
              * @enum {string}
              */
             kind: "hub";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Repo Id
              * @description owner/name.

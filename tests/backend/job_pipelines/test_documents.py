@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
+from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.job_pipelines import documents
 from trellis_api.job_pipelines.schemas import MAX_STAGES
 from trellis_api.models.models import Model
+from trellis_testing.datasets import add_dataset
 
 TEXT = """\
 name: reasoning
@@ -120,6 +122,19 @@ def test_an_id_wins_over_a_name(
     assert (by_id["model"]["base"], by_id["dataset"]) == (model.id, dataset.id)
 
 
+def test_a_name_of_several_is_told_with_its_line_and_the_candidates(
+    client: TestClient, database: Database, settings: Settings, text: str, dataset: Dataset
+) -> None:
+    with database.write() as session:
+        twins = [add_dataset(session, settings, name=name).id for name in ("Sums", "sums")]
+
+    found = check(client, text.replace(f"dataset: {dataset.name}", "dataset: SUMS", 1))
+
+    (problem,) = found["problems"]
+    assert (problem["code"], problem["field"], problem["line"]) == ("ambiguous_name", "stages.0.dataset", 6)
+    assert all(each in problem["message"] for each in twins)
+
+
 def test_benchmarks_of_ones_own_name_their_dataset_too(
     client: TestClient, text: str, dataset: Dataset
 ) -> None:
@@ -136,7 +151,7 @@ def test_no_name_is_looked_up_for_more_stages_than_a_pipeline_has(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(documents, "find_dataset_named", lambda _, name: asked.append(name))
+    monkeypatch.setattr(documents, "find_id", lambda _session, _kind, name, **_: asked.append(name))
 
     found = check(client, "name: x\nstages:\n" + "- {dataset: rows}\n" * (MAX_STAGES + 1))
 

@@ -165,6 +165,28 @@ def test_modes_suit_their_metrics() -> None:
     assert [direction.find_direction(key, jobs=[]) for key in keys] == [None, "min", "max"]
 
 
+@pytest.mark.parametrize(
+    ("key", "mode"),
+    [
+        ("response_length/mean", None),
+        ("completions/mean_length", None),
+        ("actor/grad_norm", None),
+        ("actor/pg_clipfrac", None),
+        ("clip_ratio/region_mean", None),
+        ("actor/lr", None),
+        ("learning_rate", None),
+        ("timing_s/step", "min"),
+        ("perf/time_per_step", "min"),
+        ("perf/max_memory_allocated_gb", "min"),
+        ("training/rollout_probs_diff_mean", "min"),
+        ("perf/throughput", "max"),
+        ("rewards/accuracies", "max"),
+    ],
+)
+def test_what_tells_how_a_run_goes_is_neither_better_nor_worse(key: str, mode: str | None) -> None:
+    assert best.find_direction(key, jobs=[]) == mode
+
+
 def test_older_checkpoints_make_room_and_the_best_one_stays(start: Callable[..., Run]) -> None:
     run = start(params={"keep_checkpoints": 2})
 

@@ -112,6 +112,39 @@ def test_a_claim_without_tests_is_refused(tmp_path: Path) -> None:
         features.read_features(write(tmp_path, feature(tests=[])))
 
 
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.fine.test_x" name="test_it" time="1"/>
+<testcase classname="tests.broken.test_x" name="test_it" time="1"><failure message="no"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_kept_results_of_all_tests_are_recorded_without_a_run(tmp_path: Path) -> None:
+    folder = tmp_path / "all" / features.results.identify_tree()
+    folder.mkdir(parents=True)
+    (folder / "one.fine.xml").write_text(REPORT)
+    good, bad = "tests/fine/test_x.py", "tests/broken/test_x.py"
+    path = write(tmp_path, feature(id="A", passes=False, tests=[good]), feature(id="B", tests=[good, bad]))
+
+    is_good = features.record_features([], path, tmp_path / "all")
+
+    written = json.loads(path.read_text())
+    assert not is_good
+    assert [each["passes"] for each in written] == [True, False]
+    assert written[0]["notes"].startswith("1 of 1 tests passed on 20")
+    assert written[0]["notes"].endswith("with ./init.sh test --all")
+    assert written[1]["notes"].endswith("with ./init.sh test --all; not shown: tests/broken/test_x.py")
+
+
+def test_without_kept_results_nothing_is_recorded(tmp_path: Path) -> None:
+    path = write(tmp_path, feature())
+    before = path.read_text()
+
+    with pytest.raises(Problem, match="no results of"):
+        features.record_features([], path, tmp_path / "all")
+
+    assert path.read_text() == before
+
+
 def test_verify_writes_what_the_tests_show(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib -p no:schemathesis\n")
     for suite, outcome in (("fine", True), ("broken", False)):

@@ -121,11 +121,9 @@ def make_starter_material(shape: Shape, folder: Path) -> Material:
     return Material(folder / "model", folder / "data" / "rl_train.jsonl")
 
 
-def run_ours(
-    shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
-) -> Run:
-    """Run a job's engine with the platform's hooks; its events go to a spool that nobody sends."""
-    job = EngineJob(
+def make_job(shape: Shape, material: Material, folder: Path, way: Way) -> EngineJob:
+    """Describe the job that trains a shape."""
+    return EngineJob(
         folder=folder,
         material=material,
         recipe=RECIPE,
@@ -135,6 +133,13 @@ def run_ours(
         overrides={"actor_rollout_ref.rollout.ignore_eos": True},
         ranks=way.ranks,
     )
+
+
+def run_ours(
+    shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
+) -> Run:
+    """Run a job's engine with the platform's hooks; its events go to a spool that nobody sends."""
+    job = make_job(shape, material, folder, way)
     with PeakMemory() as memory:
         # Bare of a cluster's address: it starts one of its own.
         metrics = job.run(ENGINE_MODULE, {**QUIET, **SAME_PRIORITY, **(env or {})})

@@ -41,16 +41,48 @@ def verify_features(wanted: list[str], path: Path = FEATURE_LIST, cwd: Path = RE
     features = read_features(path)
     selected = pick({feature["id"]: feature for feature in features}, wanted, "feature")
     cases = run_tests({test for feature in selected for test in feature["tests"]}, cwd)
-    verified = {"commit": results.identify_tree(), "date": datetime.now(UTC).date().isoformat()}
+    return _write(path, features, selected, cases, datetime.now(UTC), how="./init.sh verify {id}")
+
+
+def record_features(
+    wanted: list[str], path: Path = FEATURE_LIST, kept: Path = results.COMPLETE_FOLDER
+) -> bool:
+    """Write what the kept results of `test --all` on these very files show; no test runs. True when all pass.
+
+    Raises:
+        Problem: nothing was run on these files.
+    """
+    features = read_features(path)
+    selected = pick({feature["id"]: feature for feature in features}, wanted, "feature")
+    reports = sorted((kept / results.identify_tree()).glob("*.xml"))
+    if not reports:
+        raise Problem("no results of ./init.sh test --all on these very files", hint="./init.sh test --all")
+    cases = [case for report in reports for case in read_cases(report)]
+    # A part that runs again writes its report anew: the oldest says since when all of it holds.
+    moment = datetime.fromtimestamp(min(report.stat().st_mtime for report in reports), UTC)
+    return _write(path, features, selected, cases, moment, how="./init.sh test --all")
+
+
+def _write(
+    path: Path,
+    features: list[dict[str, Any]],
+    selected: list[dict[str, Any]],
+    cases: list[Case],
+    moment: datetime,
+    *,
+    how: str,
+) -> bool:
+    """Write `passes`, `verified` and `notes` of the selected features; True when all pass."""
+    verified = {"commit": results.identify_tree(), "date": moment.date().isoformat()}
     for feature in selected:
         feature["passes"] = judge(feature, cases)
         feature["verified"] = verified
-        feature["notes"] = _describe(feature, cases)
+        feature["notes"] = _describe(feature, cases, how.format(id=feature["id"]))
     path.write_text(json.dumps(features, ensure_ascii=False, indent=2) + "\n")
     return all(feature["passes"] for feature in selected)
 
 
-def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
+def _describe(feature: dict[str, Any], cases: list[Case], how: str) -> str:
     """Describe what was verified, when and how."""
     found = [case for test in feature["tests"] for case in find_cases(test, cases)]
     passed = sum(case.has_passed for case in found)
@@ -59,7 +91,7 @@ def _describe(feature: dict[str, Any], cases: list[Case]) -> str:
     failing = f"; not shown: {', '.join(bad)}" if bad else ""
     return (
         f"{passed} of {len(found)} tests passed on {verified['date']} ({verified['commit']}) with"
-        f" ./init.sh verify {feature['id']}{failing}"
+        f" {how}{failing}"
     )
 
 

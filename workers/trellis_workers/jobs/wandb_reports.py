@@ -33,6 +33,8 @@ _KEY_VARIABLE = "WANDB_API_KEY"
 #: The API has a key, else the job would have been refused; a clone keeps where its original reported.
 _NO_KEY = "the workers have no key; set TRELLIS_WANDB_API_KEY for them too"
 _FOLDER, _LOG_FILE = "run/wandb", "log"
+#: In the data root, where runs are kept that are not sent: a folder for each job.
+KEPT_FOLDER = "wandb"
 #: The page of the run, which the process notes for us.
 _URL_FILE, _MAX_URL = "url", 2000
 
@@ -61,17 +63,20 @@ def send_reports() -> None:
         if timeout_s < _LEAST_S:
             return  # the others come first in the next sweep
         try:
-            _send(job_id, key, timeout_s)
+            _send(job_id, key, timeout_s, is_offline=settings.wandb_offline)
         except Exception:  # the edge of the process: one job must not hold up the others
             logger.exception("the metrics of job %s could not be sent", job_id)
 
 
-def _send(job_id: str, key: str | None, timeout_s: float) -> None:
+def _send(job_id: str, key: str | None, timeout_s: float, *, is_offline: bool) -> None:
     with read() as session:
-        report = reporting.read_report(session, job_id=job_id)
+        report = reporting.read_report(session, job_id=job_id, is_whole=is_offline)
     if report is None:
         return
-    sent = Sent(_NO_KEY) if key is None else run_wandb(report, key, timeout_s)
+    if is_offline:
+        sent = keep_run(report, timeout_s)
+    else:
+        sent = Sent(_NO_KEY) if key is None else run_wandb(report, key, timeout_s)
     with write() as session:
         if sent.problem is None:
             reporting.note_sent(session, job_id=job_id, report=report, url=sent.url)
@@ -86,18 +91,17 @@ def run_wandb(report: Report, key: str, timeout_s: float) -> Sent:
     """Send one report."""
     parent = get_settings().data_root / _FOLDER
     parent.mkdir(parents=True, exist_ok=True)
-    asked = report.settings.model_dump(include={"project", "entity", "tags"}, exclude_none=True)
-    group = {"group": report.group} if report.group else {}
     # What the package started may still write there.
     with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder:
-        order = {
-            "run": {**asked, "id": report.run_id, "name": report.name, **group},
-            "config": report.config,
-            "steps": report.steps,
-            "folder": folder,
-        }
-        problem = _run(json.dumps(order), Path(folder) / _LOG_FILE, key, timeout_s)
+        problem = _run(report, Path(folder), {_KEY_VARIABLE: key}, timeout_s)
         return Sent(problem, None if problem else _read_url(Path(folder) / _URL_FILE))
+
+
+def keep_run(report: Report, timeout_s: float) -> Sent:
+    """Write one report as an offline run, which ``wandb sync`` sends from a machine with a network."""
+    folder = get_settings().data_root / KEPT_FOLDER / report.run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    return Sent(_run(report, folder, {"WANDB_MODE": "offline"}, timeout_s))
 
 
 def _read_url(path: Path) -> str | None:
@@ -106,7 +110,17 @@ def _read_url(path: Path) -> str | None:
     return url if url.startswith(("https://", "http://")) and len(url) <= _MAX_URL else None
 
 
-def _run(order: str, log: Path, key: str, timeout_s: float) -> str | None:
+def _run(report: Report, folder: Path, variables: dict[str, str], timeout_s: float) -> str | None:
+    """Run the package on a report with these variables, and return what went wrong."""
+    asked = report.settings.model_dump(include={"project", "entity", "tags"}, exclude_none=True)
+    group = {"group": report.group} if report.group else {}
+    order = {
+        "run": {**asked, "id": report.run_id, "name": report.name, **group},
+        "config": report.config,
+        "steps": report.steps,
+        "folder": str(folder),
+    }
+    log = folder / _LOG_FILE
     # The errors go to a file: a pipe stays open for as long as anything that the package started lives.
     with log.open("wb") as errors:
         child = subprocess.Popen(  # noqa: S603 - our own module
@@ -114,11 +128,11 @@ def _run(order: str, log: Path, key: str, timeout_s: float) -> str | None:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env={**plain_environment(), _KEY_VARIABLE: key},
+            env={**plain_environment(), **variables},
             start_new_session=True,
         )
         try:
-            child.communicate(order.encode(), timeout_s)
+            child.communicate(json.dumps(order).encode(), timeout_s)
         except subprocess.TimeoutExpired:
             return f"no answer within {timeout_s:.0f} s"
         finally:

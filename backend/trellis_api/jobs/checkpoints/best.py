@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from trellis_recipes.headline_metrics import VALIDATION_PREFIX
+
 from trellis_api.jobs.metrics.direction import Mode, is_validation, list_headline, suit_mode
 from trellis_api.jobs.models import Job
-
-#: Validation metrics that sum up a data source, by verl's naming.
-_CORE = "val-core/"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def choose_criterion(
     known = set(reported)
     headline = list_headline(job.recipe)
     validation = [key for key in headline if is_validation(key)]
-    others = sorted(key for key in known if key.startswith(_CORE))
+    others = sorted(key for key in known if key.startswith(VALIDATION_PREFIX))
     found = next((key for key in (*validation, *others, *headline) if key in known), None)
     return Criterion(found, mode or suit_mode(found)) if found else None
 

@@ -31,11 +31,17 @@ _LESS_IS_BETTER = frozenset(
         "brier",
         "ece",
         "latency",
+        "time",
+        "timing",
+        "memory",
+        "diff",
         "toxicity",
     ]
 )
-#: Of these neither more nor less is better: a run with less entropy has explored less, or is surer.
-_UNDIRECTED = frozenset(["entropy"])
+#: Of these neither more nor less is better: a run with less entropy has explored less, or is surer; lengths,
+#: norms of gradients, clipped shares and learning rates tell how a run goes and not how good it is.
+_UNDIRECTED = frozenset(["entropy", "length", "lengths", "norm", "clip", "clipfrac", "lr", "epoch"])
+_LEARNING_RATE = frozenset(["learning", "rate"])
 
 
 def is_validation(key: str) -> bool:
@@ -51,7 +57,7 @@ def suit_mode(key: str) -> Mode:
 def has_direction(key: str) -> bool:
     """Tell whether a higher or lower value of a metric is better; a cross entropy is a loss."""
     words = _words_of(key)
-    return not _UNDIRECTED & words or "cross" in words
+    return not _UNDIRECTED & words and not words >= _LEARNING_RATE
 
 
 def find_direction(key: str, *, jobs: Iterable[Job]) -> Mode | None:
@@ -65,7 +71,7 @@ def find_direction(key: str, *, jobs: Iterable[Job]) -> Mode | None:
 
 def _words_of(key: str) -> set[str]:
     words = set(_WORD.findall(key.lower()))
-    return words | {"loss"} if {"cross", "entropy"} <= words else words
+    return words - {"entropy"} | {"loss"} if {"cross", "entropy"} <= words else words
 
 
 def list_headline(recipe: str) -> Sequence[str]:

@@ -18,8 +18,11 @@ def find_report_problems(settings: Settings, wanted: ReportTo | None) -> list[tu
     if wanted is None:
         return []
     project, problems = wanted.wandb.project, list[tuple[type[DomainError], str, str]]()
-    if settings.wandb_api_key is None:
-        message = "Weights & Biases isn't set up. Set TRELLIS_WANDB_API_KEY for the API and the workers."
+    if settings.wandb_api_key is None and not settings.wandb_offline:
+        message = (
+            "Weights & Biases isn't set up. Set TRELLIS_WANDB_API_KEY for the API and the workers, or "
+            "TRELLIS_WANDB_OFFLINE=true to keep the runs for wandb sync."
+        )
         problems.append((WandbNotSetUp, "report_to.wandb", message))
     elif find_spec(_PACKAGE) is None:
         message = "The package wandb isn't installed. Run pip install wandb where the workers run."

@@ -86,13 +86,17 @@ def list_unreported(session: Session, *, now: datetime) -> Sequence[str]:
     return session.exec(query.order_by(due_at.asc().nulls_first(), col(Job.created_at))).all()
 
 
-def read_report(session: Session, *, job_id: str) -> Report | None:
-    """Return the metrics that have not been sent; None if there is nothing new."""
+def read_report(session: Session, *, job_id: str, is_whole: bool = False) -> Report | None:
+    """Return the metrics that have not been sent; None if there is nothing new.
+
+    ``is_whole``: all of them at once, and none of a job that goes on.
+    """
     row, job = session.get(JobReport, job_id), find_job(session, job_id=job_id)
-    if row is None or job is None:
+    if row is None or job is None or (is_whole and job.state not in FINISHED):
         return None
     wandb = ReportTo.model_validate(row.settings).wandb
-    steps, is_all = _read_steps(session, job, after=row.sent_step)
+    limit = None if is_whole else _MAX_POINTS
+    steps, is_all = _read_steps(session, job, after=row.sent_step, limit=limit)
     is_last = is_all and job.state in FINISHED
     if not steps and not is_last:
         return None
@@ -166,7 +170,7 @@ def _tell(session: Session, job: Job, line: str) -> None:
 
 
 def _read_steps(
-    session: Session, job: Job, *, after: int | None
+    session: Session, job: Job, *, after: int | None, limit: int | None
 ) -> tuple[list[tuple[int, dict[str, float]]], bool]:
     """Read whole steps in order, and whether these are all; a step that the limit cuts is left for later."""
     query = (
@@ -174,14 +178,14 @@ def _read_steps(
         .join(metric_series, metric_series.c.id == metric_points.c.series_id)
         .where(metric_series.c.job_id == job.id, metric_points.c.step > (-1 if after is None else after))
         .order_by(metric_points.c.step)
-        .limit(_MAX_POINTS)
+        .limit(limit)
     )
     steps: dict[int, dict[str, float]] = {}
     points = session.connection().execute(query).all()
     for step, key, value in points:
         if value is not None:
             steps.setdefault(int(step), {})[str(key)] = float(value)
-    is_all = len(points) < _MAX_POINTS
+    is_all = limit is None or len(points) < limit
     if not is_all and len(steps) > 1:
         steps.pop(int(points[-1][0]), None)
     # The newest step of a run that goes on may still get figures, which W&B takes in order only.

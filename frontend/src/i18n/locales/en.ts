@@ -25,6 +25,8 @@ export default {
     actions: 'Actions',
   },
   form: {
+    hub: 'Hub',
+    hubs: { huggingface: 'Hugging Face', modelscope: 'ModelScope' },
     notANumber: 'Not a number.',
     notAnInteger: 'Not an integer.',
     severity: { error: 'Error:', warning: 'Warning:' },

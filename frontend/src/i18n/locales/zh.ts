@@ -25,6 +25,8 @@ export default {
     actions: '操作',
   },
   form: {
+    hub: 'Hub',
+    hubs: { huggingface: 'Hugging Face', modelscope: '魔搭 ModelScope' },
     notANumber: '这不是数字。',
     notAnInteger: '这不是整数。',
     severity: { error: '错误：', warning: '警告：' },

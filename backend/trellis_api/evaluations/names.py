@@ -1,0 +1,24 @@
+"""Evaluations with names in place of IDs."""
+
+from typing import TypeVar
+
+from sqlmodel import Session
+
+from trellis_api.evaluations.schemas import EvaluationPlan, ModelTarget, Target
+from trellis_api.names.resolve import MODELS, find_id, with_row_ids
+
+Plan = TypeVar("Plan", bound=EvaluationPlan)
+
+
+def with_ids(session: Session, plan: Plan) -> Plan:
+    """Return the plan with the IDs of its models, and of the datasets that it measures on."""
+    targets = [_with_id(session, each, position) for position, each in enumerate(plan.targets)]
+    benchmarks = with_row_ids(session, plan.benchmarks, field="benchmarks")
+    return plan.model_copy(update={"targets": targets, "benchmarks": benchmarks})
+
+
+def _with_id(session: Session, target: Target, position: int) -> Target:
+    if not isinstance(target, ModelTarget):
+        return target
+    model = find_id(session, MODELS, target.model, field=f"targets.{position}.model")
+    return target.model_copy(update={"model": model})

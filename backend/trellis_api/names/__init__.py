@@ -1,0 +1,1 @@
+"""Names in place of IDs: what requests call models, datasets, environments and agent code."""

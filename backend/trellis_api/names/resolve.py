@@ -1,0 +1,80 @@
+"""Looks up the ID of what a request calls by its name.
+
+IDs win over names, and a name as it is written over one that differs in capitals. What is no name of anything
+stays as it is: who uses it says that it doesn't exist.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Session, SQLModel, func, or_, select
+from trellis_contracts.evaluation import AnyOrder, CustomOrder
+
+from trellis_api.core.ids import is_id
+from trellis_api.core.texts import storable
+from trellis_api.datasets.models import Dataset
+from trellis_api.environments.models import Environment
+from trellis_api.models.models import Model
+from trellis_api.names.errors import AmbiguousName
+from trellis_api.workflows.models import WorkflowFile
+
+#: Names that an error lists.
+_MAX_CANDIDATES = 10
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A table of things with names."""
+
+    table: type[SQLModel]
+    prefix: str
+    #: In messages, in the plural.
+    noun: str
+
+
+MODELS = Kind(Model, "mdl", "models")
+DATASETS = Kind(Dataset, "ds", "datasets")
+ENVIRONMENTS = Kind(Environment, "env", "environments")
+WORKFLOWS = Kind(WorkflowFile, "wfl", "agent code files")
+#: Parameters of recipes that name something.
+PARAMETERS = {"environment": ENVIRONMENTS, "workflow": WORKFLOWS}
+
+
+def find_id(session: Session, kind: Kind, called: str, *, field: str) -> str:
+    """Return the ID of what is called so; raises ``AmbiguousName`` with the field if several are."""
+    # A database is not asked for what it cannot hold.
+    if is_id(called, prefix=kind.prefix) or storable(called) != called:
+        return called
+    table: Any = kind.table
+    query = select(table.id, table.name).where(
+        or_(table.name == called, func.lower(table.name) == called.lower())
+    )
+    found = session.exec(query.order_by(table.name).limit(_MAX_CANDIDATES)).all()
+    exact = [each for each, name in found if name == called]
+    if len(found) > 1 and not exact:
+        candidates = ", ".join(f"'{name}' ({each})" for each, name in found)
+        message = f"Several {kind.noun} have the name '{called}' in other capitals: {candidates}. Use an ID."
+        raise AmbiguousName(message, [{"code": AmbiguousName.code, "field": field, "message": message}])
+    return next(iter(exact or [each for each, _ in found]), called)
+
+
+def with_row_ids(session: Session, orders: list[AnyOrder], *, field: str) -> list[AnyOrder]:
+    """Return orders of benchmarks with the IDs of the datasets that they measure on."""
+    return [
+        order.model_copy(
+            update={"dataset": find_id(session, DATASETS, order.dataset, field=f"{field}.{position}.dataset")}
+        )
+        if isinstance(order, CustomOrder)
+        else order
+        for position, order in enumerate(orders)
+    ]
+
+
+def with_parameter_ids(session: Session, params: dict[str, Any], *, field: str) -> dict[str, Any]:
+    """Return the parameters of a recipe with the IDs of environment and agent code."""
+    found = {
+        name: find_id(session, kind, value, field=f"{field}.{name}")
+        for name, kind in PARAMETERS.items()
+        if isinstance(value := params.get(name), str)
+    }
+    return {**params, **found}

@@ -1436,6 +1436,8 @@ export interface paths {
         /**
          * Launch a job
          * @description Launch a job. It is queued when this answers; it starts when its slots are free.
+         *
+         *     Models, datasets, environments and agent code can be given by ID or by name.
          */
         post: operations["create_job_api_v1_jobs_post"];
         delete?: never;
@@ -6623,7 +6625,7 @@ export interface components {
             };
             /**
              * Dataset
-             * @description Id of a dataset (ds_...).
+             * @description ID or name of a dataset.
              */
             dataset: string;
             /**
@@ -8260,7 +8262,7 @@ export interface components {
             concurrency: number;
             /**
              * Dataset
-             * @description Its rows are the seeds.
+             * @description ID or name; its rows are the seeds.
              */
             dataset: string;
             /**
@@ -8284,7 +8286,7 @@ export interface components {
             method: components["schemas"]["SelfInstruct"] | components["schemas"]["RejectionSampling"];
             /**
              * Model
-             * @description Model on the platform (mdl_...); it is served meanwhile.
+             * @description Model on the platform, by ID or name; it is served meanwhile.
              */
             model?: string | null;
             /** Name */
@@ -9045,7 +9047,7 @@ export interface components {
             data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Dataset
-             * @description Id of the training dataset (ds_...).
+             * @description ID (ds_...) or name of the training dataset.
              */
             dataset: string;
             /**
@@ -9066,7 +9068,7 @@ export interface components {
             keep_best_by?: components["schemas"]["BestBy"] | null;
             /**
              * Model
-             * @description ID of a registered model (mdl_...).
+             * @description ID (mdl_...) or name of a registered model.
              */
             model: string;
             /** Name */
@@ -9122,7 +9124,7 @@ export interface components {
             validation_data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Validation Dataset
-             * @description Id of a dataset; without one, rows of the training dataset are held out.
+             * @description ID or name of a dataset; without one, rows of the training dataset are held out.
              */
             validation_dataset?: string | null;
             /**
@@ -11000,7 +11002,10 @@ export interface components {
              * @enum {string}
              */
             kind: "model";
-            /** Model */
+            /**
+             * Model
+             * @description ID (mdl_...) or name.
+             */
             model: string;
         };
         /**
@@ -11735,7 +11740,10 @@ export interface components {
          * @description A pipeline to check: as a document or as YAML; with a dataset also against its columns.
          */
         PipelineCheck: {
-            /** Dataset */
+            /**
+             * Dataset
+             * @description ID (ds_...) or name.
+             */
             dataset?: string | null;
             /** Pipeline */
             pipeline?: {
@@ -11968,7 +11976,10 @@ export interface components {
              * @default false
              */
             at_random: boolean;
-            /** Dataset */
+            /**
+             * Dataset
+             * @description ID (ds_...) or name.
+             */
             dataset: string;
             /**
              * Find Changed
@@ -13708,7 +13719,10 @@ export interface components {
          * @description A pipeline to run over a version: given here, or saved before.
          */
         RunCreate: {
-            /** Dataset */
+            /**
+             * Dataset
+             * @description ID (ds_...) or name.
+             */
             dataset: string;
             /**
              * Executor
@@ -14635,7 +14649,7 @@ export interface components {
             data_format?: components["schemas"]["DataFormat"] | null;
             /**
              * Dataset
-             * @description Of a training: id of a dataset (ds_...).
+             * @description Of a training: ID (ds_...) or name of a dataset.
              */
             dataset?: string | null;
             /** Dataset Split */
@@ -14741,7 +14755,7 @@ export interface components {
         StageModel: {
             /**
              * Base
-             * @description ID of a registered model (mdl_...).
+             * @description ID (mdl_...) or name of a registered model.
              */
             base?: string | null;
             /**
@@ -16547,7 +16561,10 @@ export interface components {
          * @description A model to add as the next version of a name.
          */
         VersionCreate: {
-            /** Model */
+            /**
+             * Model
+             * @description ID (mdl_...) or name.
+             */
             model: string;
             /**
              * Name

@@ -48,6 +48,7 @@ from trellis_api.job_comparison.router import router as job_comparison_router
 from trellis_api.job_pipelines.router import router as job_pipelines_router
 from trellis_api.jobs.checkpoints.router import router as checkpoints_router
 from trellis_api.jobs.events.stream import EventHub
+from trellis_api.jobs.exports.router import router as exports_router
 from trellis_api.jobs.replay.router import router as replay_router
 from trellis_api.jobs.results_router import router as results_router
 from trellis_api.jobs.rollouts.router import router as rollouts_router
@@ -89,6 +90,7 @@ ROUTERS: list[APIRouter] = [
     job_comparison_router,
     jobs_router,
     checkpoints_router,
+    exports_router,
     results_router,
     rollouts_router,
     timing_router,

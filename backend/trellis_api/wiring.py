@@ -38,6 +38,9 @@ uses.VERSIONS.register("models", one_by_one(models.find_of_version))
 uses.VERSIONS.register("job_pipelines", job_pipelines.USERS.of_versions)
 uses.VERSIONS.register("sweeps", sweeps.USERS.of_versions)
 
+uses.REFS.register("job_pipelines", job_pipelines.USERS.of_refs)
+uses.REFS.register("sweeps", sweeps.USERS.of_refs)
+
 uses.MODELS.register("jobs", one_by_one(jobs.find_of_model))
 uses.MODELS.register("rewards", one_by_one(rewards.find_of_model))
 uses.MODELS.register("data_tasks", one_by_one(data_tasks.find_of_model))

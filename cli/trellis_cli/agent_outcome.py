@@ -44,8 +44,9 @@ def print_outcome(
         kinds = ", ".join(f"{kind} {count}" for kind, count in mix["task_types"].items())
         out.print(f"trained on {mix['rows']} rows: {kinds}", markup=False)
     from trellis_recipes.catalogue import get_recipe
+    from trellis_recipes.headline_metrics import name_headlines
 
-    names = shown or get_recipe(recipe).headline_metrics
+    names = shown or name_headlines(get_recipe(recipe).headline_metrics, outcome.metrics)
     missing = [name for name in shown if name not in outcome.metrics]
     if missing:
         err.print(f"not measured: {', '.join(missing)}", style="yellow", markup=False)

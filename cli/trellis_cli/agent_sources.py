@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis_contracts.attempt import SPEC_FILE
-from trellis_recipes.hub_models import MODELSCOPE, NoHubModel, fetch_model, is_hub_model
+from trellis_recipes.hub_models import fetch_model
+from trellis_recipes.hub_names import MODELSCOPE, NoHubModel, is_hub_model
 
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.output import err

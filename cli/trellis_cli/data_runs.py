@@ -337,7 +337,7 @@ def _show_operator(described: dict[str, Any]) -> None:
     out.print(described["help"]["en"], markup=False)
     out.print(described["help"]["zh"], markup=False)
     rows = []
-    for name, about in described["params"].get("properties", {}).items():
+    for name, about in described["params_schema"].get("properties", {}).items():
         extra = about.get("help_texts", {})
         default = json.dumps(about["default"], ensure_ascii=False) if "default" in about else "required"
         rows.append((name, default, _bounds(about), extra.get("en", about.get("description", ""))))

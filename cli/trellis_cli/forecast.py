@@ -4,6 +4,8 @@ from typing import Any
 
 from trellis_cli.output import duration, size
 
+_MEGA, _GIGA, _TERA = 10**6, 10**9, 10**12
+
 
 def describe_forecast(forecast: dict[str, Any] | None) -> list[str]:
     """Describe the forecast in lines; nothing if the request cannot run."""
@@ -16,15 +18,27 @@ def _describe_time(forecast: dict[str, Any]) -> str:
     time, steps = forecast["time"], forecast["steps"]
     of_steps = f" for {steps} steps" if steps else ""
     if time is None:
-        return f"time: unknown{of_steps}; no similar run has finished here"
-    count = len(time["runs"])
-    basis = f"{count} similar run{'' if count == 1 else 's'}"
-    others = "" if time["is_same_data"] else " on other datasets"
+        return f"time: unknown{of_steps}; no comparable run has been measured here"
     cost = f", about {time['cost']['amount']:.2f} {time['cost']['currency']}" if time["cost"] else ""
     return (
         f"time: about {duration(time['seconds'])}{of_steps} ({duration(time['low_s'])} to "
-        f"{duration(time['high_s'])}) from {basis}{others}; {time['slot_hours']:.2f} slot-hours{cost}"
+        f"{duration(time['high_s'])}) from {_describe_basis(time)}; {time['slot_hours']:.2f} slot-hours{cost}"
     )
+
+
+def _describe_basis(time: dict[str, Any]) -> str:
+    if time["basis"] == "arithmetic":
+        return (
+            f"arithmetic, without a measured run: {time['step_flops'] / _TERA:.2f} TFLOP per step at "
+            f"{time['machine_flops'] / _GIGA:.0f} GFLOP/s, this machine's measured speed, without start-up"
+        )
+    count = len(time["runs"])
+    runs = "run" if count == 1 else "runs"
+    others = "" if time["is_same_data"] else " on other datasets"
+    if time["basis"] == "scaled_runs":
+        size = f"{time['scaled_from_parameters'] / _MEGA:.3g}M parameters"
+        return f"{count} {runs} of a model with {size}, scaled by size{others}"
+    return f"{count} similar {runs}{others}"
 
 
 def _describe_start(start: dict[str, Any]) -> str:

@@ -56,8 +56,8 @@ def list_jobs(
     sort: Annotated[
         str | None,
         typer.Option(
-            help="created, name, recipe, model, dataset, state, duration, progress, starred, tags, "
-            "metric_last or metric_best."
+            help="created, name, recipe, model, dataset, state, duration, cost, progress, starred, tags, "
+            "sweep, group, metric_last or metric_best."
         ),
     ] = None,
     rising: Annotated[bool, typer.Option("--rising", help="Sort ascending; default: descending.")] = False,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from trellis_contracts.recipe import DataFormat
-from trellis_recipes.hub_models import MODELSCOPE
+from trellis_recipes.hub_names import MODELSCOPE
 
 from trellis_cli.agent_sources import fetch_hub_model
 from trellis_cli.errors import ExitCode, Problem

@@ -22,6 +22,7 @@ from typing import Any, TextIO
 from trellis_contracts.attempt import EVENTS_FOLDER, SESSIONS_FILE, SPEC_FILE, STOP_FILE
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec
 from trellis_recipes.catalogue import get_recipe
+from trellis_recipes.headline_metrics import name_headlines
 
 from trellis_cli.errors import Problem
 from trellis_cli.event_files import MetricWriter
@@ -200,7 +201,8 @@ class _Follower:
         }
         state = self._outcome.outcome if self.has_ended else "running"
         newest = self._outcome.metrics
-        shown = [f"{key} {float(newest[key]):.4g}" for key in self._headlines if key in newest][:_SHOWN]
+        keys = [key for key in name_headlines(self._headlines, newest) if key in newest]
+        shown = [f"{key} {float(newest[key]):.4g}" for key in keys[:_SHOWN]]
         return {"name": self._spec.name, "state": state, "progress": progress}, "  ".join(shown)
 
 

@@ -123,6 +123,9 @@ def register(
     ] = None,
     job: Annotated[bool, typer.Option("--job", help="SOURCE is a job: register its checkpoint.")] = False,
     step: Annotated[int | None, typer.Option(help="Checkpoint step; default: the latest.")] = None,
+    licence: Annotated[
+        str | None, typer.Option("--license", help="License of the weights; default: as their card says.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the files are downloaded.")] = False,
 ) -> None:
     """Register weights: `models/starter`, `Qwen/Qwen3-0.6B --hub`, or `JOB --job`."""
@@ -140,6 +143,13 @@ def register(
         origin |= {"revision": revision} if revision else {}
     else:
         origin = {"kind": "local", "path": source}
+    if licence is not None:
+        if job:
+            raise Problem(
+                "--license is for weights from elsewhere; a checkpoint has that of its base model",
+                exit_code=ExitCode.USAGE,
+            )
+        origin["licence"] = licence
     model = client.post("/models", {"name": name or source, "source": origin})
     follow(client, model, wait=wait, as_json=True)
 

@@ -47,7 +47,7 @@ def operators(
     out.print(f"{one['title']['en']}: {one['help']['en']}", markup=False, highlight=False)
     rows = [
         (name, _type_of(each), escape(str(each.get("default", "required"))), _help_of(each))
-        for name, each in one["params"].get("properties", {}).items()
+        for name, each in one["params_schema"].get("properties", {}).items()
     ]
     print_table(("parameter", "type", "default", "meaning"), rows)
 

@@ -62,7 +62,7 @@ def gguf(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Download it to this file or folder.")
     ] = None,
-    kind: Annotated[str, typer.Option("--type", help="f16 or q8_0.")] = "q8_0",
+    kind: Annotated[str, typer.Option("--type", help="f16, q8_0 or q4_k_m.")] = "q8_0",
     wait: Wait = True,
     as_json: Json = False,
 ) -> None:

@@ -15,6 +15,8 @@ EXIT_SUCCEEDED = 0
 EXIT_STOPPED = 75  # EX_TEMPFAIL: left at a checkpoint because it was asked to
 EXIT_CRASHED = 70  # EX_SOFTWARE: the trainer was killed by a signal (the machine's fault)
 EXIT_BAD_SPEC = 78  # EX_CONFIG
+#: Environment variable with the nice value (0 to 19) of a run's processes.
+NICENESS_VARIABLE = "TRELLIS_NICENESS"
 
 
 class DataSource(Strict):

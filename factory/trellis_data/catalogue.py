@@ -4,6 +4,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from trellis_contracts.parameter_schema import describe_model
+
 from trellis_data.operator import Operator, OperatorProblem
 
 #: Modules that define operators.
@@ -63,5 +65,5 @@ def describe(operator: type[Operator]) -> dict[str, Any]:
         "group": operator.group,
         "title": operator.title.model_dump(),
         "help": operator.help.model_dump(),
-        "params": operator.Params.model_json_schema(),
+        "params_schema": describe_model(operator.Params),
     }

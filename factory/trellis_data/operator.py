@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import pyarrow as pa
 from pydantic import Field
 from pydantic.fields import FieldInfo
+from trellis_contracts.parameter_schema import annotate
 from trellis_contracts.recipe import Strict, Text
 from trellis_contracts.renamed import Renamed
 
@@ -33,7 +34,7 @@ Group = Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
 
 def parameter(default: Any, *, title: Text, help: Text, unit: str | None = None, **bounds: Any) -> Any:
     """Declare a parameter with its texts in both languages; ``bounds`` are those of ``pydantic.Field``."""
-    extra: dict[str, Any] = {"title_texts": title.model_dump(), "help_texts": help.model_dump(), "unit": unit}
+    extra = annotate(title=title, help=help, unit=unit)
     info: FieldInfo = Field(default, json_schema_extra=extra, **bounds)
     return info
 

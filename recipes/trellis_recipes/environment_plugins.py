@@ -52,6 +52,12 @@ def find_plugins(taken: frozenset[str]) -> Plugins:
     return Plugins(kinds, problems)
 
 
+def find_plugin_versions() -> dict[str, str]:
+    """Find the versions of the installed packages that bring kinds, by the packages' names."""
+    packages = [entry.dist for entry in entry_points(group=GROUP) if entry.dist is not None]
+    return {package.name: package.version for package in packages}
+
+
 class _Unusable(Exception):
     """An entry point that cannot be used, with the reason."""
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from trellis_recipes.hub_models import CONFIG_FILE, NoHubModel, is_needed
+from trellis_recipes.hub_names import CONFIG_FILE, NoHubModel, is_needed
 from trellis_recipes.modelscope import (
     DEFAULT_REVISION,
     ModelScopeAway,

@@ -7,6 +7,7 @@ verl's own defaults stay as they are.
 from typing import Any
 
 from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import NICENESS_VARIABLE
 
 from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
@@ -95,7 +96,7 @@ _CPU_ENGINE_ENVIRONMENT = {
     "TRELLIS_FIXED_WEIGHTS": "1",
 }
 #: An evaluation is nobody's turn to wait for: it takes the time that others leave.
-_CPU_EVALUATION_ENVIRONMENT = {**_CPU_ENGINE_ENVIRONMENT, "TRELLIS_NICENESS": "10"}
+_CPU_EVALUATION_ENVIRONMENT = {**_CPU_ENGINE_ENVIRONMENT, NICENESS_VARIABLE: "10"}
 
 
 def engine_defaults(

@@ -33,7 +33,7 @@ from trellis.types import (
     Recipe,
     ReportRead,
     RewardFileRead,
-    RewardKind,
+    RewardKindRead,
     SampleRead,
     SweepPreview,
     SweepRead,
@@ -217,7 +217,7 @@ class Transfers(Resource[TransferRead, TransferRead]):
             body["card"] = card
         return cast(TransferRead, self._api.request("POST", f"/models/{model}/push", json=body))
 
-    def export_gguf(self, model: str, *, type: Literal["f16", "q8_0"] = "q8_0") -> TransferRead:
+    def export_gguf(self, model: str, *, type: Literal["f16", "q8_0", "q4_k_m"] = "q8_0") -> TransferRead:
         """Export a model, by its id, to a GGUF file; ``wait``, then ``download``."""
         return cast(TransferRead, self._api.request("POST", f"/models/{model}/gguf", json={"type": type}))
 
@@ -346,9 +346,9 @@ class Rewards:
         self.files = RewardFiles(transport)
         self.dry_runs = DryRuns(transport)
 
-    def list(self) -> list[RewardKind]:
+    def list(self) -> list[RewardKindRead]:
         """List every reward that a mixture may contain."""
-        return cast("list[RewardKind]", self._api.request("GET", "/rewards")["items"])
+        return cast("list[RewardKindRead]", self._api.request("GET", "/rewards")["items"])
 
 
 class RewardFiles(Resource[RewardFileRead, RewardFileRead]):

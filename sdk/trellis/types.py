@@ -1052,7 +1052,7 @@ class HeadlineMetric(TypedDict):
     key: str
     last: float | None
     last_step: int
-    mode: Literal["max", "min"]
+    mode: Literal["max", "min"] | None
 
 
 class Histogram(TypedDict):
@@ -1069,6 +1069,7 @@ class HubSource_Output(TypedDict):
     file: NotRequired[str | None]
     hub: Literal["huggingface", "modelscope"]
     kind: Literal["hub"]
+    licence: NotRequired[str | None]
     repo_id: str
     revision: str
 
@@ -1353,6 +1354,7 @@ class LocalSource(TypedDict):
     """A folder in the data root, used in place; or a GGUF file, which a worker converts."""
 
     kind: Literal["local"]
+    licence: NotRequired[str | None]
     path: str
 
 
@@ -1959,8 +1961,8 @@ class RewardFileRead(TypedDict):
     size_bytes: int
 
 
-class RewardKind(TypedDict):
-    """One reward for mixtures: texts for the form and its options."""
+class RewardKindRead(TypedDict):
+    """A reward with the schema of its options."""
 
     help: Text
     highest: float | None
@@ -1968,6 +1970,7 @@ class RewardKind(TypedDict):
     name: str
     needs_answer: bool
     options: NotRequired[list[RewardOption]]
+    params_schema: dict[str, Any]
     runs_code: bool
     title: Text
     unavailable: NotRequired[Text | None]
@@ -2505,16 +2508,20 @@ class Text(TypedDict):
 
 
 class TimeForecast(TypedDict):
-    """Estimated duration, based on comparable runs."""
+    """Estimated duration, and what it is based on."""
 
+    basis: Literal["similar_runs", "scaled_runs", "arithmetic"]
     cost: Cost | None
     high_s: float
     is_same_data: bool
     low_s: float
+    machine_flops: NotRequired[float | None]
     rows_per_s: float
     runs: list[str]
+    scaled_from_parameters: NotRequired[int | None]
     seconds: float
     slot_hours: float
+    step_flops: NotRequired[float | None]
     step_s: float
 
 

@@ -17,14 +17,19 @@ ALLOWED = {
     ("jobs", "monitoring"): "jobs are fitted to the machines that are measured, whose dashboard shows jobs",
     ("jobs", "rewards"): "jobs score with rewards, which are tried out on the responses that jobs recorded",
 }
+#: The same of packages in `jobs`; all of them may import its own modules, which put them together.
+ALLOWED_IN_JOBS = {
+    ("alarms", "events"): "alarms are published as events, and the stream of events begins with the alarms",
+    ("checkpoints", "evaluating"): "checkpoints show their scores, and scores decide which checkpoints stay",
+}
 
 
 def list_domains() -> list[str]:
     return sorted(path.parent.name for path in API.glob("*/__init__.py") if path.parent.name != CORE)
 
 
-def imported_domains(source: str, *, folder: Path) -> Iterator[str]:
-    """What a module imports of the API, at its beginning or later, as the name of the domain's folder."""
+def imported_modules(source: str, *, folder: Path) -> Iterator[str]:
+    """What a module imports of the API, at its beginning or later, by dotted names below the API."""
     package = folder.relative_to(API.parent).parts
     for node in ast.walk(ast.parse(source)):
         modules: list[str] = []
@@ -35,9 +40,15 @@ def imported_domains(source: str, *, folder: Path) -> Iterator[str]:
             base = ".".join([*above, *filter(None, [node.module])])
             modules = [f"{base}.{alias.name}" for alias in node.names]
         for module in modules:
-            top, *rest = module.split(".")
+            top, _, rest = module.partition(".")
             if top == API.name and rest:
-                yield rest[0]
+                yield rest
+
+
+def imported_domains(source: str, *, folder: Path) -> Iterator[str]:
+    """What a module imports of the API as the name of the domain's folder."""
+    for module in imported_modules(source, folder=folder):
+        yield module.partition(".")[0]
 
 
 def map_imports() -> dict[str, set[str]]:
@@ -50,17 +61,41 @@ def map_imports() -> dict[str, set[str]]:
     return found
 
 
-def test_domains_that_import_each_other_are_listed_and_no_more_are() -> None:
-    imports = map_imports()
-    mutual = {
+def map_imports_in_jobs() -> dict[str, set[str]]:
+    """By package in `jobs`, the packages beside it that it imports."""
+    packages = {path.parent.name for path in (API / "jobs").glob("*/__init__.py")}
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in packages:
+        for path in (API / "jobs" / name).rglob("*.py"):
+            for module in imported_modules(path.read_text(), folder=path.parent):
+                domain, _, rest = module.partition(".")
+                if domain == "jobs":
+                    found[name] |= {rest.partition(".")[0]} & packages - {name}
+    return found
+
+
+def find_mutual(imports: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """Pairs that import each other, each in the order of the alphabet."""
+    return {
         (one, other)
         for one in imports
         for other in imports[one]
         if one < other and one in imports.get(other, set())
     }
 
+
+def test_domains_that_import_each_other_are_listed_and_no_more_are() -> None:
+    mutual = find_mutual(map_imports())
+
     assert mutual - ALLOWED.keys() == set(), "new pairs: pass what is needed, or ask core/uses.py"
     assert ALLOWED.keys() - mutual == set(), "pairs that are gone: take them from the list"
+
+
+def test_packages_in_jobs_that_import_each_other_are_listed_and_no_more_are() -> None:
+    mutual = find_mutual(map_imports_in_jobs())
+
+    assert mutual - ALLOWED_IN_JOBS.keys() == set(), "new pairs: move what both need below them"
+    assert ALLOWED_IN_JOBS.keys() - mutual == set(), "pairs that are gone: take them from the list"
 
 
 def test_no_domain_imports_lineages() -> None:

@@ -12,7 +12,7 @@ import trellis_api.wiring  # noqa: F401
 from sqlmodel import Session
 from trellis_api.core import uses
 from trellis_api.core.provided import NotProvided, Provided
-from trellis_api.core.uses import Use, Used, UsersUnknown, one_by_one
+from trellis_api.core.uses import REFS, Use, Used, UsersUnknown, one_by_one
 from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.jobs.named import Named
 from trellis_api.jobs.schemas import JobCreate
@@ -22,7 +22,8 @@ from trellis_contracts.recipe import Parameter
 from trellis_recipes.rewards import reward_kinds
 
 #: What the rows, requests and documents of a domain can name that has to stay for it. (Models say what they
-#: were trained on; endpoints, which adapter they serve, as their job names the base model.)
+#: were trained on; endpoints, which adapter they serve, as their job names the base model, and which models
+#: the agent code of a job calls.)
 NAMES = {
     "jobs": {"dataset", "version of a dataset", "model", "environment", "workflow"},
     "evaluations": {"dataset", "version of a dataset", "reward file", "benchmark"},
@@ -34,11 +35,13 @@ NAMES = {
     "endpoints": {"model"},
     "fine_tuning": {"upload"},
 }
-#: The same of requests that jobs will be made from, by the attribute that lists it.
+#: The same of requests that jobs will be made from, by the attribute that lists it. Revisions may be branches
+#: and tags too.
 NAMED = {
     "datasets": "dataset",
     "revisions": "version of a dataset",
     "models": "model",
+    "auxiliary_models": "model",
     "reward_files": "reward file",
     "benchmarks": "benchmark",
     "environments": "environment",
@@ -73,6 +76,7 @@ def test_all_users_of_all_kinds_are_registered() -> None:
         "version of a dataset": (
             *("jobs", "evaluations", "data_tasks", "rewards", "models", "job_pipelines", "sweeps"),
         ),
+        "branch or tag of a dataset": ("job_pipelines", "sweeps"),
         "model": (
             *("jobs", "rewards", "data_tasks", "transfers", "registry", "endpoints"),
             *("job_pipelines", "sweeps"),
@@ -91,7 +95,7 @@ def test_every_domain_is_asked_of_all_kinds_that_it_can_name() -> None:
         for domain in kind.users:
             asked.setdefault(domain, set()).add(kind.noun)
 
-    assert asked == {**NAMES, **{domain: set(NAMED.values()) for domain in KEEP_REQUESTS}}
+    assert asked == {**NAMES, **{domain: {*NAMED.values(), REFS.noun} for domain in KEEP_REQUESTS}}
     assert {each.name for each in fields(Named)} == set(NAMED)
 
 

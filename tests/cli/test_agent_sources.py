@@ -83,6 +83,17 @@ def test_a_checkpoint_in_shards_is_not_called_a_model(
 
 
 @pytest.mark.slow
+def test_the_accuracy_of_an_agents_own_data_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "val-core/toolbox/planning/acc/mean@1"
+    outcome = LocalOutcome(str(tmp_path / "run"), outcome="succeeded", metrics={key: 0.25, "other": 1.0})
+
+    agent_outcome.print_outcome(outcome, "agent_grpo", [], mix=None, as_json=False)
+
+    assert key in capsys.readouterr().out
+
+
 def test_the_adapter_of_a_run_is_folded_into_its_base(tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM

@@ -151,7 +151,7 @@ def test_a_forecast_says_time_start_and_disk() -> None:
     time = {
         "seconds": 720.0, "low_s": 600.0, "high_s": 900.0, "step_s": 6.0, "rows_per_s": 5.0,
         "slot_hours": 0.2, "cost": {"amount": 1.5, "currency": "EUR"},
-        "runs": ["job_a", "job_b", "job_c"], "is_same_data": True,
+        "runs": ["job_a", "job_b", "job_c"], "is_same_data": True, "basis": "similar_runs",
     }  # fmt: skip
     disk = {"checkpoint_bytes": 2**20, "checkpoints": 3, "total_bytes": 3 * 2**20}
     start = {"seconds": None, "jobs_ahead": 1, "unknown": "first"}
@@ -164,6 +164,26 @@ def test_a_forecast_says_time_start_and_disk() -> None:
         "disk: 3.0 MiB (3 checkpoints of 1.0 MiB)",
     ]
     assert describe_forecast(None) == []
+
+
+def test_a_forecast_says_what_its_time_is_based_on() -> None:
+    time = {
+        "seconds": 720.0, "low_s": 600.0, "high_s": 900.0, "step_s": 6.0, "rows_per_s": 5.0, "cost": None,
+        "slot_hours": 0.2, "runs": ["job_a"], "is_same_data": False, "basis": "scaled_runs",
+        "scaled_from_parameters": 134_515_008,
+    }  # fmt: skip
+    arithmetic = {
+        **time, "runs": [], "basis": "arithmetic", "step_flops": 3.3e12, "machine_flops": 1.2e11,
+    }  # fmt: skip
+    rest = {"steps": 120, "start": {"seconds": 0, "jobs_ahead": 0, "unknown": None}, "disk": None}
+
+    scaled, calculated, unknown = (
+        describe_forecast({**rest, "time": each})[0] for each in (time, arithmetic, None)
+    )
+
+    assert "from 1 run of a model with 135M parameters, scaled by size on other datasets" in scaled
+    assert "3.30 TFLOP per step at 120 GFLOP/s, this machine's measured speed" in calculated
+    assert unknown == "time: unknown for 120 steps; no comparable run has been measured here"
 
 
 def test_jobs_are_listed_as_json_and_as_a_table(platform: LightPlatform, job: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from trellis_evaluation.problem import EvaluationProblem
 from trellis_evaluation.reports import pdf
 from trellis_evaluation.reports.charts import Bar, BarGroup, Line, draw_bars, draw_history
 from trellis_evaluation.reports.content import clean
-from trellis_evaluation.reports.document import LANGUAGES, Language
+from trellis_evaluation.reports.document import LANGUAGES, HistoryPoint, Language
 from trellis_evaluation.reports.rendering import render_html, render_markdown
 from trellis_testing.report_data import HOSTILE, make_report
 
@@ -182,6 +182,28 @@ def test_the_outermost_names_of_a_history_end_with_its_picture() -> None:
     assert len(labels) == 3
     assert ["text-anchor: end" in style for style in labels] == [False, False, True]
     assert ["text-anchor: middle" in style for style in labels] == [False, True, False]
+
+
+def test_a_version_stands_once_on_the_axis_of_a_history_however_many_series_have_it() -> None:
+    report = make_report(2)
+    score = Score(metric="strict", value=0.5, n=10)
+    report.history = [
+        HistoryPoint(label="gsm8k", metric="strict", series=series, name=name, score=score)
+        for series in ("greedy", "sampled")
+        for name in ("version 1", "version 2")
+    ]
+
+    page = render_html(report, "en")
+
+    assert [page.count(f">version {number}</text>") for number in (1, 2)] == [1, 1]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_method_calls_verdicts_as_the_tables_do(language: Language) -> None:
+    texts = yaml.safe_load((TEXTS / f"{language}.yaml").read_text("utf-8"))
+    method = " ".join(texts["method_points"])
+
+    assert all(f"“{texts['verdict_names'][verdict]}”" in method for verdict in ("truncated", "failed"))
 
 
 def test_charts_show_names_as_they_are() -> None:

@@ -20,7 +20,7 @@ ROOTS = (
     "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap", "ReplayPlan",
     "MetricKey", "MetricsRead", "ModelRead", "NamedModelRead", "PipelineChecked", "PipelineRead",
     "PromotionRead", "QuarantineRead", "Recipe",
-    "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKind", "RolloutRead", "RolloutStep",
+    "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKindRead", "RolloutRead", "RolloutStep",
     "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "SweepPreview", "SweepRead",
     "SweepSummary", "TracedStep", "TransferRead", "UserRead", "VersionRead", "VoteRead", "WinRate",
     "WorkflowDetail", "WorkflowListed", "WorkflowRead",

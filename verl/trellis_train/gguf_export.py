@@ -2,7 +2,8 @@
 
 Names of tensors, quantisation and the format are those of llama.cpp's package ``gguf``; this module says
 which keys a configuration becomes, and how llama.cpp knows the tokenizer. Weights are read, stored and
-written one tensor after the other. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+written one tensor after the other. Types that the package can't write are made by llama.cpp itself, of a
+file with 16 bits: the optional package ``cyllama`` has it. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 import argparse
@@ -11,8 +12,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ from trellis_contracts.transfers import PART_ENDING
 Array = npt.NDArray[Any]
 #: llama.cpp's architectures by the name in ``config.json``.
 _ARCHITECTURES = {"LlamaForCausalLM": "LLAMA", "Qwen2ForCausalLM": "QWEN2", "Qwen3ForCausalLM": "QWEN3"}
-TYPES = ("f16", "q8_0")
+#: Written by this module, and made by llama.cpp of a file with 16 bits.
+_WRITTEN, _QUANTIZED = ("f16", "q8_0"), {"q4_k_m": "MOSTLY_Q4_K_M"}
+TYPES = (*_WRITTEN, *_QUANTIZED)
 #: How llama.cpp calls a way of cutting text before the merges, by the expression of ``tokenizer.json``.
 _SPLITS = {
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -59,6 +63,42 @@ class Source:
 
 def export(folder: Path, file: Path, kind: str, *, name: str, progress: Path | None = None) -> None:
     """Write the file, which does not exist yet. Raises ``UnsupportedModel``."""
+    if kind in _WRITTEN:
+        _export(folder, file, kind, name=name, progress=progress)
+        return
+    quantize = _find_quantizer(kind)
+    half, staging = (file.with_name(f"{file.name}{part}{PART_ENDING}") for part in (".f16", ""))
+    try:
+        _export(folder, half, "f16", name=name, progress=progress)
+        quantize(half, staging)
+        staging.replace(file)
+    finally:
+        half.unlink(missing_ok=True)
+        staging.unlink(missing_ok=True)
+
+
+def _find_quantizer(kind: str) -> Callable[[Path, Path], None]:
+    """Return llama.cpp's own quantization to a type; ``UnsupportedModel`` where no package brings it."""
+    if find_spec("cyllama") is None:
+        raise UnsupportedModel(f"GGUF export to {kind} needs llama.cpp: install the package cyllama.")
+    import gguf
+    from cyllama.llama import llama_cpp
+
+    options = llama_cpp.LlamaModelQuantizeParams()
+    options.ftype = int(getattr(gguf.LlamaFileType, _QUANTIZED[kind]))
+    options.nthread = len(os.sched_getaffinity(0))
+
+    def quantize(half: Path, file: Path) -> None:
+        try:
+            llama_cpp.model_quantize(str(half), str(file), options)
+        except RuntimeError as error:
+            raise UnsupportedModel(f"llama.cpp can't quantize the model to {kind}: {error}.") from error
+
+    return quantize
+
+
+def _export(folder: Path, file: Path, kind: str, *, name: str, progress: Path | None) -> None:
+    """Write a file whose weights are stored as the package ``gguf`` can store them."""
     import gguf
 
     config = _read_config(folder)

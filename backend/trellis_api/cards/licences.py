@@ -1,4 +1,4 @@
-"""Finds the licence of weights: the catalogue's, or that of the card in their own folder."""
+"""Finds the licence of weights: the catalogue's, one that was given, or that of the card in their folder."""
 
 import re
 from pathlib import Path
@@ -45,6 +45,8 @@ def find_licence(model: Model, *, data_root: Path) -> str | None:
     if model.source.get("kind") == "catalogue":
         entry = find_entry(str(model.source["name"]))
         return entry.licence if entry else None
+    if given := model.source.get("licence"):
+        return str(given)
     return read_licence(data_root / model.path) if model.path else None
 
 

@@ -18,6 +18,10 @@ Name = Annotated[
         pattern=r"^[^\x00-\x1f\x7f]+$",
     ),
 ]
+#: Of data or weights: an SPDX identifier, or how its card calls it.
+Licence = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=NO_NUL)
+]
 Description = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
 
 

@@ -95,6 +95,13 @@ class VersionKey(NamedTuple):
     id: str
 
 
+class RefKey(NamedTuple):
+    """A branch or tag of a dataset."""
+
+    dataset_id: str
+    name: str
+
+
 #: Of these kinds, unfinished users: what still needs the thing.
 DATASETS: Used[str] = Used("dataset")
 MODELS: Used[str] = Used("model")
@@ -104,10 +111,12 @@ BENCHMARKS: Used[str] = Used("benchmark")
 ENVIRONMENTS: Used[str] = Used("environment")
 WORKFLOWS: Used[str] = Used("workflow")
 UPLOADS: Used[str] = Used("upload")
+#: Of what will read the version that it stands on by then.
+REFS: Used[RefKey] = Used("branch or tag of a dataset")
 #: Finished users too: what has read a version is told of.
 VERSIONS: Used[VersionKey] = Used("version of a dataset")
 KINDS: tuple[Used[Any], ...] = (
-    DATASETS, MODELS, REWARD_FILES, BENCHMARKS, ENVIRONMENTS, WORKFLOWS, UPLOADS, VERSIONS,
+    DATASETS, MODELS, REWARD_FILES, BENCHMARKS, ENVIRONMENTS, WORKFLOWS, UPLOADS, REFS, VERSIONS,
 )  # fmt: skip
 
 

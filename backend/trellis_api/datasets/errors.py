@@ -88,6 +88,12 @@ class VersionInUse(Conflict):
     code = "version_in_use"
 
 
+class RefInUse(Conflict):
+    """An active pipeline or sweep is going to read what the branch or tag stands on."""
+
+    code = "ref_in_use"
+
+
 class RefNotFound(NotFound):
     """The dataset has no branch or tag of this name."""
 

@@ -11,10 +11,12 @@ from trellis_data.versions.store import MAIN, Entry
 from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import InvalidCursor, Page, decode_cursor, encode_cursor
 from trellis_api.core.settings import Settings
+from trellis_api.core.uses import REFS, RefKey, list_labels
 from trellis_api.datasets import repository, service, uses, version_repository, versions
 from trellis_api.datasets.errors import (
     DatasetNotFound,
     MainBranchStays,
+    RefInUse,
     RefNameTaken,
     RefNotFound,
     VersionInUse,
@@ -156,6 +158,8 @@ def delete_ref(session: Session, *, dataset_id: str, kind: RefKind, name: str) -
         raise RefNotFound(f"The dataset has no {_NAMES[kind]} '{name[:100]}'.")
     if name == MAIN:
         raise MainBranchStays("The main branch can't be deleted.")
+    if users := list_labels(REFS.find(session, RefKey(dataset_id, name))):
+        raise RefInUse(f"The {_NAMES[kind]} is in use by {', '.join(users)[:500]}.", {"jobs": users})
     version_repository.delete(session, ref)
 
 

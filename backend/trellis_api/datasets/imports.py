@@ -24,14 +24,14 @@ from trellis_data.reading.sources import SourceUnavailable
 from trellis_api.core.columns import utc_now
 from trellis_api.core.redaction import has_secret
 from trellis_api.core.settings import Settings
-from trellis_api.core.texts import MAX_NAME_CHARACTERS, Description, Name
+from trellis_api.core.texts import MAX_NAME_CHARACTERS, Description, Licence, Name
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.models import DataTask
 from trellis_api.datasets import repository, service, versions
 from trellis_api.datasets.errors import DatasetNotReady, SourceUnfit, VersionNotFound
 from trellis_api.datasets.models import Dataset
 from trellis_api.datasets.paths import local_source
-from trellis_api.datasets.schemas import DatasetOrigin, ImportCreate, ImportMore, Licence
+from trellis_api.datasets.schemas import DatasetOrigin, ImportCreate, ImportMore
 from trellis_api.datasets.states import DatasetState
 from trellis_api.datasets.upload import ReceivedForm
 from trellis_api.uploads import storage

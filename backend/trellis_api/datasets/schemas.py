@@ -10,7 +10,7 @@ from trellis_data.statistics.model import Statistics
 from trellis_data.versions.differences import Counts
 from trellis_data.versions.version_rows import Condition
 
-from trellis_api.core.texts import NO_NUL, Description, Name
+from trellis_api.core.texts import NO_NUL, Description, Licence, Name
 from trellis_api.data_tasks.schemas import DataTaskRead
 from trellis_api.datasets.states import DatasetState
 
@@ -32,11 +32,6 @@ class ColumnRead(BaseModel):
 
     name: str
     type: str = Field(description="text, integer, number, boolean, list<text>, object{role: text} ...")
-
-
-Licence = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=NO_NUL)
-]
 
 
 class DatasetWarning(BaseModel):

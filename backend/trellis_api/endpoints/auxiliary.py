@@ -1,7 +1,7 @@
 """Models that a workflow may call beside the one that is trained: named by a job, asked at ``/v1``."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from trellis_recipes.workflows.source import AUXILIARY
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints.openai.names import find_target
+from trellis_api.endpoints.openai.names import find_called, find_target
 from trellis_api.workflows.errors import UnknownAuxiliaryModel
 
 FIELD = f"params.{AUXILIARY}"
@@ -56,6 +56,20 @@ def find_auxiliary_models(
     """Find the endpoints of a job's auxiliary models; ``UnknownAuxiliaryModel`` if one doesn't exist."""
     named = parse_auxiliary_models(params.get(AUXILIARY))
     return {name: _find(session, settings, model) for name, model in named.items()}
+
+
+def list_our_models(given: object) -> set[str]:
+    """List the platform's own models that a text names; none where the text is refused at submission."""
+    try:
+        named = parse_auxiliary_models(given).values()
+    except UnknownAuxiliaryModel:
+        return set()
+    return {model for model in named if not model.startswith(JUDGE_PREFIX)}
+
+
+def find_model_ids(session: Session, names: Collection[str]) -> set[str]:
+    """Return the ids of the registered models that these names mean in requests."""
+    return {model.id for name in names if (model := find_called(session, name)) is not None}
 
 
 def find_auxiliary_problems(

@@ -1,16 +1,35 @@
-"""What endpoints use: the adapters that an engine of their base model serves, or is to load."""
+"""What endpoints use: adapters that the engine of their base serves or is to load, and what jobs call."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from sqlmodel import Session, col, or_, select
 from trellis_contracts.states import ACTIVE
+from trellis_recipes.workflows.source import AUXILIARY
 
 from trellis_api.core.uses import Use
+from trellis_api.endpoints.auxiliary import find_model_ids, list_our_models
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.jobs.models import Job
 
 
 def find_of_models(session: Session, model_ids: Collection[str]) -> dict[str, list[Use]]:
+    """List endpoints that serve adapters of these ids, and unfinished jobs whose agent code calls a model."""
+    found = _list_serving(session, model_ids)
+    for use, called in _list_calling(session):
+        for model_id in called & found.keys():
+            found[model_id].append(use)
+    return found
+
+
+def _list_calling(session: Session) -> Iterator[tuple[Use, set[str]]]:
+    """List unfinished jobs that name auxiliary models, with the ids of these."""
+    query = select(Job.id, Job.name, Job.params).where(col(Job.state).in_(ACTIVE)).order_by(Job.name)
+    for job_id, name, params in session.exec(query):
+        if named := list_our_models(params.get(AUXILIARY)):
+            yield Use("job", job_id, name), find_model_ids(session, named)
+
+
+def _list_serving(session: Session, model_ids: Collection[str]) -> dict[str, list[Use]]:
     """List endpoints of these models that start or are ready, where their job names the base model instead.
 
     A model whose job names it is a use of that job.

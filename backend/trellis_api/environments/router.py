@@ -14,6 +14,7 @@ from trellis_api.environments.presentation import present, present_call
 from trellis_api.environments.schemas import (
     EnvironmentCreate,
     EnvironmentKindList,
+    EnvironmentKindRead,
     EnvironmentRead,
     ToolCallCreate,
     ToolCallRead,
@@ -26,7 +27,10 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 @router.get("/kinds")
 def list_environment_kinds() -> EnvironmentKindList:
     """List every kind of environment with its parameters."""
-    return EnvironmentKindList(items=list(environment_kinds().values()))
+    kinds = environment_kinds().values()
+    return EnvironmentKindList(
+        items=[EnvironmentKindRead.model_validate(kind, from_attributes=True) for kind in kinds]
+    )
 
 
 @router.get("")

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, computed_field
 from trellis_contracts.agents import ToolSchema
 from trellis_contracts.environments import EnvironmentKind, EnvironmentState, ToolCallState
+from trellis_contracts.parameter_schema import describe_environment_kind
 
 from trellis_api.core.choices import Choices
 from trellis_api.core.references import NamedReference
@@ -23,10 +24,18 @@ def _check_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+class EnvironmentKindRead(EnvironmentKind):
+    """An environment kind with the schema of its parameters."""
+
+    @computed_field(description="JSON Schema (2020-12) of `parameters`, with texts in both languages.")
+    def params_schema(self) -> dict[str, Any]:
+        return describe_environment_kind(self)
+
+
 class EnvironmentKindList(BaseModel):
     """All environment kinds."""
 
-    items: list[EnvironmentKind]
+    items: list[EnvironmentKindRead]
 
 
 class EnvironmentCreate(BaseModel):

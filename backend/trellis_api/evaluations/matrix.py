@@ -24,7 +24,7 @@ from trellis_api.evaluations.schemas import (
     MatrixRead,
     MatrixRow,
 )
-from trellis_api.jobs.checkpoints.best import suit_mode
+from trellis_api.jobs.metrics.direction import suit_mode
 
 #: More fit no screen.
 MOST_COLUMNS, MOST_ROWS = 16, 200

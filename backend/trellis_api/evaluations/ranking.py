@@ -22,7 +22,7 @@ from trellis_api.evaluations.schemas import (
     LeaderboardRead,
     RankedScore,
 )
-from trellis_api.jobs.checkpoints.best import suit_mode
+from trellis_api.jobs.metrics.direction import suit_mode
 
 
 def read_leaderboard(

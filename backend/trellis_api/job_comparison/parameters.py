@@ -8,7 +8,7 @@ from sqlmodel import Session, col, select
 
 from trellis_api.job_comparison.schemas import ComparedParameter, ParameterGroup
 from trellis_api.jobs.models import Job
-from trellis_api.jobs.resolved_params import resolve_params
+from trellis_api.jobs.resolved_params import map_resolved
 from trellis_api.jobs.schemas import JobRead
 from trellis_api.models.models import Model
 from trellis_api.sweeps.repository import map_trials
@@ -23,7 +23,7 @@ _GROUPS: tuple[ParameterGroup, ...] = ("run", "model", "data", "params", "overri
 
 def describe(session: Session, *, jobs: Sequence[Job], reads: Sequence[JobRead]) -> dict[str, dict[Key, Any]]:
     """Map the id of each job to all of its settings, without null values."""
-    origins, params = _map_origins(session, jobs), _map_params(jobs)
+    origins, params = _map_origins(session, jobs), _map_params(session, jobs)
     return {read.id: _flatten(read, origins.get(read.model.id), params[read.id]) for read in reads}
 
 
@@ -91,26 +91,31 @@ def _flatten(job: JobRead, origin: Origin | None, params: Mapping[str, Any]) -> 
         ("data", "data_format"): job.data_format,
     }
     found |= {("data", f"columns.{role}"): column for role, column in job.columns.items()}
-    found |= {("params", name): value for name, value in _join(params)}
+    # A parameter "seed" that was left empty is the job's own seed, which stands above.
+    found |= {("params", name): value for name, value in _join(params) if (name, value) != ("seed", job.seed)}
     found |= {("overrides", name): value for name, value in _join(job.overrides)}
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _map_params(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+def _map_params(session: Session, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
     """Map each job to its effective parameters: a default counts as much as the same value set by hand.
 
     Only those that a job was given, or that the recipes of all have: of two recipes, the rest says nothing.
     """
-    resolved = {job.id: resolve_params(job) for job in jobs}
+    resolved = map_resolved(session, jobs=jobs)
     known = [set(own) for own in resolved.values() if own is not None]
     wanted = {name for job in jobs for name in job.params} | (set.intersection(*known) if known else set())
     return {job.id: _complete(job.params, resolved[job.id] or {}, wanted) for job in jobs}
 
 
 def _complete(given: Mapping[str, Any], resolved: Mapping[str, Any], wanted: set[str]) -> dict[str, Any]:
-    """Merge the given parameters with the resolved rest; equal values keep the type of the parameter."""
+    """Merge the given parameters with the resolved rest; equal values keep the type of the parameter.
+
+    A parameter that was given as null has the value that was derived for it.
+    """
     found = {name: value for name, value in resolved.items() if name in wanted}
-    return found | {name: value for name, value in given.items() if found.get(name) != value}
+    odd = {name: value for name, value in given.items() if value is not None and found.get(name) != value}
+    return found | odd
 
 
 def _join(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

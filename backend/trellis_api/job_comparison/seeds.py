@@ -22,15 +22,9 @@ from trellis_api.job_comparison.schemas import (
     Verdict,
 )
 from trellis_api.jobs import presentation
-from trellis_api.jobs.checkpoints.best import (
-    Criterion,
-    Mode,
-    choose_criterion,
-    find_direction,
-    is_validation,
-    suit_mode,
-)
+from trellis_api.jobs.checkpoints.best import Criterion, choose_criterion
 from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics.direction import Mode, find_direction, is_validation, suit_mode
 from trellis_api.jobs.models import Job
 
 #: Below this a difference is called one: the usual bound.

@@ -19,10 +19,10 @@ from trellis_api.job_comparison.schemas import (
     RunCurves,
 )
 from trellis_api.jobs import presentation, repository, results
-from trellis_api.jobs.checkpoints.best import find_direction, is_validation, list_headline
 from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.metrics.direction import find_direction, is_validation, list_headline
 from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.jobs.rollouts import service as rollouts
 from trellis_api.jobs.rollouts import store as rollout_store

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlmodel import Session
+from trellis_recipes.workflows.source import AUXILIARY
 
-from trellis_api.core.uses import Use, VersionKey, pick
+from trellis_api.core.uses import RefKey, Use, VersionKey, pick
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.versions import may_name
+from trellis_api.endpoints.auxiliary import find_model_ids, list_our_models
 from trellis_api.environments.resources import keep_environment
 from trellis_api.environments.uses import PARAMETER as ENVIRONMENT
 from trellis_api.models.repository import lock_model
@@ -23,12 +25,13 @@ from trellis_api.workflows.service import keep_workflow
 
 @dataclass
 class Named:
-    """Ids of what a request names, by kind; benchmarks by name."""
+    """Ids of what a request names, by kind; benchmarks, and models that agent code calls, by name."""
 
     datasets: set[str] = field(default_factory=set)
     #: Datasets, each with what chooses one of its versions: an id or its first digits, a branch or a tag.
     revisions: set[tuple[str, str]] = field(default_factory=set)
     models: set[str] = field(default_factory=set)
+    auxiliary_models: set[str] = field(default_factory=set)
     reward_files: set[str] = field(default_factory=set)
     benchmarks: set[str] = field(default_factory=set)
     environments: set[str] = field(default_factory=set)
@@ -55,6 +58,7 @@ class Named:
         for parameter, names in ((ENVIRONMENT, self.environments), (WORKFLOW, self.workflows)):
             if isinstance(value := params.get(parameter), str):
                 names.add(value)
+        self.auxiliary_models |= list_our_models(params.get(AUXILIARY))
         if isinstance(model := request.get("model"), str):
             self.models.add(model)
         self.add_orders((request.get("evaluate") or {}).get("benchmarks") or ())
@@ -90,9 +94,14 @@ class UsersByRequest:
         """List the users that are going to read certain versions of datasets, by their ids."""
         return pick(self.list_active(session), versions, Named.has_version)
 
+    def of_refs(self, session: Session, refs: Collection[RefKey]) -> dict[RefKey, list[Use]]:
+        """List the users that are going to read what branches or tags of datasets stand on by then."""
+        return pick(self.list_active(session), refs, lambda named, key: tuple(key) in named.revisions)
+
     def of_models(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
-        """List the users that are going to start from models, measure them or score with them."""
-        return pick(self.list_active(session), ids, lambda named, key: key in named.models)
+        """List the users that are going to start from models, measure, call or score with them."""
+        users = [(use, list_models(session, named)) for use, named in self.list_active(session)]
+        return pick(users, ids, lambda models, key: key in models)
 
     def of_reward_files(self, session: Session, ids: Collection[str]) -> dict[str, list[Use]]:
         """List the users that are going to score with a person's own files."""
@@ -111,12 +120,17 @@ class UsersByRequest:
         return pick(self.list_active(session), ids, lambda named, key: key in named.workflows)
 
 
+def list_models(session: Session, named: Named) -> set[str]:
+    """List the ids of all models that are named, also of those that agent code calls by their names."""
+    return named.models | find_model_ids(session, named.auxiliary_models)
+
+
 def keep_named(session: Session, all_named: Collection[Named]) -> None:
     """Hold what is named until the transaction ends, so that it is not deleted before it is seen to be used.
 
     Whoever holds several does so in the same order.
     """
-    for model_id in sorted({each for named in all_named for each in named.models}):
+    for model_id in sorted({each for named in all_named for each in list_models(session, named)}):
         lock_model(session, model_id=model_id, is_shared=True)
     for dataset_id in sorted({each for named in all_named for each in named.datasets}):
         lock_dataset(session, dataset_id=dataset_id, is_shared=True)

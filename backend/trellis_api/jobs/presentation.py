@@ -15,7 +15,6 @@ from trellis_api.jobs.alarms import repository as alarm_repository
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.presentation import find_worst, present_alarm
 from trellis_api.jobs.alarms.schemas import AlarmRead
-from trellis_api.jobs.checkpoints.best import list_headline
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.presentation import present_order
 from trellis_api.jobs.failures.hints import find_hint
@@ -118,6 +117,7 @@ def present_all(
     reports = reporting.map_reports(session, job_ids=[job.id for job in jobs])
     remediable = [job.id for job in jobs if job.state in _FAILED and job.cause in REMEDIES]
     composed = configuration.map_params(session, job_ids=remediable)
+    headlines = headline.map_headlines(session, jobs=jobs)
     skipped = evaluating.count_skipped(session, job_ids=[job.id for job in jobs if job.evaluate])
     return [
         JobRead(
@@ -159,7 +159,7 @@ def present_all(
             eta_s=estimate_eta_s(job),
             queue_position=ranks.get(job.id),
             failure=_failure(session, job=job, composed=composed.get(job.id), has_lines=has_detail),
-            headline_metrics=list(list_headline(job.recipe)) if job.kind == TRAIN else [],
+            headline_metrics=headlines.get(job.id, []),
             metric=(metrics or {}).get(job.id),
             fields=(fields or {}).get(job.id, {}),
             field_modes=map_modes(job, (fields or {}).get(job.id, {})),

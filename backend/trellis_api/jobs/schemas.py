@@ -298,10 +298,10 @@ class HeadlineMetric(BaseModel):
     """Summary of one metric of a job."""
 
     key: str
-    mode: Mode = Field(description="Whether higher or lower is better.")
+    mode: Mode | None = Field(description="Whether higher or lower is better; null where neither is.")
     last: float | None = Field(description="Newest value; null where it is not a finite number.")
     last_step: int
-    best: float | None
+    best: float | None = Field(description="Without a mode, the highest.")
     best_step: int | None
 
 

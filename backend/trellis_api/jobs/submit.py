@@ -8,6 +8,7 @@ from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 from trellis_recipes.compose import ComposeRequest, Composition, compose
 from trellis_recipes.issues import Issue
 from trellis_recipes.mapping import reward_mixture
+from trellis_recipes.workflows.source import AUXILIARY
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.ids import new_id
@@ -15,7 +16,7 @@ from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.repository import lock_dataset
 from trellis_api.datasets.view import DatasetView
-from trellis_api.endpoints.auxiliary import find_auxiliary_problems
+from trellis_api.endpoints.auxiliary import find_auxiliary_problems, find_model_ids, list_our_models
 from trellis_api.environments.resources import find_environment_problems, keep_environment
 from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.composition import JobInputs, build_compose_request
@@ -280,7 +281,9 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
 
 def _keep_ingredients(session: Session, *, job: Job) -> None:
     """Hold what the job needs until its row is written: nothing of it is deleted in between."""
-    lock_model(session, model_id=job.model_id, is_shared=True)
+    called = find_model_ids(session, list_our_models(job.params.get(AUXILIARY)))
+    for model_id in sorted({job.model_id, *called}):
+        lock_model(session, model_id=model_id, is_shared=True)
     for dataset_id in (job.dataset_id, job.validation_dataset_id):
         if dataset_id is not None:
             lock_dataset(session, dataset_id=dataset_id, is_shared=True)

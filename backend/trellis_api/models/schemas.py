@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from trellis_contracts.spec import ExportForm
 
 from trellis_api.core.ids import id_pattern
-from trellis_api.core.texts import Description, Name
+from trellis_api.core.texts import Description, Licence, Name
 
 
 class ModelState(StrEnum):
@@ -32,6 +32,12 @@ class CatalogueSource(BaseModel):
     name: CatalogueName
 
 
+GivenLicence = Annotated[
+    Licence | None,
+    Field(description="License of the weights, e.g. apache-2.0; null: as the card in their folder says."),
+]
+
+
 class LocalSource(BaseModel):
     """A folder in the data root, used in place; or a GGUF file, which a worker converts."""
 
@@ -41,6 +47,7 @@ class LocalSource(BaseModel):
     path: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")] = Field(
         description="Relative to the data root, e.g. models/starter or models/tiny.Q4_0.gguf."
     )
+    licence: GivenLicence = None
 
 
 HubName = Literal["huggingface", "modelscope"]
@@ -76,6 +83,7 @@ class HubSource(BaseModel):
         description="A GGUF file of the repository, converted to safetensors. Without it, the repository's "
         "safetensors are taken.",
     )
+    licence: GivenLicence = None
 
     @model_validator(mode="after")
     def _name_default_branch(self) -> Self:

@@ -1,12 +1,13 @@
 """Pipelines and their runs as clients see them."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from trellis_contracts.data_tasks import DatasetVersion
 from trellis_contracts.pipeline import Pipeline
 from trellis_contracts.recipe import Text
+from trellis_contracts.renamed import Renamed, deprecated_field
 from trellis_data.outcome import StepReport
 
 from trellis_api.core.texts import NO_NUL, Description, Name
@@ -32,8 +33,10 @@ Resources = Annotated[
 ]
 
 
-class OperatorRead(BaseModel):
+class OperatorRead(Renamed):
     """An operator with the schema of its parameters, from which forms are made."""
+
+    old_names: ClassVar = {"params": "params_schema"}
 
     id: str
     group: Literal["clean", "deduplicate", "score", "filter", "convert", "split"]
@@ -42,9 +45,13 @@ class OperatorRead(BaseModel):
     needs_all_rows: bool = Field(
         description="It needs all rows to decide on one; a preview only sees the sample."
     )
-    params: dict[str, Any] = Field(
-        description="JSON Schema; each property carries title_texts, help_texts (en, zh) and unit."
+    params_schema: dict[str, Any] = Field(
+        description="JSON Schema (2020-12) of a step's `params`, with texts in both languages."
     )
+
+    @deprecated_field("params_schema")
+    def params(self) -> dict[str, Any]:
+        return self.params_schema
 
 
 class OperatorList(BaseModel):

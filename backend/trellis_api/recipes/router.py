@@ -1,12 +1,11 @@
 """``/recipes``: the catalogue that forms, CLI and documentation are made from."""
 
 from fastapi import APIRouter
-from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.recipes.errors import RecipeNotFound
-from trellis_api.recipes.schemas import RecipeList, RecipeName, RecipeNames
+from trellis_api.recipes.schemas import RecipeList, RecipeName, RecipeNames, RecipeRead
 
 router = APIRouter(prefix="/recipes", tags=["recipes"], responses={401: ERROR_RESPONSES[401]})
 
@@ -28,9 +27,10 @@ def read_recipe_names() -> RecipeNames:
 
 
 @router.get("/{recipe_id}", responses={404: ERROR_RESPONSES[404]})
-def read_recipe(recipe_id: str) -> Recipe:
-    """Return one recipe."""
+def read_recipe(recipe_id: str) -> RecipeRead:
+    """Return one recipe, with the JSON Schema of its parameters."""
     try:
-        return get_recipe(recipe_id)
+        recipe = get_recipe(recipe_id)
     except UnknownRecipe as error:
         raise RecipeNotFound(f"Recipe '{recipe_id}' not found.") from error
+    return RecipeRead.model_validate(recipe, from_attributes=True)

@@ -1,6 +1,9 @@
 """Recipes as clients see them: the contract itself."""
 
-from pydantic import BaseModel
+from typing import Any
+
+from pydantic import BaseModel, computed_field
+from trellis_contracts.parameter_schema import describe_recipe
 from trellis_contracts.recipe import Recipe, Text
 
 
@@ -8,6 +11,14 @@ class RecipeList(BaseModel):
     """The catalogue."""
 
     items: list[Recipe]
+
+
+class RecipeRead(Recipe):
+    """A recipe with the schema of its parameters."""
+
+    @computed_field(description="JSON Schema (2020-12) of a job's `params`, with texts in both languages.")
+    def params_schema(self) -> dict[str, Any]:
+        return describe_recipe(self)
 
 
 class RecipeName(BaseModel):

@@ -12,7 +12,7 @@ from trellis_evaluation.catalogue import list_benchmarks
 from trellis_api.core.settings import Settings
 from trellis_api.evaluations.comparing import compare_label
 from trellis_api.evaluations.models import Evaluation, EvaluationScore
-from trellis_api.jobs.checkpoints.best import suit_mode
+from trellis_api.jobs.metrics.direction import suit_mode
 from trellis_api.models.models import Model
 from trellis_api.models.repository import find_model
 from trellis_api.registry import service

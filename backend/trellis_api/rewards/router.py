@@ -18,6 +18,7 @@ from trellis_api.rewards.schemas import (
     RewardFileDetail,
     RewardFileRead,
     RewardKindList,
+    RewardKindRead,
 )
 
 router = APIRouter(prefix="/rewards", tags=["rewards"], responses=ERROR_RESPONSES)
@@ -29,7 +30,8 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 @router.get("")
 def list_rewards(session: ReadSession, settings: SettingsDep) -> RewardKindList:
     """List every reward with its options, and why one cannot be used on this platform."""
-    return RewardKindList(items=availability.list_kinds(session, settings))
+    kinds = availability.list_kinds(session, settings)
+    return RewardKindList(items=[RewardKindRead.model_validate(kind, from_attributes=True) for kind in kinds])
 
 
 @router.get("/files")

@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, computed_field
 from trellis_contracts.dry_run import MAX_ROWS, DryRunProgress, DryRunResult, DryRunState
+from trellis_contracts.parameter_schema import describe_reward
 from trellis_contracts.rewards import RewardKind, RewardTerm
 
 from trellis_api.code_files.schemas import Code, CodeFileRead
@@ -24,10 +25,18 @@ def _check_rewards(rewards: list[RewardTerm]) -> list[RewardTerm]:
     return rewards
 
 
+class RewardKindRead(RewardKind):
+    """A reward with the schema of its options."""
+
+    @computed_field(description="JSON Schema (2020-12) of a term's `options`, with texts in both languages.")
+    def params_schema(self) -> dict[str, Any]:
+        return describe_reward(self)
+
+
 class RewardKindList(BaseModel):
     """All rewards for mixtures."""
 
-    items: list[RewardKind]
+    items: list[RewardKindRead]
 
 
 class RewardFileCreate(BaseModel):

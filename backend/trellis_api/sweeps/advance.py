@@ -18,7 +18,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.jobs import repository as jobs_repository
 from trellis_api.jobs import service as jobs
 from trellis_api.jobs import submit
-from trellis_api.jobs.checkpoints.best import is_validation
+from trellis_api.jobs.metrics.direction import is_validation
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.run_time import current_run_s
 from trellis_api.jobs.schemas import BestBy

@@ -13,7 +13,7 @@ from trellis_recipes.issues import nearest
 from trellis_api.core.errors import DomainError
 from trellis_api.core.settings import Settings
 from trellis_api.jobs import submit
-from trellis_api.jobs.checkpoints.best import is_validation, list_headline, suit_mode
+from trellis_api.jobs.metrics.direction import is_validation, list_headline, suit_mode
 from trellis_api.jobs.schemas import JobCreate
 from trellis_api.sweeps import space
 from trellis_api.sweeps.errors import InvalidSweep

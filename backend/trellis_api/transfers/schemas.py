@@ -36,6 +36,7 @@ class GgufType(StrEnum):
 
     F16 = "f16"
     Q8_0 = "q8_0"
+    Q4_K_M = "q4_k_m"
 
 
 class PushCreate(BaseModel):
@@ -86,7 +87,10 @@ class GgufCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: GgufType = Field(default=GgufType.Q8_0, description="f16 uses 16 bits per weight, q8_0 about 8.5.")
+    type: GgufType = Field(
+        default=GgufType.Q8_0,
+        description="f16 uses 16 bits per weight, q8_0 about 8.5, q4_k_m about 5.",
+    )
 
 
 class TransferProgress(BaseModel):

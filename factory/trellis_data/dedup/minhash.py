@@ -54,7 +54,7 @@ class MinHashParams(DuplicateParams):
         ),
         ge=1,
         le=20,
-        unit="tokens",
+        unit="words",
     )
     permutations: int = parameter(
         128,

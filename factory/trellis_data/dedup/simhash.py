@@ -50,7 +50,7 @@ class SimHashParams(DuplicateParams):
         ),
         ge=1,
         le=20,
-        unit="tokens",
+        unit="words",
     )
 
 

@@ -5,7 +5,6 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 from trellis_contracts.pipeline import Pipeline
@@ -19,17 +18,15 @@ from trellis_data.pipeline.ledger import Limits, merge
 from trellis_data.pipeline.report import FunnelBar, Output, RunReport
 from trellis_data.pipeline.run_directory import RunDirectory
 from trellis_data.pipeline.shards import ParquetAppender, conform, one_schema
+from trellis_data.pipeline.stage import Stage
 from trellis_data.pipeline.tasks import FINDINGS, dropped_file, read_seconds
-
-if TYPE_CHECKING:
-    from trellis_data.pipeline.runner import Stage
 
 #: Dropped rows that are copied at once.
 _GATHERED_ROWS = 8192
 
 
 def finish(
-    pipeline: Pipeline, stages: Sequence["Stage"], folder: RunDirectory, limits: Limits, layout: Layout
+    pipeline: Pipeline, stages: Sequence[Stage], folder: RunDirectory, limits: Limits, layout: Layout
 ) -> RunReport:
     """Publish the outputs and say what was done."""
     steps: list[StepReport] = []

@@ -29,6 +29,7 @@ from trellis_data.pipeline.ledger import Limits
 from trellis_data.pipeline.problem import PipelineProblem, RunCancelled
 from trellis_data.pipeline.report import Progress, RunReport
 from trellis_data.pipeline.run_directory import RunDirectory
+from trellis_data.pipeline.stage import Stage
 from trellis_data.pipeline.tasks import ApplyTask, ReduceTask, ScanTask, StepPlan, Task, Unit, Work
 from trellis_data.pipeline.units import cut, schema_of
 from trellis_data.pipeline.worker import peak_memory_bytes
@@ -53,18 +54,6 @@ class Options:
     dropped: int | None = None
     #: Begin anew where the work folder holds another run.
     fresh: bool = False
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Steps that a unit passes in one go."""
-
-    number: int
-    plans: tuple[StepPlan, ...]
-    #: Position of the first step in the pipeline, from 0.
-    first: int
-    #: Whether the first step has to scan all rows before.
-    is_global: bool
 
 
 def run(

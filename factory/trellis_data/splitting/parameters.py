@@ -83,7 +83,7 @@ class SplitParams(TextParams):
         ),
         ge=1,
         le=20,
-        unit="tokens",
+        unit="words",
     )
 
     compare: Literal["auto", "words", "meaning"] = parameter(

@@ -2898,7 +2898,7 @@ export interface paths {
         };
         /**
          * Read Recipe
-         * @description Return one recipe.
+         * @description Return one recipe, with the JSON Schema of its parameters.
          */
         get: operations["read_recipe_api_v1_recipes__recipe_id__get"];
         put?: never;
@@ -4206,7 +4206,7 @@ export interface paths {
         put?: never;
         /**
          * Render and tokenize a chat
-         * @description Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model.
+         * @description Get the prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model.
          */
         post: operations["render_prompt_v1_tokenize_post"];
         delete?: never;
@@ -7180,10 +7180,18 @@ export interface components {
             };
         };
         /**
-         * EnvironmentKind
-         * @description An environment kind: texts for the form and its parameters.
+         * EnvironmentKindList
+         * @description All environment kinds.
          */
-        EnvironmentKind: {
+        EnvironmentKindList: {
+            /** Items */
+            items: components["schemas"]["EnvironmentKindRead"][];
+        };
+        /**
+         * EnvironmentKindRead
+         * @description An environment kind with the schema of its parameters.
+         */
+        EnvironmentKindRead: {
             help: components["schemas"]["Text"];
             /** Name */
             name: string;
@@ -7193,19 +7201,18 @@ export interface components {
             optional_sources?: string[];
             /** Parameters */
             parameters?: components["schemas"]["Parameter"][];
+            /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of `parameters`, with texts in both languages.
+             */
+            readonly params_schema: {
+                [key: string]: unknown;
+            };
             /** Sources */
             sources?: {
                 [key: string]: "database" | "rows" | "file";
             };
             title: components["schemas"]["Text"];
-        };
-        /**
-         * EnvironmentKindList
-         * @description All environment kinds.
-         */
-        EnvironmentKindList: {
-            /** Items */
-            items: components["schemas"]["EnvironmentKind"][];
         };
         /**
          * EnvironmentRead
@@ -8399,7 +8406,7 @@ export interface components {
          */
         GgufCreate: {
             /**
-             * @description f16 uses 16 bits per weight, q8_0 about 8.5.
+             * @description f16 uses 16 bits per weight, q8_0 about 8.5, q4_k_m about 5.
              * @default q8_0
              */
             type: components["schemas"]["GgufType"];
@@ -8409,7 +8416,7 @@ export interface components {
          * @description Weight format of a GGUF file.
          * @enum {string}
          */
-        GgufType: "f16" | "q8_0";
+        GgufType: "f16" | "q8_0" | "q4_k_m";
         /**
          * GpuRead
          * @description One NVIDIA device.
@@ -8547,7 +8554,10 @@ export interface components {
          * @description Summary of one metric of a job.
          */
         HeadlineMetric: {
-            /** Best */
+            /**
+             * Best
+             * @description Without a mode, the highest.
+             */
             best: number | null;
             /** Best Step */
             best_step: number | null;
@@ -8562,10 +8572,9 @@ export interface components {
             last_step: number;
             /**
              * Mode
-             * @description Whether higher or lower is better.
-             * @enum {string}
+             * @description Whether higher or lower is better; null where neither is.
              */
-            mode: "max" | "min";
+            mode: ("max" | "min") | null;
         };
         /**
          * Health
@@ -8686,6 +8695,11 @@ export interface components {
              * @enum {string}
              */
             kind: "hub";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Repo Id
              * @description owner/name.
@@ -9667,7 +9681,7 @@ export interface components {
          * @description Columns to sort jobs by.
          * @enum {string}
          */
-        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "metric_last" | "metric_best";
+        JobSort: "created" | "name" | "recipe" | "model" | "dataset" | "state" | "duration" | "cost" | "progress" | "starred" | "tags" | "sweep" | "group" | "metric_last" | "metric_best";
         /**
          * JobState
          * @description State of a job.
@@ -10139,6 +10153,11 @@ export interface components {
              * @enum {string}
              */
             kind: "local";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Path
              * @description Relative to the data root, e.g. models/starter or models/tiny.Q4_0.gguf.
@@ -11261,9 +11280,17 @@ export interface components {
             needs_all_rows: boolean;
             /**
              * Params
-             * @description JSON Schema; each property carries title_texts, help_texts (en, zh) and unit.
+             * @deprecated
+             * @description Renamed to params_schema.
              */
-            params: {
+            readonly params?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of a step's `params`, with texts in both languages.
+             */
+            params_schema: {
                 [key: string]: unknown;
             };
             title: components["schemas"]["Text"];
@@ -12630,6 +12657,62 @@ export interface components {
             items: components["schemas"]["RecipeName"][];
         };
         /**
+         * RecipeRead
+         * @description A recipe with the schema of its parameters.
+         */
+        RecipeRead: {
+            /** Agent */
+            agent?: string | null;
+            /** Data Formats */
+            data_formats: components["schemas"]["DataFormat"][];
+            description: components["schemas"]["Text"];
+            engine: components["schemas"]["Engine"];
+            /**
+             * Family
+             * @enum {string}
+             */
+            family: "supervised" | "rl" | "preference" | "agent";
+            /** Fixed */
+            fixed?: {
+                [key: string]: unknown;
+            };
+            /** Headline Metrics */
+            headline_metrics: string[];
+            /** Id */
+            id: string;
+            /**
+             * Is Experimental
+             * @default false
+             */
+            is_experimental: boolean;
+            /**
+             * Knobs
+             * @deprecated
+             * @description Renamed to parameters.
+             */
+            readonly knobs?: components["schemas"]["Parameter"][];
+            paper?: components["schemas"]["Paper"] | null;
+            /** Parameters */
+            parameters: components["schemas"]["Parameter"][];
+            /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of a job's `params`, with texts in both languages.
+             */
+            readonly params_schema: {
+                [key: string]: unknown;
+            };
+            /** Presets */
+            presets: components["schemas"]["Preset"][];
+            row_format: components["schemas"]["DataFormat"];
+            sampled_from?: components["schemas"]["DataFormat"] | null;
+            title: components["schemas"]["Text"];
+            /**
+             * @deprecated
+             * @description Renamed to row_format.
+             */
+            readonly trains_on?: components["schemas"]["DataFormat"];
+        };
+        /**
          * RefCreate
          * @description A name for a version.
          */
@@ -12761,7 +12844,7 @@ export interface components {
         };
         /**
          * RenderRequest
-         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on.
+         * @description ``POST /v1/tokenize``: the fields of a chat that its prompt depends on, or a text.
          */
         RenderRequest: {
             /** Add Generation Prompt */
@@ -12770,15 +12853,17 @@ export interface components {
             /** Continue Final Message */
             continue_final_message?: boolean | null;
             /** Messages */
-            messages: components["schemas"]["Message"][];
+            messages?: components["schemas"]["Message"][] | null;
             /** Model */
             model: string;
+            /** Prompt */
+            prompt?: string | null;
             /** Tools */
             tools?: components["schemas"]["Tool"][] | null;
         };
         /**
          * RenderedPrompt
-         * @description The prompt that a model gets for a chat request.
+         * @description The prompt that a model gets for a chat request, or a text, as tokens.
          */
         RenderedPrompt: {
             /**
@@ -13161,10 +13246,18 @@ export interface components {
             size_bytes: number;
         };
         /**
-         * RewardKind
-         * @description One reward for mixtures: texts for the form and its options.
+         * RewardKindList
+         * @description All rewards for mixtures.
          */
-        RewardKind: {
+        RewardKindList: {
+            /** Items */
+            items: components["schemas"]["RewardKindRead"][];
+        };
+        /**
+         * RewardKindRead
+         * @description A reward with the schema of its options.
+         */
+        RewardKindRead: {
             help: components["schemas"]["Text"];
             /** Highest */
             highest: number | null;
@@ -13180,6 +13273,13 @@ export interface components {
             /** Options */
             options?: components["schemas"]["RewardOption"][];
             /**
+             * Params Schema
+             * @description JSON Schema (2020-12) of a term's `options`, with texts in both languages.
+             */
+            readonly params_schema: {
+                [key: string]: unknown;
+            };
+            /**
              * Runs Code
              * @default false
              */
@@ -13191,14 +13291,6 @@ export interface components {
              * @default false
              */
             waits: boolean;
-        };
-        /**
-         * RewardKindList
-         * @description All rewards for mixtures.
-         */
-        RewardKindList: {
-            /** Items */
-            items: components["schemas"]["RewardKind"][];
         };
         /**
          * RewardOption
@@ -13811,7 +13903,7 @@ export interface components {
             start: components["schemas"]["StartForecast"];
             /** Steps */
             steps: number | null;
-            /** @description Null without a comparable run. */
+            /** @description Null if nothing comparable was measured. */
             time: components["schemas"]["TimeForecast"] | null;
         };
         /**
@@ -15538,9 +15630,15 @@ export interface components {
         };
         /**
          * TimeForecast
-         * @description Estimated duration, based on comparable runs.
+         * @description Estimated duration, and what it is based on.
          */
         TimeForecast: {
+            /**
+             * Basis
+             * @description similar_runs: measured runs of the recipe with a model this size. scaled_runs: those of the nearest model, times the ratio of parameters. arithmetic: the operations of a step at the speed of this machine, without start-up.
+             * @enum {string}
+             */
+            basis: "similar_runs" | "scaled_runs" | "arithmetic";
             /** @description Of the slot-hours; null where the owner set no price. */
             cost: components["schemas"]["Cost"] | null;
             /** High S */
@@ -15552,9 +15650,14 @@ export interface components {
             is_same_data: boolean;
             /**
              * Low S
-             * @description At the fastest speed among them.
+             * @description At the fastest speed of the runs, or of the machine.
              */
             low_s: number;
+            /**
+             * Machine Flops
+             * @description Arithmetic: operations per second that this machine reached multiplying matrices, times the job's share of its slots.
+             */
+            machine_flops?: number | null;
             /**
              * Rows Per S
              * @description Rows, or responses, that a step works on.
@@ -15566,6 +15669,11 @@ export interface components {
              */
             runs: string[];
             /**
+             * Scaled From Parameters
+             * @description Parameters of the model that scaled runs trained.
+             */
+            scaled_from_parameters?: number | null;
+            /**
              * Seconds
              * @description From launch to the last step.
              */
@@ -15575,6 +15683,11 @@ export interface components {
              * @description Hours times slots: GPU-hours on a GPU platform.
              */
             slot_hours: number;
+            /**
+             * Step Flops
+             * @description Arithmetic: floating-point operations of a step at full lengths.
+             */
+            step_flops?: number | null;
             /** Step S */
             step_s: number;
         };
@@ -17162,6 +17275,11 @@ export interface components {
              * @enum {string}
              */
             kind: "hub";
+            /**
+             * Licence
+             * @description License of the weights, e.g. apache-2.0; null: as the card in their folder says.
+             */
+            licence?: string | null;
             /**
              * Repo Id
              * @description owner/name.
@@ -28276,7 +28394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Recipe"];
+                    "application/json": components["schemas"]["RecipeRead"];
                 };
             };
             /** @description Not logged in */

@@ -5,7 +5,7 @@ type Schemas = components['schemas']
 
 export type Environment = Schemas['EnvironmentRead']
 export type WorkflowListed = Schemas['WorkflowListed']
-export type EnvironmentKind = Schemas['EnvironmentKind']
+export type EnvironmentKind = Schemas['EnvironmentKindRead']
 export type EnvironmentDataset = Schemas['EnvironmentDataset']
 export type Tool = Schemas['ToolSchema']
 export type ToolCall = Schemas['ToolCallRead']

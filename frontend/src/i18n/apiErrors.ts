@@ -225,6 +225,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   upload_stalled: '很久没有收到数据；已收到的部分会保留。',
   upload_too_large: '文件超过了平台允许的大小。',
   version_ambiguous: '有多个版本以此开头，请多写几位。',
+  ref_in_use: '进行中的工作流或扫描将读取该分支或标签，不能删除。',
   version_in_use: '该版本正在使用中、有名称，或有其他版本由它产生，不能删除。',
   version_not_found: '没有这个版本、分支或标签。',
   vote_not_found: '没有这个投票。',

@@ -2,7 +2,6 @@
 export { default as WorkflowDialog } from './launch/agent/WorkflowDialog.vue'
 export type { ParameterValue } from './launch/draft'
 export { default as FitRemedies } from './launch/fit/FitRemedies.vue'
-export { default as ParameterField } from './launch/ParameterField.vue'
 export { default as RevisionFields } from './launch/revision/RevisionFields.vue'
 export { default as BaselineDifference } from './list/BaselineDifference.vue'
 export { type Spark, useSparklines } from './list/useSparklines'

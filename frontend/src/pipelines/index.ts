@@ -1,9 +1,5 @@
 /** What other domains use of this one. */
 export { writeSteps } from './editor/draft'
-export { default as JsonField } from './fields/JsonField.vue'
-export { missingParams, readParams, type Values } from './fields/schema'
-export { default as StepForm } from './fields/StepForm.vue'
-export { NO_SUGGESTIONS } from './fields/suggestions'
 export { countBelow, type Finding, meanOf, readFinding } from './findings/finding'
 export { default as ReasonBars } from './findings/ReasonBars.vue'
 export { default as StandingRows } from './findings/StandingRows.vue'

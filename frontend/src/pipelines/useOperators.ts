@@ -4,8 +4,8 @@ import { computed } from 'vue'
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
 import { currentLocale } from '@/i18n'
+import { type Param, readParams } from '@/ui/schema/schema'
 
-import { type Param, readParams } from './fields/schema'
 import type { Operator } from './types'
 
 let known: Operator[] | null = null
@@ -19,7 +19,7 @@ export function useOperators() {
   const operators = computed(() => resource.data.value ?? [])
   const byId = computed(() => new Map(operators.value.map((one) => [one.id, one])))
   const paramsById = computed(
-    () => new Map<string, Param[]>(operators.value.map((one) => [one.id, readParams(one.params)])),
+    () => new Map<string, Param[]>(operators.value.map((one) => [one.id, readParams(one.params_schema)])),
   )
 
   function operatorTitle(id: string): string {

@@ -8,7 +8,7 @@ import { useConversation } from './useConversation'
 
 interface Asked {
   path: string
-  prompt?: number[]
+  prompt?: number[] | string
   messages?: { content: string }[]
   continue_final_message?: boolean
   return_token_ids?: boolean
@@ -45,11 +45,17 @@ const MORE = [
   },
 ]
 
+/** Of texts that are no answer's tokens. */
+const VOCABULARY: Record<string, number[]> = { 'e!': [30], other: [40, 41] }
+
 /** A conversation with a model that writes these; what it was asked is kept. */
 function converse() {
   const asked: Asked[] = []
   vi.stubGlobal('fetch', (path: string, { body }: { body: string }) => {
-    asked.push({ path, ...(JSON.parse(body) as object) })
+    const request = JSON.parse(body) as Omit<Asked, 'path'>
+    asked.push({ path, ...request })
+    if (path === '/v1/tokenize')
+      return Promise.resolve(new Response(JSON.stringify({ tokens: VOCABULARY[String(request.prompt)] })))
     const events = path === '/v1/completions' ? MORE : CHAT
     return Promise.resolve(
       new Response(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`),
@@ -94,19 +100,33 @@ describe('an answer that goes on from a token', () => {
     end()
   })
 
+  it('goes on from an alternative by its own token, and from there once more', async () => {
+    const { conversation, asked, tokens, end } = converse()
+    await conversation.answerTo(0)
+
+    await conversation.goOn(0, 0, [...tokens().slice(0, 1), { text: 'e!', logprob: -2, top: [] }])
+    expect(asked[1]).toMatchObject({ path: '/v1/tokenize', prompt: 'e!' })
+    expect(asked[2]).toMatchObject({ path: '/v1/completions', prompt: [1, 2, 3, 10, 30] })
+
+    await conversation.goOn(0, 0, tokens())
+    expect(asked[3]).toMatchObject({ path: '/v1/completions', prompt: [1, 2, 3, 10, 30, 20] })
+    end()
+  })
+
   it('goes on from its text where the tokens are not known, or were written to another prompt', async () => {
     const { conversation, settings, asked, tokens, end } = converse()
     await conversation.answerTo(0)
 
     await conversation.goOn(0, 0, [{ text: 'other', logprob: null, top: [] }])
-    expect(asked[1]).toMatchObject({ path: '/v1/chat/completions', continue_final_message: true })
-    expect(asked[1]?.messages?.at(-1)?.content).toBe('other')
+    expect(asked[1]).toMatchObject({ path: '/v1/tokenize', prompt: 'other' })
+    expect(asked[2]).toMatchObject({ path: '/v1/chat/completions', continue_final_message: true })
+    expect(asked[2]?.messages?.at(-1)?.content).toBe('other')
 
     await conversation.answerTo(0)
     settings.value = { ...settings.value, system: 'Be short.' }
     await conversation.goOn(0, 0, tokens().slice(0, 1))
-    expect(asked[3]).toMatchObject({ path: '/v1/chat/completions', continue_final_message: true })
-    expect(asked[3]?.messages?.map(({ content }) => content)).toEqual(['Be short.', 'Hi', 'th'])
+    expect(asked[4]).toMatchObject({ path: '/v1/chat/completions', continue_final_message: true })
+    expect(asked[4]?.messages?.map(({ content }) => content)).toEqual(['Be short.', 'Hi', 'th'])
     end()
   })
 })

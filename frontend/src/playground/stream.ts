@@ -26,6 +26,12 @@ export interface ResultMessage {
 
 export type Message = TextMessage | CallingMessage | ResultMessage
 
+/** What a model is asked: the last message is a whole turn, or the beginning of the answer. */
+export interface Asked {
+  messages: readonly Message[]
+  isBegun: boolean
+}
+
 /** A call as a stream tells it: its name first, its arguments bit by bit. */
 export interface CallPiece extends ToolCall {
   index: number

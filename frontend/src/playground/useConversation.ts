@@ -3,7 +3,8 @@ import { computed, nextTick, onScopeDispose, type Ref, reactive, watch } from 'v
 
 import { type ApiError, asApiError } from '@/api/errors'
 
-import { askModel, joinCalls, type Message, type TextMessage } from './stream'
+import { findToken } from './prompt'
+import { askModel, type Asked, joinCalls, type Message, type TextMessage } from './stream'
 import {
   type Answer,
   type Endpoint,
@@ -51,12 +52,6 @@ function messagesOf(answer: Answer): Message[] {
   return [{ role: 'assistant', content, tool_calls: calls }, ...results]
 }
 
-/** What a model is asked: the last message is a whole turn, or the beginning of the answer. */
-export interface Asked {
-  messages: readonly Message[]
-  isBegun: boolean
-}
-
 function withBeginning(messages: readonly Message[], begun: readonly Token[]): Asked {
   if (begun.length === 0) return { messages, isBegun: false }
   return {
@@ -70,11 +65,22 @@ function isMoving(endpoint: Endpoint | undefined): boolean {
 }
 
 /** The prompt of an answer that goes on, token by token; null where one is not known, or it was another prompt's. */
-function exactOf({ begun, prompt }: Answer, messages: string, settings: Settings): number[] | null {
-  // Calls of tools are only read from chats.
-  if (begun.length === 0 || prompt?.messages !== messages || settings.tools.trim() !== '') return null
+function exactOf({ begun, prompt }: Answer, messages: string): number[] | null {
+  if (begun.length === 0 || prompt?.messages !== messages) return null
   const ids = begun.flatMap((token) => (token.ids === undefined ? [null] : [...token.ids]))
   return ids.every((id) => id !== null) ? [...prompt.ids, ...ids] : null
+}
+
+/** Find which token was put in the place of the model's own, where all before it are known. */
+async function identifyLast(answer: Answer, model: string, messages: string, signal: AbortSignal): Promise<void> {
+  const [last, before] = [answer.begun.at(-1), answer.begun.slice(0, -1)]
+  if (last === undefined || last.ids !== undefined || answer.prompt?.messages !== messages) return
+  if (before.some(({ ids }) => ids === undefined)) return
+  const id = await findToken(model, last.text, signal)
+  if (id === null) return
+  const known = { ...last, ids: [id] }
+  answer.begun = [...before, known]
+  answer.tokens.splice(before.length, 1, known)
 }
 
 function isTextMessage(message: Message): message is TextMessage {
@@ -151,9 +157,12 @@ export function useConversation({
     await untilReady(signal)
     const { messages, isBegun } = withBeginning(before, answer.begun)
     const spelled = JSON.stringify(before)
-    const exact = exactOf(answer, spelled, settings.value)
+    // Calls of tools are only read from chats.
+    const canBeExact = settings.value.tools.trim() === ''
     for (;;) {
       try {
+        if (canBeExact) await identifyLast(answer, model.value, spelled, signal)
+        const exact = canBeExact ? exactOf(answer, spelled) : null
         for await (const piece of askModel(model.value, messages, settings.value, {
           isBegun,
           isText: isText.value,

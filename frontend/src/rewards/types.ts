@@ -4,7 +4,7 @@ import type { components } from '@/api/schema'
 type Schemas = components['schemas']
 
 export type RewardTerm = Schemas['RewardTerm']
-export type RewardKind = Schemas['RewardKind']
+export type RewardKind = Schemas['RewardKindRead']
 export type RewardOption = Schemas['RewardOption']
 export type RewardFile = Schemas['RewardFileRead']
 export type RewardFilePage = Schemas['Page_RewardFileRead_']

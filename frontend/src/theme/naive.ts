@@ -61,6 +61,8 @@ export function naiveOverrides(p: Palette): GlobalThemeOverrides {
     // The library's dark inputs have no border, which leaves fields without an edge on our surfaces.
     Input: { border: `1px solid ${p.lineStrong}`, borderDisabled: `1px solid ${p.line}` },
     Select: { peers: { InternalSelection: { border: `1px solid ${p.lineStrong}` } } },
+    // The library fills chosen segments in its dark theme alone.
+    Radio: { buttonColorActive: p.surface, buttonTextColorActive: p.accent },
     Card: { titleFontWeight: '600', titleFontSizeMedium: '18px' },
     Dialog: { titleFontWeight: '600' },
     Tabs: { tabTextColorLine: p.inkMuted, colorSegment: p.sunken, tabColorSegment: p.raised },

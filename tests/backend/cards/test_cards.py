@@ -373,6 +373,22 @@ def test_the_licence_of_weights_is_that_of_their_own_card(
     assert list(find_card_problems(read(client, trained))) == []
 
 
+def test_a_licence_that_a_person_gave_goes_before_the_folders(
+    client: TestClient, settings: Settings, trained: Model, model: Model, database: Database
+) -> None:
+    with database.write() as session:
+        base = session.get(Model, model.id)
+        assert base is not None
+        base.source = {"kind": "local", "path": "models/base", "licence": "cc-by-4.0"}
+        base.path = "models/base"
+        session.add(base)
+    folder = settings.data_root / "models" / "base"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
+
+    assert matter_of(read(client, trained))["license"] == "cc-by-4.0"
+
+
 def test_what_was_deleted_keeps_its_name(
     client: TestClient, trained: Model, database: Database, settings: Settings, session: Any
 ) -> None:

@@ -360,6 +360,20 @@ def test_what_is_not_passed_on_is_refused_by_name(
     assert engine.bodies == []
 
 
+def test_what_is_refused_before_its_model_is_looked_for_is_counted_too(
+    client: TestClient, ready: dict[str, Any]
+) -> None:
+    before = read_figure(client, "", "refused")
+
+    ask(client, ready["name"], tools="add")
+    ask(client, ready["name"], max_tokens=10**6)
+    client.post(CHAT, content=b"{", headers={"content-type": "application/json"})
+    ask(client, "nobody")
+
+    assert read_figure(client, "", "refused") - before == 4
+    assert read_outcomes(client) == {}
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -31,9 +31,42 @@ def test_the_prompt_of_a_chat_is_read_from_its_engine(
         ("<|im_start|>", True), ("user\n1+1=", False), ("<|im_end|>", True), ("\n", False),
     ]  # fmt: skip
     assert engine.paths == ["/tokenize", "/detokenize", "/tokenizer_info"]
+    (endpoint,) = client.get("/api/v1/endpoints").json()["items"]
+    assert endpoint["requests"]["answered"] == 1
     (asked, read) = engine.bodies
     assert asked == body
     assert read == {"model": ready["name"], "tokens": [1, 2, 3, 4, 5]}
+
+
+def test_a_text_is_tokenized_without_anything_around_it(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    engine.tokens = [3]
+
+    answer = client.post("/v1/tokenize", json={"model": ready["name"], "prompt": "1+1="})
+
+    assert (answer.status_code, answer.json()["tokens"]) == (200, [3])
+    assert answer.json()["pieces"] == [{"text": "1+1=", "is_special": False}]
+    assert engine.bodies[0] == {"model": ready["name"], "prompt": "1+1=", "add_special_tokens": False}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"messages": MESSAGES, "prompt": "1+1="},
+        {"prompt": "1+1=", "tools": [TOOL]},
+        {"prompt": "1+1=", "add_generation_prompt": True},
+        {"prompt": ""},
+    ],
+)
+def test_a_text_comes_alone(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer, fields: dict[str, Any]
+) -> None:
+    answer = client.post("/v1/tokenize", json={"model": ready["name"], **fields})
+
+    assert (answer.status_code, "prompt" in answer.json()["error"]["message"]) == (400, True)
+    assert engine.bodies == []
 
 
 def test_tokens_that_a_message_spells_out_are_marked_too() -> None:

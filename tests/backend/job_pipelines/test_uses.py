@@ -13,7 +13,7 @@ from trellis_api.core import uses
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.core.uses import Used, VersionKey
+from trellis_api.core.uses import RefKey, Used, VersionKey
 from trellis_api.datasets.models import Dataset
 from trellis_api.job_pipelines.models import JobPipeline, PipelineStage
 from trellis_api.job_pipelines.schemas import StageCreate
@@ -101,6 +101,12 @@ NAMED: list[tuple[dict[str, Any], Used[Any], Any]] = [
         VersionKey("ds_train", VERSION),
     ),
     (evaluate(), uses.VERSIONS, VersionKey("ds_own", VERSION)),
+    (train(dataset_version="clean"), uses.REFS, RefKey("ds_train", "clean")),
+    (
+        train(validation_dataset="ds_validate", validation_version="v1"),
+        uses.REFS,
+        RefKey("ds_validate", "v1"),
+    ),
     (train(), uses.MODELS, "mdl_base"),
     (evaluate(), uses.MODELS, "mdl_measured"),
     (train(params={"rewards": REWARDS}), uses.MODELS, "mdl_reward"),
@@ -134,6 +140,7 @@ def test_other_versions_and_what_inactive_pipelines_or_ended_stages_name_is_free
 
     assert list_users(session, uses.VERSIONS, VersionKey("ds_train", VERSION)) == []
     assert list_users(session, uses.VERSIONS, VersionKey("ds_other", VERSION)) == []
+    assert list_users(session, uses.REFS, RefKey("ds_other", "main")) == []
     assert list_users(session, uses.DATASETS, "ds_idle") == []
     assert list_users(session, uses.DATASETS, "ds_done") == []
 
@@ -188,6 +195,40 @@ def test_dataset_version_and_model_go_once_the_pipeline_is_stopped(
     client.post(f"/api/v1/job-pipelines/{pipeline_id}/stop").raise_for_status()
     assert client.delete(f"/api/v1/models/{model.id}").status_code == 204
     assert client.delete(f"/api/v1/datasets/{dataset.id}").status_code == 204
+
+
+def test_branches_and_tags_that_a_stage_will_read_go_once_the_pipeline_is_stopped(
+    client: TestClient, model: Model, dataset: Dataset
+) -> None:
+    path = f"datasets/{dataset.id}"
+    for kind, name in (("branches", "clean"), ("branches", "other"), ("tags", "v1")):
+        made = client.post(f"/api/v1/{path}/{kind}", json={"name": name, "version": dataset.head})
+        assert made.status_code == 201, made.text
+    needs = {"recipe": "grpo", "preset": "cpu-tiny", "dataset": dataset.id, "dataset_version": "clean"}
+    more = {"validation_dataset": dataset.id, "validation_version": "v1"}
+    pipeline_id = submit(client, {"id": "train", "model": {"base": model.id}, **needs, **more})
+
+    refused = [refuse(client, f"{path}/{ref}", "ref_in_use") for ref in ("branches/clean", "tags/v1")]
+
+    assert refused == [{"jobs": ["agent"]}] * 2
+    assert client.delete(f"/api/v1/{path}/branches/other").status_code == 204
+    client.post(f"/api/v1/job-pipelines/{pipeline_id}/stop").raise_for_status()
+    assert client.delete(f"/api/v1/{path}/branches/clean").status_code == 204
+    assert client.delete(f"/api/v1/{path}/tags/v1").status_code == 204
+
+
+def test_models_that_agent_code_calls_are_used_by_any_of_their_names(
+    client: TestClient, write: Write, session: Session, model: Model
+) -> None:
+    added = client.post("/api/v1/registry", json={"name": "critic", "model": model.id})
+    assert added.status_code == 201, added.text
+    for number, name in enumerate((model.name, model.id, "critic:1")):
+        write(train(params={"auxiliary_models": f"judge=judge:large, critic={name}"}), number=number)
+    write(train(params={"auxiliary_models": "a=job_aaaaaaaaaaaa:20, b=nobody"}), number=3)
+    write(train(params={"auxiliary_models": "no names"}), number=4)
+
+    assert list_users(session, uses.MODELS, model.id) == [("pipeline", "agent")] * 3
+    assert refuse(client, f"models/{model.id}", "model_in_use") == {"jobs": ["agent"] * 3}
 
 
 def test_a_model_that_a_stage_made_stays_for_the_stage_behind_it(

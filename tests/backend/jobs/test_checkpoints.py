@@ -10,8 +10,8 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs import repository, service
-from trellis_api.jobs.checkpoints import best
 from trellis_api.jobs.checkpoints import service as checkpoints
+from trellis_api.jobs.metrics import direction
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 
@@ -155,14 +155,36 @@ def test_nothing_decides_where_nothing_was_measured(start: Callable[..., Run]) -
 
 
 def test_modes_suit_their_metrics() -> None:
-    assert best.suit_mode("val/loss") == "min"
-    assert best.suit_mode("actor/pg_loss") == "min"
-    assert best.suit_mode("eval_perplexity") == "min"
-    assert best.suit_mode("val-core/dataset/acc/mean@1") == "max"
-    assert best.suit_mode("eval_rewards/margins") == "max"
-    assert best.suit_mode("train/cross_entropy") == "min"
+    assert direction.suit_mode("val/loss") == "min"
+    assert direction.suit_mode("actor/pg_loss") == "min"
+    assert direction.suit_mode("eval_perplexity") == "min"
+    assert direction.suit_mode("val-core/dataset/acc/mean@1") == "max"
+    assert direction.suit_mode("eval_rewards/margins") == "max"
+    assert direction.suit_mode("train/cross_entropy") == "min"
     keys = ["actor/entropy", "train/cross_entropy", "critic/score/mean"]
-    assert [best.find_direction(key, jobs=[]) for key in keys] == [None, "min", "max"]
+    assert [direction.find_direction(key, jobs=[]) for key in keys] == [None, "min", "max"]
+
+
+@pytest.mark.parametrize(
+    ("key", "mode"),
+    [
+        ("response_length/mean", None),
+        ("completions/mean_length", None),
+        ("actor/grad_norm", None),
+        ("actor/pg_clipfrac", None),
+        ("clip_ratio/region_mean", None),
+        ("actor/lr", None),
+        ("learning_rate", None),
+        ("timing_s/step", "min"),
+        ("perf/time_per_step", "min"),
+        ("perf/max_memory_allocated_gb", "min"),
+        ("training/rollout_probs_diff_mean", "min"),
+        ("perf/throughput", "max"),
+        ("rewards/accuracies", "max"),
+    ],
+)
+def test_what_tells_how_a_run_goes_is_neither_better_nor_worse(key: str, mode: str | None) -> None:
+    assert best.find_direction(key, jobs=[]) == mode
 
 
 def test_older_checkpoints_make_room_and_the_best_one_stays(start: Callable[..., Run]) -> None:

@@ -46,3 +46,42 @@ def test_each_field_of_a_request_has_its_place_in_the_row() -> None:
     assert INPUTS.keys() | PLAIN.keys() | SPELLED_OUT == JobCreate.model_fields.keys()
     assert {*INPUTS.values(), *PLAIN.values()} <= Job.model_fields.keys()
     assert PLAIN.keys() <= JobRead.model_fields.keys()
+
+
+def test_what_a_job_was_composed_to_is_listed_compared_and_sorted_by(
+    client: TestClient, database: Database, model: Model, dataset: Dataset
+) -> None:
+    """A preset or default that changes later says nothing about the jobs that ran before."""
+    body: dict[str, Any] = {
+        "recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id,
+    }  # fmt: skip
+    names = ("high", "low", "middle")
+    ids = {
+        name: client.post("/api/v1/jobs", json={**body, "name": name, "seed": 7}).json()["id"]
+        for name in names
+    }
+    for name, rate in (("high", 0.5), ("low", 1e-9)):
+        rewrite(database, ids[name], learning_rate=rate)
+    fields = ["parameters.learning_rate", "parameters.mini_batch_size"]
+
+    order = {"sort": fields[0], "order": "asc", "fields": fields}
+    listed = client.get("/api/v1/jobs", params=order).json()["items"]
+    compared = client.get("/api/v1/jobs/compare", params={"ids": ",".join([ids["high"], ids["low"]])}).json()
+
+    assert [job["name"] for job in listed] == ["low", "middle", "high"]
+    assert [job["fields"][fields[0]] for job in listed][::2] == [1e-9, 0.5]
+    # Derived when it was composed: neither the preset nor the recipe has a value.
+    assert all(job["fields"][fields[1]] for job in listed)
+    rows = {row["name"]: row["values"] for row in compared["parameters"] if row["group"] == "params"}
+    assert rows["learning_rate"] == {ids["high"]: 0.5, ids["low"]: 1e-9}
+    # What a job's own seed is filled into is no other setting.
+    assert "seed" not in rows
+
+
+def rewrite(database: Database, job_id: str, **params: Any) -> None:
+    """Let a job have been composed to other values than today's recipe has."""
+    with database.write() as session:
+        row = session.get_one(JobConfiguration, job_id)
+        composition = row.document["composition"]
+        changed = {**composition, "params": {**composition["params"], **params}}
+        row.document = {**row.document, "composition": changed}

@@ -1,4 +1,4 @@
-"""What a preview tells of time, start and disk: from measured runs that were alike, and nothing without."""
+"""What a preview tells of time, start and disk, and what that is based on."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,11 +8,14 @@ from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
+from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.forecast import service as forecast
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
+
+from tests.backend.conftest import build_model
 
 
 @pytest.fixture
@@ -67,6 +70,63 @@ def test_time_is_that_of_runs_that_were_alike(
     assert sorted(time["runs"]) == sorted(runs)
     assert time["is_same_data"] is True
     assert time["slot_hours"] == pytest.approx(220 / 3600, abs=1e-3)
+
+
+def resize(database: Database, model_id: str, parameters: int | None) -> None:
+    with database.write() as session:
+        session.get_one(Model, model_id).parameter_count = parameters
+
+
+def test_without_runs_alike_those_of_the_nearest_model_are_scaled_by_its_size(
+    client: TestClient, database: Database, settings: Settings, request_body: dict[str, Any]
+) -> None:
+    sizes = {"md_aaaaaaaaaaaa": 50_000_000, "md_bbbbbbbbbbbb": 400_000_000, "md_cccccccccccc": 9 * 10**9}
+    with database.write() as session:
+        for model_id, size in sizes.items():
+            session.add(build_model(settings, id=model_id, name=model_id, parameter_count=size))
+    runs = [add_run(database, request_body, step_s=1.0, model_id=model_id) for model_id in sizes]
+    resize(database, request_body["model"], 100_000_000)
+
+    time = read(client, request_body)["time"]
+
+    assert (time["basis"], time["runs"]) == ("scaled_runs", [runs[0]])
+    assert time["scaled_from_parameters"] == 50_000_000
+    # Twice the size: between as long, for what does not grow with it, and twice as long.
+    assert (time["seconds"], time["low_s"], time["high_s"]) == (220.0, 120.0, 220.0)
+
+    # None is near enough.
+    resize(database, request_body["model"], 2_000_000)
+    assert read(client, request_body)["time"] is None
+
+
+def test_without_any_runs_the_operations_of_a_step_are_counted(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    resize(database, request_body["model"], 134_515_008)
+    lengths = {"max_prompt_length": 64, "max_response_length": 64, "gradient_checkpointing": False}
+    request_body["params"] = {**request_body["params"], **lengths, "use_kl_loss": False}
+
+    time = read(client, request_body)["time"]
+    longer = {**request_body["params"], "max_response_length": 128}
+    slower = read(client, {**request_body, "params": longer})["time"]
+
+    assert (time["basis"], time["runs"]) == ("arithmetic", [])
+    # Sampling: 2 operations for each parameter, token of a response, and prompt of a group. Then 2 for the
+    # probabilities before the update, and 6 for the update.
+    tokens = 2 * (32 * 64 + 8 * 64) + (2 + 6) * 32 * 128
+    assert time["step_flops"] == 134_515_008 * tokens
+    least = time["step_flops"] / time["machine_flops"]
+    assert time["low_s"] == pytest.approx(100 * least, rel=0.01)
+    assert time["low_s"] < time["seconds"] < time["high_s"]
+    assert slower["step_flops"] > time["step_flops"]
+
+
+def test_arithmetic_says_nothing_of_a_tiny_model(
+    client: TestClient, database: Database, request_body: dict[str, Any]
+) -> None:
+    resize(database, request_body["model"], 821_760)
+
+    assert read(client, request_body)["time"] is None
 
 
 def test_time_grows_with_the_rows_of_a_step(

@@ -132,6 +132,9 @@ def test_a_model_of_unknown_shape_has_no_estimate_and_can_be_previewed(
     assert [(each["code"], each["field"]) for each in find_memory_warnings(composed)] == [
         ("memory_model_unknown", "model")
     ]
+    (message,) = [each["message"] for each in find_memory_warnings(composed)]
+    assert message.endswith(".")
+    assert not message.endswith(("..", ".)."))
 
 
 def test_settings_of_any_kind_do_not_break_the_preview(

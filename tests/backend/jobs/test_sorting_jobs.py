@@ -68,8 +68,9 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         for sweep_id, name in (("swp_a", "rates"), ("swp_b", "Seeds")):
             session.add(Sweep(id=sweep_id, name=name, recipe="grpo", document={}))
         session.flush()
-        for name, sweep_id in (("A", "swp_a"), ("c", "swp_b")):
-            service.get_locked_job(session, job_id=ids[name]).sweep_id = sweep_id
+        for name, sweep_id, group in (("A", "swp_a", "Warm"), ("c", "swp_b", "cold")):
+            job = service.get_locked_job(session, job_id=ids[name])
+            job.sweep_id, job.group = sweep_id, group
     return ids
 
 
@@ -83,6 +84,7 @@ def runs(database: Database, make_job: Callable[..., str]) -> dict[str, str]:
         ("progress", "bcA"),
         ("tags", "cb"),
         ("sweep", "Ac"),
+        ("group", "cA"),
         ("metric_last", "cbA"),
         ("metric_best", "Acb"),
     ],
@@ -126,6 +128,18 @@ def test_a_row_says_the_last_and_the_best_of_its_metric(client: TestClient, runs
     assert metric["d"] is None
 
 
+def test_a_row_says_that_neither_end_of_its_metric_is_better(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    write_curve(database, make_job(name="e"), "actor/entropy", {1: 2.0, 2: 1.0})
+
+    (job,) = pages(client, metric="actor/entropy")
+
+    assert job["metric"] == {
+        "key": "actor/entropy", "mode": None, "last": 1.0, "last_step": 2, "best": 2.0, "best_step": 1,
+    }  # fmt: skip
+
+
 def test_without_a_name_a_row_has_the_first_headline_metric_it_reported(
     client: TestClient, database: Database, make_job: Callable[..., str]
 ) -> None:
@@ -137,6 +151,25 @@ def test_without_a_name_a_row_has_the_first_headline_metric_it_reported(
     (job,) = client.get("/api/v1/jobs").json()["items"]
 
     assert job["metric"]["key"] == headline[-1]
+
+
+def test_headline_metrics_of_the_validation_are_those_of_the_data_that_was_measured(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    """The rows of agents name their own data sources, one for each kind of task."""
+    keys = ["val-core/toolbox/planning/acc/mean@1", "val-core/toolbox/selection/acc/mean@1"]
+    agent, plain, unmeasured = (make_job(recipe=name) for name in ("agent_grpo", "grpo", "grpo"))
+    for key in (*keys, "val-aux/toolbox/planning/reward/mean@1", "critic/score/mean"):
+        write_curve(database, agent, key, {1: 0.5})
+    write_curve(database, plain, "val-core/dataset/acc/mean@1", {1: 0.5})
+
+    found = {job["id"]: job["headline_metrics"] for job in client.get("/api/v1/jobs").json()["items"]}
+
+    named = found[plain]
+    assert named == found[unmeasured]
+    assert named[:2] == ["critic/score/mean", "val-core/dataset/acc/mean@1"]
+    assert found[agent] == [named[0], *keys, *named[2:]]
+    assert client.get(f"/api/v1/jobs/{agent}").json()["headline_metrics"] == found[agent]
 
 
 def test_sorting_by_a_metric_needs_its_name(client: TestClient) -> None:

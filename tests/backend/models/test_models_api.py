@@ -64,7 +64,7 @@ def test_a_local_folder_is_ready_at_once(client: TestClient) -> None:
 
     assert (model["state"], model["path"]) == ("ready", "models/starter")
     assert (model["parameter_count"], model["dtype"]) == (10_010, "bfloat16")
-    assert model["source"] == {"kind": "local", "path": "models/starter"}
+    assert model["source"] == {"kind": "local", "path": "models/starter", "licence": None}
     lineage = dict(model["lineage"])
     assert lineage.pop("ancestors") == []
     assert set(lineage.values()) == {None}

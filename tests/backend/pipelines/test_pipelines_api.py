@@ -31,12 +31,13 @@ def save(client: TestClient, pipeline: dict[str, Any], **more: Any) -> dict[str,
 def test_operators_bring_what_their_forms_need(client: TestClient) -> None:
     found = {each["id"]: each for each in client.get(f"{PIPELINES}/operators").json()["items"]}
 
-    threshold = found["minhash_duplicates"]["params"]["properties"]["threshold"]
+    threshold = found["minhash_duplicates"]["params_schema"]["properties"]["threshold"]
     assert len(found) == 22
     assert threshold["title_texts"].keys() == {"en", "zh"}
     assert found["minhash_duplicates"]["needs_all_rows"]
     assert not found["length"]["needs_all_rows"]
     assert found["length"]["title"]["zh"]
+    assert found["length"]["params"] == found["length"]["params_schema"], "the old name, for one release"
 
 
 def test_a_pipeline_that_fits_has_no_problems(client: TestClient, rows: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from sqlmodel import Session
 from trellis_api.core import uses
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.core.uses import Used, VersionKey
+from trellis_api.core.uses import RefKey, Used, VersionKey
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
 from trellis_api.sweeps.models import Sweep
@@ -43,6 +43,7 @@ NAMED: list[tuple[dict[str, Any], Used[Any], Any]] = [
         VersionKey("ds_validate", VERSION),
     ),
     ({"evaluate": EVALUATE}, uses.VERSIONS, VersionKey("ds_own", VERSION)),
+    ({"dataset_version": "clean"}, uses.REFS, RefKey("ds_train", "clean")),
     ({}, uses.MODELS, "mdl_base"),
     ({"params": {"rewards": REWARDS}}, uses.MODELS, "mdl_reward"),
     ({"params": {"rewards": REWARDS}}, uses.REWARD_FILES, "rwf_reward"),

@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlmodel import Session
 from trellis_api.core.columns import utc_now
+from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.queue.admission import claim_next
@@ -291,6 +292,23 @@ def test_a_workflow_that_takes_other_models_needs_some_that_are_there(
     assert submit("critic") == (422, "unknown_auxiliary_model")
     assert submit("critic=judge:none") == (422, "unknown_auxiliary_model")
     assert submit(f"critic={model.name}, again={model.id}")[0] == 201
+
+
+def test_a_model_that_the_agent_code_of_a_job_calls_goes_once_the_job_has_ended(
+    client: TestClient, body: dict[str, Any], model: Model, database: Database
+) -> None:
+    critic = Model(**{**model.model_dump(), "id": "mdl_cccccccccccc", "name": "critic"})
+    with database.write() as session:
+        session.add(critic)
+    code = client.post(PATH, json={"name": "critic", "code": WITH_MODELS}).json()["id"]
+    named = {**body, "name": "asks", "params": params(code, "critic=critic")}
+    job = client.post("/api/v1/jobs", json=named).json()
+
+    refused = client.delete("/api/v1/models/mdl_cccccccccccc")
+
+    assert (refused.status_code, refused.json()["details"]) == (409, {"jobs": ["asks"]})
+    client.post(f"/api/v1/jobs/{job['id']}/stop").raise_for_status()
+    assert client.delete("/api/v1/models/mdl_cccccccccccc").status_code == 204
 
 
 def start_attempt(session: Session) -> str:

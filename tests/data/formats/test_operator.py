@@ -23,7 +23,7 @@ def test_the_step_is_in_the_catalogue_with_texts_in_both_languages() -> None:
 
     assert found["group"] == "convert"
     assert found["title"]["zh"]
-    assert set(found["params"]["properties"]) == {"target", "source", "columns", "answer"}
+    assert set(found["params_schema"]["properties"]) == {"target", "source", "columns", "answer"}
 
 
 def test_unconvertible_rows_are_dropped_with_their_reasons() -> None:

@@ -50,7 +50,7 @@ def test_every_cleaning_operator_is_looked_at_here() -> None:
 def test_forms_can_be_made_from_every_operator_in_both_languages(name: str) -> None:
     description = describe(operators()[name])
 
-    for param in description["params"]["properties"].values():
+    for param in description["params_schema"]["properties"].values():
         for texts in (param["title_texts"], param["help_texts"]):
             assert texts["en"]
             assert any("\u4e00" <= character <= "\u9fff" for character in texts["zh"])

@@ -24,7 +24,7 @@ from trellis_contracts.evaluation import (
 )
 from trellis_contracts.events import Event
 from trellis_contracts.recipe import Engine
-from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec, ModelSource
+from trellis_contracts.spec import EXIT_STOPPED, EXIT_SUCCEEDED, NICENESS_VARIABLE, JobSpec, ModelSource
 from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment as default_environment
 from trellis_train.hooks.event_spool import Spool
@@ -145,7 +145,7 @@ def main(arguments: list[str]) -> None:
     specs = [JobSpec.model_validate_json(Path(each["spec"]).read_text()) for each in plan]
     from trellis_train.engines.evaluate import prepare_process
 
-    prepare_process(specs[0].model_copy(update={"env": {**specs[0].env, "TRELLIS_NICENESS": "0"}}))
+    prepare_process(specs[0].model_copy(update={"env": {**specs[0].env, NICENESS_VARIABLE: "0"}}))
     from trellis_train.evaluate import reporting, run
     from trellis_train.hooks.stop import StoppedByRequest
 

@@ -13,6 +13,7 @@ import pytest
 from trellis_cli.doctor import check_environment_plugins
 from trellis_recipes import environment_plugins
 from trellis_recipes.environments import built_in_kinds, environment_kinds, installed_plugins
+from trellis_train.supervise.manifest import find_versions
 
 PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
 PACKAGE, MODULE = "coin_games", "coin_games.coins"
@@ -125,3 +126,12 @@ def test_a_kind_that_cannot_be_used_is_named_and_not_offered(
     assert problem in said
     (check,) = check_environment_plugins()
     assert (check.state, check.detail) == ("warning", said)
+
+
+def test_the_manifest_of_a_run_has_the_versions_of_the_packages_that_bring_kinds(
+    install: Callable[..., Path],
+) -> None:
+    before = find_versions()
+    install({"coins": MODULE})
+
+    assert find_versions() == {**before, PACKAGE: "1.0"}

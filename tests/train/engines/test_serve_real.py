@@ -179,6 +179,58 @@ def test_a_begun_message_goes_on_from_the_prompt_that_the_server_shows(tmp_path:
     assert reply["usage"]["prompt_tokens"] == len(shown)
 
 
+@pytest.fixture(scope="module")
+def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pretrained model, whose tokenizer cuts text by merges."""
+    from trellis_testing.pretrained import DEFAULT, fetch
+
+    return fetch(DEFAULT, tmp_path_factory.mktemp("pretrained"))
+
+
+def test_a_text_that_is_one_token_is_the_token_that_shows_it(smollm2: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    shown = {
+        token: text
+        for token in set(range(tokenizer.vocab_size)) - set(tokenizer.all_special_ids)
+        if "\ufffd" not in (text := tokenizer.decode([token], clean_up_tokenization_spaces=False))
+    }
+    read = {token: tokenizer.encode(text, add_special_tokens=False) for token, text in shown.items()}
+
+    assert [token for token, found in read.items() if len(found) == 1 and found != [token]] == []
+    assert sum(len(found) == 1 for found in read.values()) > 0.99 * len(read)
+
+
+def test_an_answer_goes_on_from_its_own_tokens_where_its_text_has_others(
+    tmp_path: Path, smollm2: Path
+) -> None:
+    answer = {"model": "m", "temperature": 0, "return_token_ids": True}
+    question = {"messages": [{"role": "user", "content": "Name three colors."}], "max_tokens": 8}
+
+    with serving(smollm2, tmp_path / "log", "--max-model-len=256") as client:
+
+        def read(text: str) -> list[int]:
+            body = {"model": "m", "prompt": text, "add_special_tokens": False}
+            return list(client.post("/tokenize", json=body).json()["tokens"])
+
+        def go_on(prompt: list[int]) -> dict[str, Any]:
+            body = {**answer, "prompt": prompt, "max_tokens": 4, "logprobs": 5}
+            return dict(client.post("/v1/completions", json=body).json()["choices"][0])
+
+        chat = client.post("/v1/chat/completions", json={**answer, **question}).json()
+        prompt, written = chat["prompt_token_ids"], chat["choices"][0]["token_ids"]
+        rest = go_on([*prompt, *written[:4]])
+        halves = [*read("th"), *read("e")]
+        whole = read("the")
+        after_halves, after_whole = go_on([*prompt, *halves]), go_on([*prompt, *whole])
+
+    assert rest["token_ids"] == written[4:8]
+    assert (len(halves), len(whole)) == (2, 1)
+    assert after_halves["prompt_token_ids"] == [*prompt, *halves]
+    assert after_halves["logprobs"]["top_logprobs"][0] != after_whole["logprobs"]["top_logprobs"][0]
+
+
 def test_a_stream_in_flight_when_the_engine_is_stopped_is_answered_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,12 @@ def test_validation_is_told_under_the_names_of_the_task_and_as_baseline_before_t
     assert before == {**later, **{name.replace("eval", "baseline"): value for name, value in later.items()}}
 
 
+def test_the_name_of_a_data_source_may_have_several_parts() -> None:
+    values = {"val-core/toolbox/planning/acc/mean@1": 0.25, "val-core/toolbox/selection/acc/mean@1": 0.75}
+
+    assert derive_agent_metrics(values, 10) == {"eval/accuracy": 0.5}
+
+
 def test_where_nobody_was_found_there_is_no_turn_of_the_first_hit() -> None:
     values = {"val-aux/linksearch/found/mean@1": 0.0, "val-aux/linksearch/found_turn/mean@1": 0.0}
 

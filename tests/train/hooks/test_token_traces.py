@@ -169,3 +169,4 @@ def test_a_sample_has_the_tokens_of_a_few_responses(monkeypatch: pytest.MonkeyPa
     assert "p7" in {rollout.group for rollout in traced}
     assert traced[0].tokens is not None
     assert traced[0].tokens.difference == [0.5] * 3
+    assert tracing.watch.seconds > 0

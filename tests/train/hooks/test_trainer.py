@@ -15,6 +15,7 @@ from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE, Spool
 from trellis_train.hooks.signals import Signals
 from trellis_train.hooks.step_responses import StepResponses
 from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.token_traces import TRACE_SECONDS
 
 
 class FakeTrainer:
@@ -99,11 +100,11 @@ def test_progress_counts_the_steps_up_to_the_total(attempt_dir: Path) -> None:
     assert {event["total_steps"] for event in training} == {3}
 
 
-def test_every_step_is_logged_with_its_signals(attempt_dir: Path) -> None:
+def test_every_step_is_logged_with_its_signals_and_what_its_traces_took(attempt_dir: Path) -> None:
     trainer = make_trainer(attempt_dir)
     trainer.run(total=2)
 
-    assert trainer.metrics == [{"signal": 1.0}, {"signal": 1.0}]
+    assert trainer.metrics == [{"signal": 1.0, TRACE_SECONDS: 0.0}] * 2
 
 
 def test_a_step_tells_what_its_time_went_into_and_how_long_responses_took(
@@ -270,13 +271,87 @@ def test_asked_before_the_first_step_it_leaves_without_a_checkpoint(attempt_dir:
     assert trainer.saved == []
 
 
+class ValidatingTrainer(FakeTrainer):
+    """Validates after every step, as verl does: behind the step's end, before its metrics."""
+
+    def __init__(self, *args: Any, stop_file: Path, asked: str, **arguments: Any) -> None:
+        super().__init__(*args, **arguments)
+        self.stop_file, self.asked = stop_file, asked
+        self.validated: list[int] = []
+        self.slept: list[int] = []
+        self.checkpoint_manager = SimpleNamespace(sleep_replicas=lambda: self.slept.append(self.global_steps))
+
+    def on_validate_begin(self) -> None:
+        self._ask("validation")
+
+    def on_validate_end(self) -> None: ...
+
+    def _validate(self) -> dict[str, float]:
+        self.validated.append(self.global_steps)
+        return {"val": 1.0}
+
+    def _ask(self, where: str) -> None:
+        if self.asked == where and self.global_steps == 2:
+            self.stop_file.touch()
+
+    def run(self, total: int) -> None:
+        self.planned = total
+        self._init_dataloader()
+        self.on_init_end()
+        self.global_steps += 1
+        self.on_train_begin()
+        while self.global_steps <= self.total_training_steps:
+            self._ask("step")
+            self.on_step_end()
+            self.on_validate_begin()
+            self._validate()
+            self.on_validate_end()
+            self.logged.append(self.global_steps)
+            self.global_steps += 1
+
+
+@pytest.mark.parametrize(("asked", "validated", "slept"), [("step", [1], []), ("validation", [1, 2], [2])])
+def test_a_stop_waits_neither_for_the_validation_after_its_step_nor_for_another_step(
+    asked: str, validated: list[int], slept: list[int], attempt_dir: Path
+) -> None:
+    trainer = make_trainer(attempt_dir, ValidatingTrainer, stop_file=attempt_dir / STOP_FILE, asked=asked)
+
+    trainer.run(total=9)
+
+    assert trainer.is_stopping
+    assert trainer.logged == [1, 2]
+    assert trainer.saved == [2]
+    assert trainer.validated == validated
+    assert trainer.slept == slept
+
+
+def test_a_stop_does_not_wait_for_the_validation_of_the_initial_model(attempt_dir: Path) -> None:
+    class Buffered(FakeTrainer):
+        trainer_mode = "sync"
+
+        def _build_replay_buffer(self) -> Any:
+            return SimpleNamespace(sample=None)
+
+    trainer = make_trainer(attempt_dir, Buffered)
+    trainer.agent_loop_manager = SimpleNamespace(wait_for_news=lambda _: None)
+    wait = trainer._build_replay_buffer()._wait_for_next_poll
+    assert wait("val", 1.0) == 1.0
+    (attempt_dir / STOP_FILE).touch()
+
+    with pytest.raises(StoppedByRequest):
+        wait("val", 1.0)
+    # A step that has begun is taken to its end, for its checkpoint.
+    assert wait("train", 1.0) == 1.0
+
+
 def test_the_hooks_override_methods_that_every_trainer_of_verl_has() -> None:
     from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
 
     names = [
         name for name in vars(hooks._ReportingTrainer) if callable(getattr(hooks._ReportingTrainer, name))
     ]
-    overridden = set(names) - {"report_progress", "_report_rollouts", "_report_timeline", "_leave_if_asked"}
+    own = {"report_progress", "_report_rollouts", "_report_timeline", "_leave_if_asked"}
+    overridden = set(names) - own - {"_is_asked_to_end", "_end_with_this_step"}
 
     for trainer_cls in TRAINER_REGISTRY.values():
         assert {name for name in overridden if not hasattr(trainer_cls, name)} == set()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from trellis_train.gguf_export import _SPLITS, UnsupportedModel, export, main
 from trellis_train.starter.model import write_model
 
 #: Largest difference of a log-probability, by how weights are stored.
-TOLERANCE = {"f16": 2e-3, "q8_0": 5e-2}
+TOLERANCE = {"f16": 2e-3, "q8_0": 5e-2, "q4_k_m": 0.5}
+HAS_LLAMA_CPP = find_spec("cyllama") is not None
 QWEN2 = next(expression for expression, name in _SPLITS.items() if name == "qwen2")
 
 
@@ -67,6 +69,34 @@ def test_an_exported_file_gives_the_logits_of_its_model(starter: Path, tmp_path:
 
     ids = torch.arange(3, 67).reshape(2, 32)
     assert largest_difference(starter, file, ids) < TOLERANCE[kind]
+
+
+@pytest.mark.skipif(not HAS_LLAMA_CPP, reason="needs llama.cpp (cyllama)")
+def test_llama_cpp_makes_the_smallest_file_and_leaves_no_other(tmp_path: Path) -> None:
+    folder = tiny_llama(tmp_path / "llama", hidden_size=256, intermediate_size=512)
+    (tmp_path / "made").mkdir()
+    file = tmp_path / "made" / "llama.q4_k_m.gguf"
+
+    assert main([str(folder), str(file), "--type", "q4_k_m", "--name", "sums"]) == 0
+
+    reader = gguf.GGUFReader(file)
+    kinds = {tensor.name: tensor.tensor_type.name for tensor in reader.tensors}
+    assert (kinds["blk.0.attn_q.weight"], kinds["output_norm.weight"]) == ("Q4_K", "F32")
+    assert reader.get_field("general.file_type").contents() == gguf.LlamaFileType.MOSTLY_Q4_K_M
+    assert reader.get_field("general.name").contents() == "sums"
+    assert largest_difference(folder, file, torch.arange(40).reshape(1, 40)) < TOLERANCE["q4_k_m"]
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.skipif(HAS_LLAMA_CPP, reason="llama.cpp is here")
+def test_what_llama_cpp_would_make_is_refused_without_it(
+    starter: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(starter), str(tmp_path / "x.gguf"), "--type", "q4_k_m"]
+
+    assert main(arguments) == EXIT_BAD_REQUEST
+    assert "install the package cyllama" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_queries_and_keys_of_a_llama_are_interleaved_as_its_readers_expect(tmp_path: Path) -> None:

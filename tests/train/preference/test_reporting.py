@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.preference.reporting import STAGING_FOLDER, with_reporting
 
 pytestmark = pytest.mark.training
@@ -58,6 +59,50 @@ def test_a_stop_does_not_wait_for_the_end_of_an_evaluation(
     assert trainer.is_stopping
     assert trainer.control.should_save
     assert trainer.control.should_training_stop
+
+
+class Precomputing(Measuring):
+    """A trainer that asks the initial model about all rows while it is built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for _ in range(100):
+            self.compute_ref_log_probs()
+
+    def compute_ref_log_probs(self) -> None:
+        type(self).rows_seen += 1
+
+
+def test_a_stop_does_not_wait_for_all_log_probabilities_of_the_initial_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "trellis_train.preference.reporting.is_stop_requested", lambda _: reporting.rows_seen >= 5
+    )
+    reporting = with_reporting(Precomputing, None, str(tmp_path))
+
+    with pytest.raises(StoppedByRequest):
+        reporting()
+
+    assert reporting.rows_seen == 5
+
+
+@pytest.mark.parametrize(("step", "is_saved"), [(3, True), (0, False)])
+def test_a_stop_does_not_wait_for_the_rest_of_a_step_of_several_passes(
+    step: int, is_saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = with_reporting(Measuring, None, str(tmp_path))()
+    trainer.state.global_step = step
+    (watch,) = trainer.callbacks
+    monkeypatch.setattr("trellis_train.preference.reporting.is_stop_requested", lambda _: False)
+    watch.on_substep_end(None, trainer.state, trainer.control)
+    assert not trainer.control.should_training_stop
+
+    monkeypatch.setattr("trellis_train.preference.reporting.is_stop_requested", lambda _: True)
+    watch.on_substep_end(None, trainer.state, trainer.control)
+
+    assert trainer.is_stopping
+    assert (trainer.control.should_training_stop, trainer.control.should_save) == (True, is_saved)
 
 
 def test_what_a_killed_attempt_left_unfinished_goes_when_the_next_one_saves(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from trellis_contracts.evaluation import (
     MmluOrder,
 )
 from trellis_contracts.recipe import Engine
-from trellis_contracts.spec import JobSpec, ModelSource
+from trellis_contracts.spec import NICENESS_VARIABLE, JobSpec, ModelSource
 from trellis_evaluation.samples.store import open_store
 from trellis_recipes.platform_defaults import environment
 
@@ -216,4 +216,4 @@ def run_harness(
 
 def _environment() -> dict[str, str]:
     """Return the environment of both sides: the platform's, at normal process priority."""
-    return {**environment(Engine.EVALUATE, "cpu"), "TRELLIS_NICENESS": "0"}
+    return {**environment(Engine.EVALUATE, "cpu"), NICENESS_VARIABLE: "0"}

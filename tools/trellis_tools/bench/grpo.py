@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trellis_cli.errors import Problem
 from trellis_contracts.recipe import Engine
+from trellis_contracts.spec import NICENESS_VARIABLE
 from trellis_recipes.platform_defaults import environment
 
 from trellis_tools.bench.engine_job import QUIET, SEED, EngineJob, Material, adapter_params
@@ -44,7 +45,7 @@ class Way:
 OURS = (Way("trainer"), Way("sampler"), Way("sampler", ranks=2))
 THEIRS = (Way("transformers"), Way("vllm"), Way("transformers", ranks=2))
 #: Ray lets other processes of the machine go first, and TRL's would not.
-SAME_PRIORITY = {"RAY_worker_niceness": "0"}
+SAME_PRIORITY = {NICENESS_VARIABLE: "0"}
 #: The model's own, in which ours samples too.
 SAMPLER_DTYPE = "float32"
 WAIT_POLICY = "OMP_WAIT_POLICY"
@@ -120,11 +121,9 @@ def make_starter_material(shape: Shape, folder: Path) -> Material:
     return Material(folder / "model", folder / "data" / "rl_train.jsonl")
 
 
-def run_ours(
-    shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
-) -> Run:
-    """Run a job's engine with the platform's hooks; its events go to a spool that nobody sends."""
-    job = EngineJob(
+def make_job(shape: Shape, material: Material, folder: Path, way: Way) -> EngineJob:
+    """Describe the job that trains a shape."""
+    return EngineJob(
         folder=folder,
         material=material,
         recipe=RECIPE,
@@ -134,6 +133,13 @@ def run_ours(
         overrides={"actor_rollout_ref.rollout.ignore_eos": True},
         ranks=way.ranks,
     )
+
+
+def run_ours(
+    shape: Shape, material: Material, folder: Path, way: Way, env: Mapping[str, str] | None = None
+) -> Run:
+    """Run a job's engine with the platform's hooks; its events go to a spool that nobody sends."""
+    job = make_job(shape, material, folder, way)
     with PeakMemory() as memory:
         # Bare of a cluster's address: it starts one of its own.
         metrics = job.run(ENGINE_MODULE, {**QUIET, **SAME_PRIORITY, **(env or {})})

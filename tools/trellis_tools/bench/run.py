@@ -23,6 +23,7 @@ from trellis_tools.bench.real_model import DEFAULT as DEFAULT_MODEL
 from trellis_tools.bench.real_model import fetch_model, measure_real_model
 from trellis_tools.bench.result import Result
 from trellis_tools.bench.serving import measure_serving
+from trellis_tools.bench.token_traces import measure_token_traces
 from trellis_tools.bench.tool_search import measure_tool_search
 
 API_BENCHMARKS: dict[str, Callable[[LightPlatform], Result]] = {
@@ -47,6 +48,8 @@ BROWSE_BENCHMARK = "browse"
 SAMPLES_BENCHMARK = "eval_samples"
 #: A query over the vectors of all tools.
 TOOL_SEARCH_BENCHMARK = "tool_search"
+#: What traces of tokens take of a step: two minutes.
+TRACES_BENCHMARK = "token_traces"
 #: A pretrained model beside TRL and lm-evaluation-harness. Takes most of an hour.
 REAL_MODEL_BENCHMARK = "real_model"
 #: Estimates of memory and measured peaks, on the starter model and on a pretrained one: half an hour.
@@ -73,6 +76,7 @@ NAMES = (
     SCORING_BENCHMARK,
     EVALUATION_BENCHMARK,
     TOOL_SEARCH_BENCHMARK,
+    TRACES_BENCHMARK,
     IDLE_BENCHMARK,
     SERVING_BENCHMARK,
     *LONG,
@@ -132,6 +136,8 @@ def run_benchmarks(
         results += [tell(result, as_json=as_json) for result in measure_evaluation()]
     if TOOL_SEARCH_BENCHMARK in wanted:
         results.append(tell(measure_tool_search(), as_json=as_json))
+    if TRACES_BENCHMARK in wanted:
+        results.append(tell(measure_token_traces(), as_json=as_json))
     if IDLE_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_idle()]
     if SERVING_BENCHMARK in wanted:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
+from trellis_contracts.spec import NICENESS_VARIABLE
 
 from trellis_tools.ci.commands import Command, npm_command, pick
 
@@ -27,6 +28,7 @@ SHARED_CORES: Mapping[str, str] = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "GOMP_SPINCOUNT": "0",
     "RAY_worker_niceness": "0",
+    NICENESS_VARIABLE: "0",
     PATIENCE_VARIABLE: "2",
 }
 #: Why a test is not in the fast set.

@@ -98,9 +98,12 @@ note_method(
 note_method(
     f"{_TRAINER}._validate",
     "overridden",
-    "Ends an agent's run by its accuracy, and keeps the best.",
-    "`patience` and `target_accuracy` have no effect.",
-    tests=("tests/train/hooks/test_accuracy_stop.py::*",),
+    "Ends an agent's run by its accuracy, and keeps the best; is left out where a stop ends the run.",
+    "`patience` and `target_accuracy` have no effect, and a stop waits for a validation.",
+    tests=(
+        "tests/train/hooks/test_accuracy_stop.py::*",
+        f"{_HOOKS}::test_a_stop_waits_neither_for_the_validation_after_its_step_nor_for_another_step",
+    ),
     group=GROUP,
 )
 note_method(

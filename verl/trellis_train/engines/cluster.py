@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from trellis_contracts.attempt import ISOLATION_FILE
 from trellis_contracts.isolation import OFF, ON, STATE_VARIABLE, isolated_command
-from trellis_contracts.spec import JobSpec
+from trellis_contracts.spec import NICENESS_VARIABLE, JobSpec
 from trellis_recipes.placement import MIN_HEAD_CPUS, process_demand
 
 from trellis_train.compat import isolation, job
@@ -21,7 +21,7 @@ ADDRESS_VARIABLE = "RAY_ADDRESS"
 #: Of the driver, which the processes of its run have to follow.
 _FOLLOWED = (SWITCH_VARIABLE, ACCEPT_VARIABLE)
 #: Ray's own nice value of workers: a driver that asks for resources has 0, which its workers would inherit.
-_WORKER_NICENESS = {"RAY_worker_niceness": "15"}
+_WORKER_NICENESS = "15"
 
 
 def job_environment(spec: JobSpec) -> dict[str, str]:
@@ -41,6 +41,11 @@ def job_environment(spec: JobSpec) -> dict[str, str]:
         # Ray merges this environment over that of the Ray job which started us.
         "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",
     }
+
+
+def worker_priority() -> dict[str, str]:
+    """Return the variable with the nice value of Ray workers: what the run is told, or Ray's own."""
+    return {"RAY_worker_niceness": os.environ.get(NICENESS_VARIABLE, _WORKER_NICENESS)}
 
 
 def isolated_interpreter(spec: JobSpec) -> str | None:
@@ -75,7 +80,7 @@ def connect(config: Any, spec: JobSpec, layer: Layer) -> None:
     runtime_env = get_ppo_ray_runtime_env(config)
     for name, value in runtime_env["env_vars"].items():
         os.environ.setdefault(name, value)  # the trainer runs here, not in a Ray worker
-    runtime_env["env_vars"].update({**_WORKER_NICENESS, **job_environment(spec)})
+    runtime_env["env_vars"].update({**worker_priority(), **job_environment(spec)})
     options = cast("dict[str, Any]", OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True))
     asked = options.pop("runtime_env", None) or {}
     runtime_env = {**runtime_env, **asked, "env_vars": runtime_env["env_vars"] | asked.get("env_vars", {})}

@@ -9,14 +9,12 @@ import os
 import sys
 from pathlib import Path
 
-from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, JobSpec
+from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, NICENESS_VARIABLE, JobSpec
 
 from trellis_train.hooks.event_spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
 
 PRODUCER = "evaluator"
-#: How far the run stands back where others want the processor (0 to 19).
-NICENESS_VARIABLE = "TRELLIS_NICENESS"
 #: Nothing is fetched, unless the spec's environment allows it for tasks of lm-evaluation-harness.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 #: The scheduler sees all requests at the same steps in every run, and nobody is told of it.

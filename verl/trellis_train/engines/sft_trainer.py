@@ -135,8 +135,7 @@ class ReportingSFTTrainer(SFTTrainer):
             # verl has no stop flag; its loop ends by itself, with a checkpoint, at the last step.
             self.is_stopping = True
             self.total_training_steps = self._step
-            if self.test_freq <= 0 or self._step % self.test_freq:
-                self.val_dataloader = None
+            self.val_dataloader = None  # a stop isn't kept waiting for a validation
         return output
 
     def _infer_and_report(self, data: Any) -> Any:

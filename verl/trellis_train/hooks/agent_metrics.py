@@ -33,7 +33,7 @@ _EVAL = {
     "eval/avg_tokens": "tokens",
 }
 _FIRST_HIT = "eval/first_hit_turn"
-_VALIDATED = re.compile(r"val-(?:core|aux)/[^/]+/(\w+)/mean@\d+")
+_VALIDATED = re.compile(r"val-(?:core|aux)/.+/(\w+)/mean@\d+")
 
 
 class MeasuresEpisodes:

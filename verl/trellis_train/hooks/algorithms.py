@@ -20,9 +20,11 @@ def mixins_for(config: Any) -> tuple[type[Any], ...]:
 
 
 def correct_estimators(config: Any) -> None:
-    """Register our estimators, those that follow their paper in the place of verl's, in this process."""
+    """Register the recipe's own algorithm, and estimators that follow their paper, in this process."""
     from verl.trainer.ppo import core_algos
+    from verl.utils.import_utils import import_external_libs
 
+    import_external_libs(config.actor_rollout_ref.model.external_lib)
     if config.algorithm.adv_estimator == "gpg":
         core_algos.ADV_ESTIMATOR_REGISTRY["gpg"] = gpg.estimate_advantages
     if config.algorithm.adv_estimator == REWARD_ALONE:

@@ -169,13 +169,15 @@ def _trace(
 ) -> dict[str, TokenTrace]:
     if tracing is None:
         return {}
-    scores = {
-        sample.key: float(score.sum()) for sample, score in zip(samples, columns["rm_scores"], strict=True)
-    }
-    keys = choose_traced(list(scores), scores, tracing.extreme)
-    return trace_tokens(
-        keys, partition_id, tracing.texts, has_trainer_log_probs=tracing.has_trainer_log_probs
-    )
+    with tracing.watch.measure():
+        scores = {
+            sample.key: float(score.sum())
+            for sample, score in zip(samples, columns["rm_scores"], strict=True)
+        }
+        keys = choose_traced(list(scores), scores, tracing.extreme)
+        return trace_tokens(
+            keys, partition_id, tracing.texts, has_trainer_log_probs=tracing.has_trainer_log_probs
+        )
 
 
 def _collect_messages(samples: Sequence[SampleKey], prompts: Sequence[Any]) -> dict[int, list[PromptMessage]]:

@@ -5,9 +5,11 @@ run, a few responses of at most ``MAX_TRACED_STEPS`` steps are kept, and those o
 """
 
 import math
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,8 @@ MAX_REMEMBERED = 50_000
 MAX_PIECES = 4
 #: Probabilities that are further apart count as so far: the estimate grows exponentially.
 MAX_LOG_RATIO = 10.0
+#: Metric: what keeping the tokens of a step took.
+TRACE_SECONDS = "perf/token_traces_s"
 FIELDS = [
     "responses",
     "response_mask",
@@ -135,6 +139,22 @@ class TokenTexts:
         return text
 
 
+class Stopwatch:
+    """Adds up the seconds of the blocks that it measures."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        """Measure a block, also one that raises."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - started
+
+
 @dataclass(frozen=True)
 class TokenTracing:
     """How tokens of a few responses are kept with the sample of a step."""
@@ -143,6 +163,7 @@ class TokenTracing:
     has_trainer_log_probs: bool
     #: The response that stands out; it is among the sample.
     extreme: Extreme | None = None
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
 
 class TokenTracer:

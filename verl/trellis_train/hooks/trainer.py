@@ -38,7 +38,7 @@ from trellis_train.hooks.timeline import (
     is_due,
     measure_responses,
 )
-from trellis_train.hooks.token_traces import TokenTracer, TokenTracing
+from trellis_train.hooks.token_traces import TRACE_SECONDS, TokenTracer, TokenTracing
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
 from trellis_train.hooks.worker_spans import measure_busy, take_lanes, time_all_workers
@@ -79,9 +79,12 @@ class _ReportingTrainer:
     config: Any
     tokenizer: Any
     agent_loop_manager: Any
+    checkpoint_manager: Any
     reward_loop_manager: Any
     trainer_mode: str
     _saved_step: int | None = None
+    #: Whether the validation of the initial model is over, before which there is nothing to checkpoint.
+    _has_begun: bool = False
     #: Names of the mixture's rewards, the one that decides what is right first.
     _terms: tuple[str, ...] = ()
     _probes: LiveProbes | None = None
@@ -156,7 +159,9 @@ class _ReportingTrainer:
         self._prompt_names = PromptNames()
         buffer = super()._build_replay_buffer()  # type: ignore[misc]
 
-        def wait_for_answers(_partition_id: str, last_debug_time: float) -> float:
+        def wait_for_answers(partition_id: str, last_debug_time: float) -> float:
+            if partition_id == "val" and not self._has_begun:
+                self._leave_if_asked()
             self.agent_loop_manager.wait_for_news(POLL_INTERVAL_S)
             return last_debug_time
 
@@ -222,11 +227,23 @@ class _ReportingTrainer:
     def on_train_begin(self) -> None:
         super().on_train_begin()  # type: ignore[misc]
         self._leave_if_asked()
+        self._has_begun = True
         self.report_progress("training", step=self.global_steps - 1)
 
     def on_validate_begin(self) -> None:
         self.report_progress("validating", step=self.global_steps)
         super().on_validate_begin()  # type: ignore[misc]
+
+    def _validate(self) -> Any:
+        """Validate, except after the step with which a stop ends the run: it isn't kept waiting for that."""
+        return {} if self.is_stopping else super()._validate()  # type: ignore[misc]
+
+    def on_validate_end(self) -> None:
+        super().on_validate_end()  # type: ignore[misc]
+        # Otherwise a stop that came meanwhile would wait for the whole next step.
+        if self._has_begun and self._is_asked_to_end():
+            self.checkpoint_manager.sleep_replicas()  # as in a step, they leave the memory to the checkpoint
+            self._end_with_this_step()
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super()._compute_metrics(batch, metrics, *args, **kwargs)  # type: ignore[misc]
@@ -267,6 +284,8 @@ class _ReportingTrainer:
             None,
         )
         self._report_rollouts(batch, "train", tracing)
+        if tracing is not None:
+            metrics[TRACE_SECONDS] = tracing.watch.seconds
         self.report_progress("training", step=self.global_steps)
 
     def _save_checkpoint(self) -> None:
@@ -279,15 +298,24 @@ class _ReportingTrainer:
         self.spool.write(describe_checkpoint(folder, step=self.global_steps))
 
     def on_step_end(self) -> None:
-        # verl has no stop flag. With the total lowered to this step its loop ends
-        # by itself, after this step's metrics are logged.
-        if is_stop_requested() and self.global_steps < self.total_training_steps:
-            if self._saved_step != self.global_steps:
-                self._save_checkpoint()
-            self.is_stopping = True
-            self._planned_steps = self.total_training_steps
-            self.total_training_steps = self.global_steps
+        if self._is_asked_to_end():
+            self._end_with_this_step()
         super().on_step_end()  # type: ignore[misc]
+
+    def _is_asked_to_end(self) -> bool:
+        return is_stop_requested() and self.global_steps < self.total_training_steps
+
+    def _end_with_this_step(self) -> None:
+        """Save this step and let it be the last one.
+
+        verl has no stop flag. With the total lowered to this step its loop ends by itself, after this step's
+        metrics are logged.
+        """
+        if self._saved_step != self.global_steps:
+            self._save_checkpoint()
+        self.is_stopping = True
+        self._planned_steps = self.total_training_steps
+        self.total_training_steps = self.global_steps
 
     def _leave_if_asked(self) -> None:
         if is_stop_requested():

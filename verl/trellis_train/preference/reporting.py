@@ -21,6 +21,7 @@ from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.metrics import to_scalars
 from trellis_train.hooks.rank_spans import find_own_place, gather_lanes
+from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.hooks.timeline import PhaseTimes, describe_step, is_due
 
 #: In a checkpoint: a model that can be loaded as it is, or an adapter that needs its base.
@@ -42,6 +43,7 @@ class _Reporting:
     spool: Spool | None
     attempt_dir: str | None
     is_stopping: bool = False
+    _is_built: bool = False
     args: Any
     state: Any
     accelerator: Any
@@ -52,6 +54,7 @@ class _Reporting:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.times = PhaseTimes()
         super().__init__(*args, **kwargs)
+        self._is_built = True
         self.add_callback(_Watch(self))  # type: ignore[attr-defined]
 
     # -- what it reports -------------------------------------------------------------------
@@ -115,6 +118,16 @@ class _Reporting:
             self.is_stopping = True
             self.control.should_save = self.control.should_training_stop = True
             return {}
+
+    def compute_ref_log_probs(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute a batch's log-probabilities under the initial model.
+
+        A trainer that computes all of them in advance does so while it is built, which may take minutes:
+        ``StoppedByRequest`` soon after a stop is asked for.
+        """
+        if not self._is_built and self.is_asked_to_stop():
+            raise StoppedByRequest
+        return super().compute_ref_log_probs(*args, **kwargs)  # type: ignore[misc]
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: TRL would write one into the checkpoints' folder, with names of its own."""
@@ -206,6 +219,13 @@ class _Watch(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._trainer.report_metrics(kwargs["logs"])
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # Gradients of the unfinished step are dropped: the weights are those of the step before.
+        if self._trainer.is_asked_to_stop():
+            self._trainer.is_stopping = True
+            control.should_save = state.global_step > 0
+            control.should_training_stop = True
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self._trainer.is_asked_to_stop():

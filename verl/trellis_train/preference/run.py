@@ -9,6 +9,7 @@ from trellis_recipes.trl_schema import TRAINERS
 
 from trellis_train.hooks.checkpoints import find_step
 from trellis_train.hooks.event_spool import Spool
+from trellis_train.hooks.stop import StoppedByRequest
 from trellis_train.preference.datasets import load_datasets, locate_cache
 from trellis_train.preference.model import load_model, load_tokenizer
 from trellis_train.preference.settings import Settings
@@ -20,7 +21,10 @@ class NoRowsLeft(ValueError):
 
 def run(settings: Settings, spool: Spool | None = None, attempt_dir: str | None = None) -> bool:
     """Train to the last step or to a stop; whether it was a stop."""
-    trainer = build_trainer(settings, spool, attempt_dir)
+    try:
+        trainer = build_trainer(settings, spool, attempt_dir)
+    except StoppedByRequest:  # there is nothing to checkpoint yet
+        return True
     start, planned = settings.arguments.resume_from_checkpoint, count_steps(trainer)
     if find_step(start) < planned:
         trainer.train(resume_from_checkpoint=start)

@@ -12,6 +12,7 @@ from typing import Any
 from trellis_contracts.attempt import COMPOSITION_FILE
 from trellis_contracts.isolation import OFF, STATE_VARIABLE
 from trellis_contracts.spec import DataSource, JobSpec
+from trellis_recipes.environment_plugins import find_plugin_versions
 
 from trellis_train.supervise.redaction import MASK, Redactor, is_secret
 
@@ -78,14 +79,14 @@ def _redact(value: Any, redactor: Redactor, name: str) -> Any:
 
 
 def find_versions() -> dict[str, str]:
-    """Find installed versions of the packages that decide what a run does."""
+    """Find installed versions of the packages that decide what a run does, with environment plug-ins."""
     versions = {}
     for name in _PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return versions
+    return {**versions, **find_plugin_versions()}
 
 
 def describe_checkout(folder: Path) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ from trellis_contracts.evaluation import (
     JudgeScorer,
 )
 from trellis_contracts.recipe import Engine
-from trellis_contracts.spec import JobSpec
+from trellis_contracts.spec import NICENESS_VARIABLE, JobSpec
 from trellis_recipes.catalogue import get_recipe
 from trellis_recipes.platform_defaults import environment
 
@@ -41,7 +41,6 @@ from trellis_workers.jobs.export_spec import describe_base
 #: What lm-evaluation-harness fetches, shared by all evaluations; no name of a benchmark begins with a dot.
 _HUB_CACHE = ".hub"
 #: By which the engine stands back (``trellis_train/engines/evaluate.py``).
-_NICENESS = "TRELLIS_NICENESS"
 
 
 def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
@@ -88,7 +87,7 @@ def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> Job
 def _describe_environment(settings: Settings) -> dict[str, str]:
     """Describe the environment: on a CPU an evaluation runs at a lower priority than trainings."""
     platform = settings.resolved_platform
-    niceness = {_NICENESS: str(settings.evaluation_nice)} if platform == "cpu" else {}
+    niceness = {NICENESS_VARIABLE: str(settings.evaluation_nice)} if platform == "cpu" else {}
     return {**environment(Engine.EVALUATE, platform), **niceness}
 
 

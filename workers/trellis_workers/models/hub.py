@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 )
 from trellis_data.guarded_clients import guard_hub
 from trellis_data.operator import OperatorProblem
-from trellis_recipes.hub_models import PATTERNS, is_needed
+from trellis_recipes.hub_names import PATTERNS, is_needed
 
 Kind = Literal["dataset", "model"]
 

@@ -15,7 +15,7 @@ import httpx
 from trellis_contracts.hashing import hash_file
 from trellis_data.guarded_clients import GuardedModelScope
 from trellis_data.operator import OperatorProblem
-from trellis_recipes.hub_models import is_needed
+from trellis_recipes.hub_names import is_needed
 from trellis_recipes.modelscope import (
     DEFAULT_REVISION,
     TOKEN_VARIABLE,

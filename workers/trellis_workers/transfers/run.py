@@ -26,6 +26,7 @@ from trellis_api.transfers import service
 from trellis_api.transfers.models import Transfer
 from trellis_api.transfers.schemas import (
     GgufCreate,
+    GgufType,
     TransferKind,
     TransferProgress,
     TransferResult,
@@ -162,6 +163,8 @@ def _prepare_export(settings: Settings, database: Database, transfer: Transfer, 
     with database.read() as session:
         model, listed = list_model(session, settings, model_id=transfer.model_id)
     needed, free = sum(file.size_bytes for file in listed.files), shutil.disk_usage(folder).free
+    if request.type is GgufType.Q4_K_M:  # beside the file with 16 bits that it is made of
+        needed += needed // 2
     if free - needed < settings.min_free_disk_bytes:
         raise TransferFailed(f"The file may need {needed:,} bytes, but only {free:,} bytes are free.")
     target = folder / service.file_name(model.name, request)

@@ -1,4 +1,4 @@
-"""The prompt that a model gets for a chat: rendered and tokenized by its engine, control tokens marked.
+"""The prompt that a model gets for a chat, or a text: tokenized by its engine, control tokens marked.
 
 Chat templates come with models and are programs: they run in the engine's process, as for every chat, and
 never in the API's.
@@ -21,10 +21,12 @@ from trellis_api.endpoints.openai.schemas import PromptPiece, RenderedPrompt
 
 
 class RenderRequest(Strict):
-    """``POST /v1/tokenize``: the fields of a chat that its prompt depends on."""
+    """``POST /v1/tokenize``: the fields of a chat that its prompt depends on, or a text."""
 
     model: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
-    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[Message] | None = Field(default=None, min_length=1, max_length=MAX_MESSAGES)
+    #: A text as it stands in the middle of a prompt: no template, and no tokens around it.
+    prompt: str | None = Field(default=None, min_length=1)
     tools: list[Tool] | None = Field(default=None, max_length=MAX_TOOLS)
     chat_template_kwargs: ThinkingOptions | None = None
     add_generation_prompt: bool | None = None
@@ -34,8 +36,12 @@ class RenderRequest(Strict):
     def _check_together(self) -> Self:
         for tool in self.tools or []:
             check_schema(tool.function.parameters or {})
+        if (self.messages is None) == (self.prompt is None):
+            raise ValueError("give either 'messages' or 'prompt'")
+        if self.prompt is not None and self.model_fields_set - {"model", "prompt"}:
+            raise ValueError("'prompt' is only a text: everything else belongs to 'messages'")
         if self.continue_final_message:
-            check_continuation(self.messages, add_generation_prompt=self.add_generation_prompt)
+            check_continuation(self.messages or [], add_generation_prompt=self.add_generation_prompt)
         return self
 
     def for_engine(self, *, model: str) -> dict[str, Any]:
@@ -43,6 +49,8 @@ class RenderRequest(Strict):
         body = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         if self.continue_final_message:
             body["add_generation_prompt"] = False
+        if self.prompt is not None:
+            body["add_special_tokens"] = False
         return {**body, "model": model}
 
 

@@ -19,9 +19,11 @@ from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest
 from trellis_api.endpoints.openai.responses import ResponseRequest
 from trellis_api.endpoints.openai.schemas import ModelCard, ModelList, RenderedPrompt
 from trellis_api.endpoints.openai.tools import require_tools
-from trellis_api.endpoints.openai.usage import RequestCount
+from trellis_api.endpoints.openai.usage import CountedRoute, RequestCount
 
-router = APIRouter(prefix=OPENAI_PREFIX, tags=["openai"], responses=OPENAI_RESPONSES)
+router = APIRouter(
+    prefix=OPENAI_PREFIX, tags=["openai"], responses=OPENAI_RESPONSES, route_class=CountedRoute
+)
 #: What a client that has left would get: a status that proxies know.
 _CLIENT_CLOSED = 499
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -98,17 +100,20 @@ async def create_embeddings(
 async def render_prompt(
     body: RenderRequest, request: Request, engines: EnginesDep
 ) -> RenderedPrompt | Response:
-    """Get the exact prompt that a chat request gives the model, with its special tokens. Loads the model."""
-    require_model(request, body.model)
-    engines.enter()
-    try:
-        engine = await engines.find(body.model, lambda: refuse_gone(request))
-        require_tools(engine, body)
-        return await render(request, engines, engine, body)
-    except ClientGone:
-        return Response(status_code=_CLIENT_CLOSED)
-    finally:
-        engines.leave()
+    """Get the prompt that a chat gives the model, or the tokens of a text (`prompt`). Loads the model."""
+    with RequestCount(request.scope["route"].path) as count:
+        require_model(request, body.model)
+        engines.enter()
+        try:
+            engine = await engines.find(body.model, lambda: refuse_gone(request))
+            count.endpoint_id = engine.endpoint_id
+            require_tools(engine, body)
+            return await render(request, engines, engine, body)
+        except ClientGone:
+            count.outcome = "broken_off"
+            return Response(status_code=_CLIENT_CLOSED)
+        finally:
+            engines.leave()
 
 
 async def _answer(

@@ -29,7 +29,7 @@ class PromptPiece(BaseModel):
 
 
 class RenderedPrompt(BaseModel):
-    """The prompt that a model gets for a chat request."""
+    """The prompt that a model gets for a chat request, or a text, as tokens."""
 
     count: int = Field(description="Number of tokens.")
     max_model_len: int = Field(description="Context length of the endpoint: prompt and response together.")

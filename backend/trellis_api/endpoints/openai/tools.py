@@ -13,7 +13,7 @@ _WHY = {
     ),
     "unknown_call_format": (
         "The chat template of '{name}' writes tool calls in a format that can't be parsed "
-        "(supported: Hermes, Mistral, Llama 3)."
+        "(supported: Hermes, Qwen3-Coder, GLM, Mistral, Llama 3)."
     ),
 }
 _INSTEAD = (

@@ -1,9 +1,13 @@
 """Figures of what endpoints did, for Prometheus and for their page; since this API process was started."""
 
 from collections import defaultdict
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any
 
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from prometheus_client import Counter
 
 from trellis_api.core.columns import utc_now
@@ -66,6 +70,23 @@ class RequestCount:
                 self.endpoint_id = str(details.get("endpoint", ""))
         if self.outcome is not None:
             count_request(self._route, self.endpoint_id, self.outcome)
+
+
+class CountedRoute(APIRoute):
+    """Counts requests whose body is refused before the route is called."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, which counts what it refuses."""
+        handle = super().get_route_handler()
+
+        async def count_refused(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError:
+                count_request(request.scope["route"].path, "", "refused")
+                raise
+
+        return count_refused
 
 
 def outcome_of(error: BaseException) -> RequestOutcome:

@@ -1,45 +1,13 @@
 """Which checkpoint is the best: by which metric, and whether more of it is better."""
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
 
-from trellis_recipes.catalogue import UnknownRecipe, get_recipe
+from trellis_recipes.headline_metrics import VALIDATION_PREFIX
 
+from trellis_api.jobs.metrics.direction import Mode, is_validation, list_headline, suit_mode
 from trellis_api.jobs.models import Job
-
-Mode = Literal["max", "min"]
-
-_VALIDATION = re.compile(r"^(?:val|valid|validation|eval|test)(?:[-_/]|$)")
-_WORD = re.compile(r"[a-z]+")
-#: Words in a metric's name that say: less is better.
-_LESS_IS_BETTER = frozenset(
-    [
-        "loss",
-        "perplexity",
-        "ppl",
-        "nll",
-        "kl",
-        "error",
-        "err",
-        "mse",
-        "mae",
-        "wer",
-        "cer",
-        "bpb",
-        "surprise",
-        "brier",
-        "ece",
-        "latency",
-        "toxicity",
-    ]
-)
-#: Of these neither more nor less is better: a run with less entropy has explored less, or is surer.
-_UNDIRECTED = frozenset(["entropy"])
-#: Validation metrics that sum up a data source, by verl's naming.
-_CORE = "val-core/"
 
 
 @dataclass(frozen=True)
@@ -48,36 +16,6 @@ class Criterion:
 
     metric: str
     mode: Mode
-
-
-def is_validation(key: str) -> bool:
-    """Tell by its name whether a metric was measured on validation data."""
-    return _VALIDATION.match(key) is not None
-
-
-def suit_mode(key: str) -> Mode:
-    """Return ``min`` for losses and similar metrics, else ``max``."""
-    return "min" if _LESS_IS_BETTER & _words_of(key) else "max"
-
-
-def has_direction(key: str) -> bool:
-    """Tell whether a higher or lower value of a metric is better; a cross entropy is a loss."""
-    words = _words_of(key)
-    return not _UNDIRECTED & words or "cross" in words
-
-
-def find_direction(key: str, *, jobs: Iterable[Job]) -> Mode | None:
-    """Return the direction that a job states for the metric, else that of its name; None without either."""
-    for job in jobs:
-        stated = job.keep_best_by or {}
-        if stated.get("metric") == key and stated.get("mode"):
-            return cast(Mode, stated["mode"])
-    return suit_mode(key) if has_direction(key) else None
-
-
-def _words_of(key: str) -> set[str]:
-    words = set(_WORD.findall(key.lower()))
-    return words | {"loss"} if {"cross", "entropy"} <= words else words
 
 
 def choose_criterion(
@@ -96,17 +34,9 @@ def choose_criterion(
     known = set(reported)
     headline = list_headline(job.recipe)
     validation = [key for key in headline if is_validation(key)]
-    others = sorted(key for key in known if key.startswith(_CORE))
+    others = sorted(key for key in known if key.startswith(VALIDATION_PREFIX))
     found = next((key for key in (*validation, *others, *headline) if key in known), None)
     return Criterion(found, mode or suit_mode(found)) if found else None
-
-
-def list_headline(recipe: str) -> Sequence[str]:
-    """Return the recipe's headline metrics; none if it was dropped from the catalogue."""
-    try:
-        return get_recipe(recipe).headline_metrics
-    except UnknownRecipe:
-        return []
 
 
 def find_best(

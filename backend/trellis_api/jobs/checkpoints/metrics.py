@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import literal_column, select, union_all
 from sqlmodel import Session
 
-from trellis_api.jobs.checkpoints.best import is_validation, list_headline
 from trellis_api.jobs.evaluating.keys import list_prefixes
 from trellis_api.jobs.metrics import query as metric_query
+from trellis_api.jobs.metrics.direction import is_validation, list_headline
 from trellis_api.jobs.metrics.models import metric_points
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.jobs.rollouts.store import finite

@@ -1,24 +1,18 @@
-"""The checkpoints of a job: list, keep, remove, and export as a model."""
+"""The checkpoints of a job: list, keep and remove."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Path, Query
+from fastapi import APIRouter, BackgroundTasks, Query
 from trellis_contracts import tasks as task_names
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
-from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL
-from trellis_api.jobs import presentation
 from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.checkpoints.schemas import CheckpointPage, CheckpointRead, CheckpointUpdate
-from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
-from trellis_api.jobs.exports import service as exports
-from trellis_api.jobs.schemas import ExportCreate, JobRead
+from trellis_api.jobs.dependencies import CHECKPOINT_CONFLICT, JOB_RESPONSES, JobId, Step
 
 router = APIRouter(prefix="/jobs/{job_id}/checkpoints", tags=["checkpoints"], responses=JOB_RESPONSES)
-CONFLICT: dict[int | str, dict[str, Any]] = {409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]}
-Step = Annotated[int, Path(ge=0, le=2**53, description="Step of the checkpoint.")]
 
 
 @router.get("", summary="Checkpoints, newest first")
@@ -51,7 +45,7 @@ def list_checkpoints(
     )
 
 
-@router.patch("/{step}", summary="Pin or unpin a checkpoint", responses=CONFLICT)
+@router.patch("/{step}", summary="Pin or unpin a checkpoint", responses=CHECKPOINT_CONFLICT)
 def update_checkpoint(
     job_id: JobId,
     step: Step,
@@ -70,26 +64,12 @@ def update_checkpoint(
     return checkpoints.read_one(session, job_id=job_id, step=step, data_root=settings.data_root)
 
 
-@router.delete("/{step}", status_code=204, summary="Remove a checkpoint's files", responses=CONFLICT)
+@router.delete(
+    "/{step}", status_code=204, summary="Remove a checkpoint's files", responses=CHECKPOINT_CONFLICT
+)
 def delete_checkpoint(
     job_id: JobId, step: Step, background: BackgroundTasks, session: WriteSession, tasks: TasksDep
 ) -> None:
     """Remove a checkpoint's files. It stays listed with its metrics. Refused while it is pinned or in use."""
     checkpoints.delete(session, job_id=job_id, step=step)
     tasks.send_later(background, task_names.PRUNE)
-
-
-@router.post("/{step}/export", status_code=201, summary="Export a checkpoint as a model", responses=CONFLICT)
-def export_checkpoint(
-    job_id: JobId,
-    step: Step,
-    body: ExportCreate,
-    background: BackgroundTasks,
-    session: WriteSession,
-    settings: SettingsDep,
-    tasks: TasksDep,
-) -> JobRead:
-    """Start a job of kind export, which needs no slot. When it has succeeded, the model is registered."""
-    job = exports.request_export(session, job_id=job_id, step=step, request=body, settings=settings)
-    tasks.send_later(background, task_names.LAUNCH_QUEUED)
-    return presentation.present(session, job=job)

@@ -19,13 +19,14 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
 from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
-from trellis_api.jobs.checkpoints.best import Criterion, Mode, choose_criterion, find_best
+from trellis_api.jobs.checkpoints.best import Criterion, choose_criterion, find_best
 from trellis_api.jobs.checkpoints.metrics import Metrics
 from trellis_api.jobs.checkpoints.schemas import BestCheckpoint, CheckpointPage, CheckpointRead
 from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
 from trellis_api.jobs.evaluating import presentation
 from trellis_api.jobs.evaluating import repository as evaluating
 from trellis_api.jobs.evaluating.schemas import CheckpointEvaluation
+from trellis_api.jobs.metrics.direction import Mode
 from trellis_api.jobs.models import TRAIN, Checkpoint, Job
 from trellis_api.models.repository import list_exported_steps
 

@@ -8,10 +8,10 @@ from sqlmodel import col
 from trellis_contracts.recipe import Recipe
 from trellis_recipes.catalogue import list_recipes
 
-from trellis_api.jobs.checkpoints.best import suit_mode
 from trellis_api.jobs.fields.service import JobField, is_text
+from trellis_api.jobs.metrics.direction import suit_mode
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
-from trellis_api.jobs.models import TRAIN, Job
+from trellis_api.jobs.models import TRAIN, Job, JobConfiguration
 
 _LARGEST = 1.7976931348623157e308
 
@@ -68,25 +68,45 @@ def best_value(key: str) -> ColumnElement[float | None]:
 
 
 def _parameter(name: str, *, is_word: bool, dialect: str) -> ColumnElement[Any]:
-    """Build the expression of a training's parameter; else its preset's value, else its recipe's default.
+    """Build the expression of a training's parameter as ``map_resolved`` finds it.
 
-    Words are in small letters, as names are: databases differ in where they put capitals.
+    That is the stored one; for a job from before configurations were stored the given one, else its preset's,
+    else its recipe's default. Words are in small letters, as names are: databases differ in where they put
+    capitals.
     """
-    kind, value = _read_json(name, is_word=is_word, dialect=dialect)
+    kind, value = _read_json(col(Job.params), name, is_word=is_word, dialect=dialect)
     given = case((kind.is_(None), _default(name, is_word=is_word)), else_=value)
-    found: ColumnElement[Any] = case((col(Job.kind) == TRAIN, given), else_=null())
+    path = ("composition", "params", name)
+    _, composed = _read_json(col(JobConfiguration.document), path, is_word=is_word, dialect=dialect)
+    is_own = col(JobConfiguration.job_id) == Job.id
+    table = Job.__table__  # type: ignore[attr-defined]
+    found: ColumnElement[Any] = case(
+        (col(Job.kind) != TRAIN, null()),
+        (
+            select(col(JobConfiguration.job_id)).where(is_own).correlate(table).exists(),
+            select(composed).where(is_own).correlate(table).scalar_subquery(),
+        ),
+        else_=given,
+    )
     return func.lower(found) if is_word else found
 
 
-def _read_json(name: str, *, is_word: bool, dialect: str) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """Return the JSON type of a given value, and the value if it is a number (a text for ``is_word``)."""
+def _read_json(
+    column: Any, path: str | tuple[str, ...], *, is_word: bool, dialect: str
+) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """Return the JSON type of a value in a column, and the value if it is a number (a text for ``is_word``).
+
+    A name alone is of a column that PostgreSQL stores parsed (JSONB), a path of one that it keeps as text.
+    """
     if dialect == "sqlite":
-        kind: Any = func.json_type(Job.params, f"$.{name}")
-        found: Any = func.json_extract(Job.params, f"$.{name}")
+        place = f"$.{path}" if isinstance(path, str) else f"$.{'.'.join(path)}"
+        kind: Any = func.json_type(column, place)
+        found: Any = func.json_extract(column, place)
         kinds = ("text",) if is_word else ("integer", "real", "true", "false")
         return kind, case((kind.in_(kinds), found), else_=null())
-    kind = func.jsonb_typeof(col(Job.params)[name])
-    text = col(Job.params)[name].as_string()
+    read = column[path]
+    kind = (func.jsonb_typeof if isinstance(path, str) else func.json_typeof)(read)
+    text = read.as_string()
     if is_word:
         return kind, case((kind == "string", text), else_=null())
     truth = case((text == "true", 1.0), else_=0.0)

@@ -6,10 +6,10 @@ of queries, whatever its fields.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import StringConstraints
 from sqlalchemy import and_, or_, select
@@ -18,13 +18,13 @@ from trellis_contracts.recipe import Text
 from trellis_recipes.catalogue import UnknownRecipe, get_recipe, list_recipes
 from trellis_recipes.issues import nearest
 
-from trellis_api.jobs.checkpoints.best import Mode, find_direction
 from trellis_api.jobs.errors import UnknownField
 from trellis_api.jobs.fields.schemas import FieldValue, JobFieldsRead, ParameterField
 from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics.direction import Mode, find_direction
 from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import TRAIN, Job
-from trellis_api.jobs.resolved_params import resolve_params
+from trellis_api.jobs.resolved_params import map_resolved
 from trellis_api.jobs.rollouts.store import finite
 
 MAX_FIELDS = 16
@@ -103,9 +103,10 @@ def read_values(
     if not fields or not trainings:
         return values
     parameters = {str(field): field.parameter for field in fields if field.parameter is not None}
+    resolved = map_resolved(session, jobs=trainings) if parameters else {}
     for job in trainings if parameters else ():
-        resolved = _resolve(job)
-        values[job.id] |= {text: resolved.get(name) for text, name in parameters.items()}
+        own = _keep_plain(job, resolved[job.id])
+        values[job.id] |= {text: own.get(name) for text, name in parameters.items()}
     _add_summaries(session, trainings, [field for field in fields if field.end is not None], values)
     _add_points(session, trainings, [field for field in fields if field.step is not None], values)
     return values
@@ -118,12 +119,11 @@ def map_modes(job: Job, texts: Iterable[str]) -> dict[str, Mode]:
     return {text: mode for text, mode in modes.items() if mode is not None}
 
 
-def _resolve(job: Job) -> dict[str, FieldValue]:
-    """Return a run's given and resolved parameters; only the given ones if its recipe is gone."""
-    found = resolve_params(job)
+def _keep_plain(job: Job, resolved: Mapping[str, Any] | None) -> dict[str, FieldValue]:
+    """Return a run's parameters without lists; only the given ones if nothing else is known of them."""
     return {
         name: value
-        for name, value in (job.params if found is None else found).items()
+        for name, value in (job.params if resolved is None else resolved).items()
         if not isinstance(value, list | dict)
     }
 

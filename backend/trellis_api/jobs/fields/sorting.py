@@ -41,6 +41,7 @@ class JobSort(StrEnum):
     STARRED = "starred"
     TAGS = "tags"
     SWEEP = "sweep"
+    GROUP = "group"
     METRIC_LAST = "metric_last"
     METRIC_BEST = "metric_best"
 
@@ -92,7 +93,7 @@ def _has_texts(sort: JobSort | JobField) -> bool:
 
 
 _TEXTS = frozenset(
-    {JobSort.NAME, JobSort.RECIPE, JobSort.MODEL, JobSort.DATASET, JobSort.TAGS, JobSort.SWEEP}
+    {JobSort.NAME, JobSort.RECIPE, JobSort.MODEL, JobSort.DATASET, JobSort.TAGS, JobSort.SWEEP, JobSort.GROUP}
 )
 
 
@@ -158,6 +159,7 @@ _COLUMNS: dict[JobSort, Any] = {
     JobSort.DATASET: (
         select(func.lower(Dataset.name)).where(col(Dataset.id) == Job.dataset_id).scalar_subquery()
     ),
+    JobSort.GROUP: func.lower(Job.group),
     JobSort.STATE: case(*((col(Job.state) == state, place) for state, place in _LIFE.items())),
     JobSort.PROGRESS: cast(Job.step, Float(53)) / func.nullif(Job.total_steps, 0),
     JobSort.STARRED: case((col(Job.is_starred) == true(), 1), else_=0),

@@ -45,7 +45,7 @@ def estimate(
         architecture = find_architecture(model, data_root)
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return _give_up("memory_model_unknown", "model", f"the model's config.json cannot be used ({reason})")
+        return _give_up("memory_model_unknown", "model", f"the model's config.json can't be used: {reason}")
     try:
         memory = estimate_memory(
             architecture,
@@ -64,7 +64,7 @@ def estimate(
 
 
 def _give_up(code: str, field: str, reason: str) -> Estimated:
-    message = f"Memory can't be estimated: {reason[:_MAX_REASON]}."
+    message = f"Memory can't be estimated: {reason[:_MAX_REASON].rstrip('.')}."
     return Estimated(problem=Issue(code=code, field=field, message=message))
 
 

@@ -1,6 +1,8 @@
-"""What a launch will take, told before it: time from measured runs that were alike, the queue, and the disk.
+"""What a launch will take, told before it: time, the queue, and the disk.
 
-Nothing is guessed: without a measured run that was alike the time is null, and the answer says so.
+Time is that of measured runs that were alike; without any, that of runs of the nearest model, scaled by its
+parameters; without those, on a CPU, the operations of a step at the speed that this machine multiplies
+matrices. The answer says which, and is null where none of them applies.
 """
 
 import heapq
@@ -8,6 +10,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlmodel import Session, col, select
 from trellis_contracts.states import JobState
@@ -16,15 +19,19 @@ from trellis_recipes.memory.settings import IncompleteConfiguration
 
 from trellis_api.core.pricing import SlotPrice
 from trellis_api.core.settings import Settings
+from trellis_api.datasets.models import Dataset
 from trellis_api.endpoints import preemption
 from trellis_api.endpoints.preemption import Outlook
 from trellis_api.jobs import repository
+from trellis_api.jobs.forecast.arithmetic import count_step_flops
 from trellis_api.jobs.forecast.disk import count_run_steps, estimate_use
 from trellis_api.jobs.forecast.schemas import DiskForecast, RunForecast, StartForecast, TimeForecast
+from trellis_api.jobs.forecast.work import rows_of_a_step, work_of_a_step
 from trellis_api.jobs.models import TRAIN, Job
 from trellis_api.jobs.presentation import estimate_eta_s
-from trellis_api.jobs.resolved_params import resolve_params
+from trellis_api.jobs.resolved_params import map_resolved
 from trellis_api.models.models import Model
+from trellis_api.monitoring.speed import measure_flops
 
 #: Newest measured runs that are looked at, and how many of them speak.
 _LOOKED_AT, _MOST_SAMPLES = 200, 20
@@ -32,8 +39,11 @@ _LOOKED_AT, _MOST_SAMPLES = 200, 20
 _MIN_STEPS = 2
 #: Models of up to this times fewer or more parameters count as alike.
 _SIZE_FACTOR = 1.5
-#: Parameters that bound the tokens of a sampled row.
-_LENGTHS = ("max_prompt_length", "max_response_length")
+#: From runs of a model up to this times larger or smaller, times are scaled where there are no others.
+_MAX_SCALE = 16
+#: Times that a step takes as long as its operations alone: at best, as a rule, and at worst. SFT and GRPO of
+#: a model with 135 M parameters took one to one and a half times as long (docs/performance.md).
+_AT_BEST, _AS_A_RULE, _AT_WORST = 1.0, 1.5, 3.0
 
 
 @dataclass(frozen=True)
@@ -59,34 +69,46 @@ def forecast(
 ) -> RunForecast:
     """Forecast time, start and disk usage of a composed run."""
     steps = count_run_steps(composition, request)
-    measured = list_alike(session, job=job, model=model)
     return RunForecast(
         steps=steps,
         time=_tell_time(
-            measured, steps=steps, params=composition.params, gpus=job.gpus, price=settings.slot_price
+            session,
+            settings,
+            job=job,
+            model=model,
+            request=request,
+            composition=composition,
+            steps=steps,
         ),
         start=_tell_start(session, settings, job=job),
         disk=_tell_disk(composition, request),
     )
 
 
-def rows_of_a_step(params: Mapping[str, object]) -> int:
-    """Return the rows, or responses, per step; 1 if the parameters don't say."""
-    batch, group = params.get("batch_size"), params.get("group_size")
-    return (batch if isinstance(batch, int) else 1) * (group if isinstance(group, int) else 1)
-
-
-def work_of_a_step(params: Mapping[str, object]) -> int:
-    """Return the most tokens a step samples and trains on: its rows at full prompt and response length.
-
-    Rows alone where the recipe has no such lengths: how long the rows of a dataset are is the same for all.
-    """
-    lengths = [params.get(name) for name in _LENGTHS]
-    return rows_of_a_step(params) * (sum(each for each in lengths if isinstance(each, int)) or 1)
-
-
 def list_alike(session: Session, *, job: Job, model: Model) -> list[Measured]:
     """List the newest runs of the recipe on as many slots with a model this size; on the same data if any."""
+    runs = _list_runs(session, job)
+    return _measure_all(
+        session, job, [other for other, size in runs if _is_size_alike(model, other.model_id, size)]
+    )
+
+
+def list_nearest(session: Session, *, job: Job, parameters: int) -> tuple[list[Measured], int]:
+    """List the runs of the recipe whose model comes nearest in size, and that model's parameters."""
+    scales = {
+        other.id: (abs(math.log(size / parameters)), size, other)
+        for other, size in _list_runs(session, job)
+        if size and 1 / _MAX_SCALE <= size / parameters <= _MAX_SCALE
+    }
+    if not scales:
+        return [], parameters
+    _, nearest, _ = min(scales.values(), key=lambda each: each[0])
+    runs = [other for _, size, other in scales.values() if size == nearest]
+    return _measure_all(session, job, runs), nearest
+
+
+def _list_runs(session: Session, job: Job) -> list[tuple[Job, int | None]]:
+    """List the newest measured runs of the recipe on as many slots, and the parameters of their models."""
     statement = (
         select(Job, Model.parameter_count)
         .join(Model, col(Model.id) == Job.model_id)
@@ -101,11 +123,12 @@ def list_alike(session: Session, *, job: Job, model: Model) -> list[Measured]:
         .order_by(col(Job.created_at).desc())
         .limit(_LOOKED_AT)
     )
-    alike = [
-        found
-        for other, parameters in session.exec(statement)
-        if _is_size_alike(model, other.model_id, parameters) and (found := _measure(other, job)) is not None
-    ]
+    return [(other, size) for other, size in session.exec(statement) if _is_measured(other)]
+
+
+def _measure_all(session: Session, job: Job, runs: Sequence[Job]) -> list[Measured]:
+    resolved = map_resolved(session, jobs=runs)
+    alike = [_measure(other, job, params) for other in runs if (params := resolved[other.id]) is not None]
     same = [each for each in alike if each.is_same_data]
     return (same or alike)[:_MOST_SAMPLES]
 
@@ -118,14 +141,22 @@ def _is_size_alike(model: Model, model_id: str, parameters: int | None) -> bool:
     return 1 / _SIZE_FACTOR <= parameters / model.parameter_count <= _SIZE_FACTOR
 
 
-def _measure(other: Job, job: Job) -> Measured | None:
-    if other.first_step is None or other.first_step_at is None or other.last_step_at is None:
-        return None
-    steps = other.step - other.first_step
-    seconds = (other.last_step_at - other.first_step_at).total_seconds()
-    if steps < _MIN_STEPS or seconds <= 0 or (params := resolve_params(other)) is None:
-        return None
-    start_s = 0.0 if other.launched_at is None else (other.first_step_at - other.launched_at).total_seconds()
+def _count_measured(job: Job) -> tuple[int, float]:
+    """Count the steps of a run's newest attempt after its first one, and the seconds that they took."""
+    if job.first_step is None or job.first_step_at is None or job.last_step_at is None:
+        return 0, 0.0
+    return job.step - job.first_step, (job.last_step_at - job.first_step_at).total_seconds()
+
+
+def _is_measured(job: Job) -> bool:
+    steps, seconds = _count_measured(job)
+    return steps >= _MIN_STEPS and seconds > 0
+
+
+def _measure(other: Job, job: Job, params: Mapping[str, object]) -> Measured:
+    steps, seconds = _count_measured(other)
+    begun, first = other.launched_at, other.first_step_at
+    start_s = 0.0 if begun is None or first is None else (first - begun).total_seconds()
     return Measured(
         job_id=other.id,
         step_s=seconds / steps,
@@ -136,31 +167,94 @@ def _measure(other: Job, job: Job) -> Measured | None:
 
 
 def _tell_time(
-    measured: Sequence[Measured],
+    session: Session,
+    settings: Settings,
     *,
+    job: Job,
+    model: Model,
+    request: ComposeRequest,
+    composition: Composition,
     steps: int | None,
-    params: Mapping[str, object],
-    gpus: int,
-    price: SlotPrice | None,
 ) -> TimeForecast | None:
-    if not measured or not steps:
+    if not steps:
         return None
-    work = work_of_a_step(params)
-    scaled = [each.step_s * work / each.work for each in measured]
-    start_s = statistics.median(each.start_s for each in measured)
-    step_s = statistics.median(scaled)
-    seconds = start_s + steps * step_s
-    return TimeForecast(
-        seconds=round(seconds, 1),
-        low_s=round(start_s + steps * min(scaled), 1),
-        high_s=round(start_s + steps * max(scaled), 1),
-        step_s=round(step_s, 4),
-        rows_per_s=round(rows_of_a_step(params) / step_s, 2),
-        slot_hours=round(seconds * gpus / 3600, 4),
-        cost=None if price is None else price.of(seconds * gpus),
-        runs=[each.job_id for each in measured],
-        is_same_data=all(each.is_same_data for each in measured),
-    )
+    told = _Told(steps, composition.params, job.gpus, settings.slot_price)
+    if measured := list_alike(session, job=job, model=model):
+        return told.of_runs(measured)
+    parameters = request.parameters
+    if parameters is not None:
+        measured, other = list_nearest(session, job=job, parameters=parameters)
+        if measured:
+            return told.of_runs(measured, parameters=parameters, scaled_from=other)
+    if settings.resolved_platform != "cpu":
+        return None
+    flops = count_step_flops(composition, request, row_bytes=_find_row_bytes(session, job))
+    return None if flops is None else told.of_flops(flops, share=job.gpus / settings.total_slots)
+
+
+def _find_row_bytes(session: Session, job: Job) -> float | None:
+    """Return the mean size of the dataset's rows as JSON."""
+    dataset = session.get(Dataset, job.dataset_id)
+    return dataset.size_bytes / dataset.row_count if dataset is not None and dataset.row_count else None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the time of a run is told from, whatever that is based on."""
+
+    steps: int
+    params: Mapping[str, object]
+    gpus: int
+    price: SlotPrice | None
+
+    def of_runs(
+        self, measured: Sequence[Measured], *, parameters: int = 1, scaled_from: int | None = None
+    ) -> TimeForecast:
+        """Tell it from runs; of another model's, some of the time grows with its size, and some does not."""
+        work = work_of_a_step(self.params)
+        scale = 1.0 if scaled_from is None else parameters / scaled_from
+        plain = [each.step_s * work / each.work for each in measured]
+        return self._tell(
+            basis="similar_runs" if scaled_from is None else "scaled_runs",
+            start_s=statistics.median(each.start_s for each in measured),
+            step_s=statistics.median(plain) * scale,
+            low_s=min(plain) * min(1.0, scale),
+            high_s=max(plain) * max(1.0, scale),
+            runs=[each.job_id for each in measured],
+            is_same_data=all(each.is_same_data for each in measured),
+            scaled_from_parameters=scaled_from,
+        )
+
+    def of_flops(self, flops: float, *, share: float) -> TimeForecast:
+        """Tell it from the operations of a step, at the share of this machine that the job gets."""
+        speed = measure_flops() * share
+        least = flops / speed
+        return self._tell(
+            basis="arithmetic",
+            start_s=0.0,
+            step_s=least * _AS_A_RULE,
+            low_s=least * _AT_BEST,
+            high_s=least * _AT_WORST,
+            runs=[],
+            is_same_data=False,
+            step_flops=flops,
+            machine_flops=speed,
+        )
+
+    def _tell(
+        self, *, start_s: float, step_s: float, low_s: float, high_s: float, **basis: Any
+    ) -> TimeForecast:
+        seconds = start_s + self.steps * step_s
+        return TimeForecast(
+            seconds=round(seconds, 1),
+            low_s=round(start_s + self.steps * low_s, 1),
+            high_s=round(start_s + self.steps * high_s, 1),
+            step_s=round(step_s, 4),
+            rows_per_s=round(rows_of_a_step(self.params) / step_s, 2),
+            slot_hours=round(seconds * self.gpus / 3600, 4),
+            cost=None if self.price is None else self.price.of(seconds * self.gpus),
+            **basis,
+        )
 
 
 def _tell_start(session: Session, settings: Settings, *, job: Job) -> StartForecast:
@@ -194,6 +288,7 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
     heapq.heapify(ends)
     now = 0.0
     known: _Known = {}
+    params = map_resolved(session, jobs=waiting)
     starts: list[StartForecast] = []
     for ahead, job in enumerate(waiting):
         while free < job.gpus and ends and ends[0][0] < math.inf:
@@ -206,7 +301,7 @@ def _follow_queue(session: Session, settings: Settings, *, waiting: Sequence[Job
         starts.append(StartForecast(seconds=round(now, 1), jobs_ahead=ahead))
         if job is waiting[-1]:
             break
-        length = _length_s(session, job, known)
+        length = _length_s(session, job, params[job.id], known)
         free -= job.gpus
         heapq.heappush(ends, (math.inf if length is None else now + length, job.gpus, job.name))
     return starts
@@ -231,9 +326,9 @@ def _left_s(job: Job) -> float:
 _Known = dict[tuple[str, str, int, str | None], list[Measured]]
 
 
-def _length_s(session: Session, job: Job, known: _Known) -> float | None:
+def _length_s(session: Session, job: Job, params: Mapping[str, object] | None, known: _Known) -> float | None:
     """Estimate a queued job's duration: its remaining steps at the speed of similar runs."""
-    model, params = session.get(Model, job.model_id), resolve_params(job)
+    model = session.get(Model, job.model_id)
     if model is None or params is None:
         return None
     steps = job.total_steps or params.get("total_steps")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, func, or_, select
 from sqlmodel import Session
+from trellis_recipes.headline_metrics import VALIDATION_PREFIX, is_unnamed, name_headlines
 
-from trellis_api.jobs.checkpoints.best import Mode, list_headline, suit_mode
+from trellis_api.jobs.metrics.direction import Mode, has_direction, list_headline, suit_mode
 from trellis_api.jobs.metrics.downsampling import Point
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import TRAIN, Job
@@ -31,19 +32,37 @@ class Series:
 
     @property
     def mode(self) -> Mode:
-        """Whether higher or lower is better."""
+        """Which end counts as the best."""
         return self.stated_mode or suit_mode(self.key)
+
+    @property
+    def direction(self) -> Mode | None:
+        """Whether higher or lower is better; None where neither is."""
+        return self.mode if self.stated_mode or has_direction(self.key) else None
+
+
+def map_headlines(session: Session, *, jobs: Sequence[Job]) -> dict[str, list[str]]:
+    """Map each training's id to its headline metrics, under the names that it reports them by."""
+    headlines = {job.id: list_headline(job.recipe) for job in jobs if job.kind == TRAIN}
+    unnamed = [job_id for job_id, keys in headlines.items() if any(map(is_unnamed, keys))]
+    reported: dict[str, list[str]] = defaultdict(list)
+    columns = metric_series.c
+    statement = select(columns.job_id, columns.key).where(
+        columns.job_id.in_(unnamed), columns.key.startswith(VALIDATION_PREFIX, autoescape=True)
+    )
+    for job_id, key in session.connection().execute(statement) if unnamed else ():
+        reported[job_id].append(key)
+    return {job_id: name_headlines(keys, reported[job_id]) for job_id, keys in headlines.items()}
 
 
 def summarise(
     session: Session, *, jobs: Sequence[Job], metric: str | None = None
 ) -> dict[str, HeadlineMetric]:
     """Map each training's id to ``metric``, else to the first headline metric that it reported."""
-    wanted = {
-        job.id: [metric] if metric is not None else list(list_headline(job.recipe))
-        for job in jobs
-        if job.kind == TRAIN and job.metric_step >= 0
-    }
+    measured = [job for job in jobs if job.kind == TRAIN and job.metric_step >= 0]
+    wanted = (
+        map_headlines(session, jobs=measured) if metric is None else {job.id: [metric] for job in measured}
+    )
     connection = session.connection()
     reported = find_many(connection, jobs=jobs, keys={key for keys in wanted.values() for key in keys})
     chosen: dict[str, Series] = {}
@@ -97,7 +116,7 @@ def _present(series: Series, newest: Point, candidates: Iterable[Point]) -> Head
     best = min(finites, key=lambda each: (sign * each[0], each[1]), default=(None, None))
     return HeadlineMetric(
         key=series.key,
-        mode=series.mode,
+        mode=series.direction,
         last=finite(newest[1]),
         last_step=newest[0],
         best=best[0],

@@ -19,8 +19,6 @@ export default {
     licencesHint: 'e.g. apache-2.0, cc-by-4.0',
     path: 'File or folder',
     pathHint: 'Path relative to the platform’s data directory. The file is read in place.',
-    hub: 'Hub',
-    hubs: { huggingface: 'Hugging Face', modelscope: 'ModelScope' },
     repo: 'Hub dataset',
     repoHint: 'owner/name',
     revision: 'Revision',

@@ -19,8 +19,6 @@ export default {
     licencesHint: '例如 apache-2.0、cc-by-4.0',
     path: '文件或文件夹',
     pathHint: '相对于平台的数据目录，直接在原处读取。',
-    hub: '数据集仓库',
-    hubs: { huggingface: 'Hugging Face', modelscope: '魔搭 ModelScope' },
     repo: '仓库中的数据集',
     repoHint: 'owner/name',
     revision: '版本',

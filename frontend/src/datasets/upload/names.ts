@@ -1,4 +1,6 @@
 /** What a dataset is called before a person names it, and what source a form describes. */
+import { type Hub, newestOf } from '@/ui/form/hubs'
+
 import type { ImportSource } from '../types'
 
 const MAX_NAME = 120
@@ -16,11 +18,6 @@ export function nameOfFile(filename: string): string {
 
 export type SourceKind = ImportSource['kind']
 
-export const HUBS = ['huggingface', 'modelscope'] as const
-export type Hub = (typeof HUBS)[number]
-/** What a hub calls the newest state of a dataset. */
-const NEWEST: Record<Hub, string> = { huggingface: 'main', modelscope: 'master' }
-
 /** The fields of the dialog for rows that are not on this computer. */
 export interface SourceFields {
   path: string
@@ -33,11 +30,6 @@ export interface SourceFields {
 
 export function emptyFields(): SourceFields {
   return { path: '', hub: 'huggingface', repo: '', revision: '', under: '', url: '' }
-}
-
-/** The revision that is read where none is named. */
-export function newestOf(hub: Hub): string {
-  return NEWEST[hub]
 }
 
 /** Null while a field that is needed is empty. */
@@ -53,7 +45,7 @@ export function sourceOf(kind: Exclude<SourceKind, 'upload'>, fields: SourceFiel
             kind,
             hub: fields.hub,
             repo_id: text(fields.repo),
-            revision: text(fields.revision) || NEWEST[fields.hub],
+            revision: text(fields.revision) || newestOf(fields.hub),
             under: text(fields.under),
           }
     case 's3':

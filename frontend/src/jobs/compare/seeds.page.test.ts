@@ -72,6 +72,14 @@ describe('what is said over seeds', () => {
     end()
   })
 
+  it('stands above the value of each setting, next to its name, where a phone shows it', () => {
+    const { root, end } = show([BETTER])
+
+    expect([...root.querySelectorAll('thead th')].map((head) => head.textContent)[1]).toBe('reward')
+    expect(root.querySelector('[data-test=seed-group] th + td')?.classList.contains('number')).toBe(true)
+    end()
+  })
+
   it('is no more than that they differ on a metric without a better end', () => {
     const { root, end } = show([{ ...BETTER, verdict: 'different' }], null)
 

@@ -41,6 +41,36 @@ function panel(preview: object, problems: object[] = [], onJump: (field: string)
   return mount(PreviewPanel, props, (app) => app.use(router).use(createPinia()))
 }
 
+const FORECAST = { steps: 10, start: { seconds: 0, jobs_ahead: 0, unknown: null }, disk: null }
+const TIME = {
+  seconds: 60,
+  low_s: 40,
+  high_s: 120,
+  step_s: 6,
+  rows_per_s: 1,
+  slot_hours: 0.1,
+  cost: null,
+  runs: [],
+  is_same_data: false,
+}
+
+describe('the time before a launch', () => {
+  it.each([
+    [{ ...TIME, basis: 'arithmetic', step_flops: 3.3e12, machine_flops: 1.2e11 }, '3.3 TFLOP per step at 120 GFLOP/s'],
+    [
+      { ...TIME, basis: 'scaled_runs', scaled_from_parameters: 134_515_008 },
+      'from 0 runs of a model with 135M parameters',
+    ],
+    [null, 'unknown: no run of this recipe'],
+  ])('says what it is based on', (time, text) => {
+    const { root, end } = panel({ forecast: { ...FORECAST, time } })
+
+    expect(root.querySelector('[data-test=forecast]')?.textContent).toContain(text)
+    expect(root.querySelector('[data-test=forecast]')?.textContent).toContain('unknown: the model architecture')
+    end()
+  })
+})
+
 describe('the verdict of the preview', () => {
   it('is that a run will probably not fit, and not that it is ready', () => {
     const { root, end } = panel({ memory: MEMORY })

@@ -19,6 +19,7 @@ export const SORTS = [
   'starred',
   'tags',
   'sweep',
+  'group',
   'metric_last',
   'metric_best',
 ] as const satisfies readonly JobSort[]
@@ -49,7 +50,7 @@ const SORT_OF: Readonly<Record<OwnColumn, JobSort | null>> = {
   model: 'model',
   dataset: 'dataset',
   sweep: 'sweep',
-  group: null,
+  group: 'group',
   progress: 'progress',
   metricLast: 'metric_last',
   metricBest: 'metric_best',

@@ -42,6 +42,9 @@ describe('groups of the list', () => {
         (group) => group.value,
       ),
     ).toEqual(['', 'swp_b'])
+    expect(
+      groupJobs([job('a', { group: null }), job('b', { group: 'warm up' })], 'group').map((group) => group.value),
+    ).toEqual(['', 'warm up'])
     expect(groupJobs([job('a', { model: { id: 'm', name: null } })], 'model')[0]?.value).toBe('')
     expect(groupJobs([job('a', { tags: ['x', 'y'] })], 'tags')[0]?.value).toBe('x, y')
   })

@@ -2,7 +2,15 @@
 import type { Job } from '../types'
 import type { JobSort } from './columns'
 
-export const GROUPS = ['recipe', 'model', 'dataset', 'sweep', 'tags', 'state'] as const satisfies readonly JobSort[]
+export const GROUPS = [
+  'recipe',
+  'model',
+  'dataset',
+  'sweep',
+  'group',
+  'tags',
+  'state',
+] as const satisfies readonly JobSort[]
 export type GroupSort = (typeof GROUPS)[number]
 
 export interface JobGroup {
@@ -38,6 +46,8 @@ function valueOf(job: Job, by: GroupSort): string {
     case 'sweep':
       // Two sweeps may have the same name.
       return job.sweep?.id ?? ''
+    case 'group':
+      return job.group ?? ''
     case 'tags':
       return [...job.tags].sort().join(', ')
     case 'state':

@@ -46,4 +46,32 @@ describe('a push', () => {
     })
     end()
   })
+
+  it('goes to ModelScope, which has one branch', async () => {
+    const asked = vi.fn()
+    answering('POST', ({ body }) => {
+      asked(body)
+      return answer(201, {})
+    })
+    const { end } = mount(PushDialog, { modelId: 'mdl_1', show: true })
+    await vi.waitFor(() => {
+      fill('#push-repo', 'team/bot')
+    })
+    fill('#push-revision', 'v2')
+
+    document.querySelector<HTMLElement>('[data-hub=modelscope] input')?.click()
+    await vi.waitFor(() => {
+      expect(document.querySelector('#push-revision')).toBeNull()
+      expect(document.body.textContent).toContain('MODELSCOPE_API_TOKEN')
+    })
+    const push = [...document.querySelectorAll('button')].find((button) => button.textContent.trim() === 'Push')
+    push?.click()
+
+    await vi.waitFor(() => {
+      expect(asked).toHaveBeenCalledWith(
+        expect.objectContaining({ hub: 'modelscope', repo_id: 'team/bot', revision: 'master' }),
+      )
+    })
+    end()
+  })
 })

@@ -16,6 +16,8 @@ describe('a transfer', () => {
   it('says where the model goes', () => {
     expect(targetOf(transfer({}))).toBe('team/bot')
     expect(targetOf(transfer({ request: { repo_id: 'team/bot', revision: 'v2' } }))).toBe('team/bot @ v2')
+    const toModelScope = { hub: 'modelscope', repo_id: 'team/bot', revision: 'master' }
+    expect(targetOf(transfer({ request: toModelScope }))).toBe('ModelScope: team/bot')
     expect(targetOf(transfer({ kind: 'gguf', request: { type: 'q8_0' } }))).toBe('GGUF q8_0')
     expect(targetOf(transfer({ kind: 'gguf', request: { type: 'q8_0' }, result: { file: 'bot.q8_0.gguf' } }))).toBe(
       'bot.q8_0.gguf',

@@ -11,8 +11,9 @@ export const REVISION = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,119}$/
 /** Where it goes: the repository and branch, or the kind of file. */
 export function targetOf({ kind, request, result }: Transfer): string {
   if (kind === 'gguf') return result?.file ?? `GGUF ${String(request.type)}`
-  const revision = String(request.revision)
-  return revision === 'main' ? String(request.repo_id) : `${String(request.repo_id)} @ ${revision}`
+  const [repository, revision] = [String(request.repo_id), String(request.revision)]
+  if (request.hub === 'modelscope') return `ModelScope: ${repository}`
+  return revision === 'main' ? repository : `${repository} @ ${revision}`
 }
 
 /** A link that is safe to follow: of a push that is done. */

@@ -16,7 +16,7 @@ export default {
   },
   empty: {
     title: 'No models yet',
-    text: 'Jobs start from model weights: a folder in the platform’s data directory, a Hugging Face model or a checkpoint.',
+    text: 'Jobs start from model weights: a folder in the platform’s data directory, a model on a hub or a checkpoint.',
     filtered: 'No results for “{text}”',
     filteredText: 'Searched names, descriptions and architectures.',
   },
@@ -49,7 +49,7 @@ export default {
     title: 'Origin',
     catalogue: 'Model catalog, pinned version.',
     local: 'Folder or GGUF file in the platform’s data directory.',
-    hub: 'Hugging Face Hub.',
+    hub: 'A repository of {hub}.',
     checkpoint: 'Checkpoint; kept even if its job is deleted.',
     export: 'Exported from a checkpoint; kept even if its job is deleted.',
     path: 'Folder',
@@ -79,10 +79,14 @@ export default {
     none: 'Nothing has been pushed or exported yet.',
     target: 'Target',
     resume: 'Resume',
-    pushTitle: 'Push to a Hugging Face repository',
+    pushTitle: 'Push to a hub',
     pushSubmit: 'Push',
-    pushText:
-      'All files and the model card go into one commit. The hub and the token are those of the workers (HF_ENDPOINT, HF_TOKEN).',
+    pushTexts: {
+      huggingface:
+        'All files and the model card go into one commit. The hub and the token are those of the workers (HF_ENDPOINT, HF_TOKEN).',
+      modelscope:
+        'All files and the model card go into one commit to master. The hub and the token are those of the workers (MODELSCOPE_ENDPOINT, MODELSCOPE_API_TOKEN).',
+    },
     repoPlaceholder: 'owner/name',
     branch: 'Branch',
     message: 'Commit message (optional)',
@@ -96,6 +100,7 @@ export default {
     type: 'Type of weights',
     types: {
       q8_0: '8 bits per weight: about half the size, nearly the same answers.',
+      q4_k_m: 'About 5 bits per weight: the smallest, with slightly different answers. Needs the package cyllama.',
       f16: '16 bits per weight: the largest and most exact.',
     },
   },
@@ -157,7 +162,7 @@ export default {
     fromHub: 'Hugging Face Hub',
     generatedHere: 'generated here',
     fromIndex: 'Python package index',
-    hub: 'Hugging Face Hub',
+    hub: 'Hub',
     local: 'Folder or file',
     checkpoint: 'Checkpoint',
     name: 'Name',
@@ -177,6 +182,8 @@ export default {
     step: 'Checkpoint',
     stepOption: 'Step {step} ({size})',
     noCheckpoints: 'This job has no checkpoint in Hugging Face format.',
+    licence: 'License',
+    licenceHint: 'As the model’s own card says',
     submit: 'Add',
     done: 'Added {name}.',
   },

@@ -2,7 +2,7 @@
 import { isRecord } from '@/api/json'
 import type { FieldIssue, IssueMap } from '@/ui/form/issues'
 
-import { RESOURCE_PARAMS } from '../fields/suggestions'
+import { RESOURCE_PARAMS } from '../suggestions'
 import type { Pipeline, PipelineProblem } from '../types'
 
 export interface DraftStep {

@@ -208,5 +208,4 @@ export default {
       text: 'Plain text',
     },
   },
-  unit: { tokens: 'words', words: 'words', bits: 'bits' },
 }

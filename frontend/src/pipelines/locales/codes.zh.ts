@@ -196,5 +196,4 @@ export default {
       text: '纯文本',
     },
   },
-  unit: { tokens: '词', words: '词', bits: '位' },
 }

@@ -30,21 +30,6 @@ export default {
   },
   rows: { same: 'Unchanged', changed: 'Changed', dropped: 'Dropped' },
   diff: { new: 'new', gone: 'removed', whole: 'Show all', shorter: 'Show less' },
-  fields: {
-    required: 'Required.',
-    automatic: 'Automatic',
-    none: 'None',
-    typeAndEnter: 'Type and press Enter',
-    typeOrChoose: 'Choose or type',
-    value: 'Value',
-    addLine: 'Add entry',
-    removeLine: 'Remove {name}',
-    badLine: 'Each entry needs a unique name and a value.',
-    notJson: 'Invalid JSON.',
-    reset: 'Reset {name}',
-    noParams: 'No settings.',
-    more: '1 more setting | {count} more settings',
-  },
   start: {
     title: 'Start from a template',
     clean: {

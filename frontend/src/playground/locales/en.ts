@@ -22,7 +22,7 @@ export default {
     opened: 'Shared by {name} on {date}.',
     links: {
       title: 'Your links',
-      none: 'No links yet. Ask something, then select Share….',
+      none: 'No links yet. Ask something, then select “Share”.',
       conversation: 'Conversation',
       created: 'Created',
       expires: 'Expires',

@@ -36,6 +36,7 @@ function kindOf(name: string, lowest: number | null, highest: number | null): Re
     waits: false,
     unavailable: null,
     options: [{ ...option, choices: [], engine_keys: [] }],
+    params_schema: {},
   }
 }
 

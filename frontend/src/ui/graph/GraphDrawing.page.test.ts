@@ -18,9 +18,9 @@ class Observer {
   }
 }
 
-function draw(width: number, links = ['ab', 'bc', 'cd']) {
+function draw(width: number, links = ['ab', 'bc', 'cd'], ids = ['a', 'b', 'c', 'd']) {
   shownWidth = width
-  const nodes = ['a', 'b', 'c', 'd'].map((id) => ({ id }))
+  const nodes = ids.map((id) => ({ id }))
   const edges = links.map(([source, target]) => ({ source: source ?? '', target: target ?? '' }))
   const boxOf = ({ id }: { id: string }) => ({
     name: id,
@@ -73,6 +73,17 @@ describe('a graph', () => {
     root.querySelector<HTMLElement>('[data-test=fit-graph]')?.click()
     await nextTick()
     expect(root.querySelector('svg')?.classList.contains('fitted')).toBe(false)
+    end()
+  })
+
+  it('leaves it to the style to end long names with their box, and can show the whole name', async () => {
+    const name = 'environments/people-of-a-town/rows/main'
+    const { root, end } = draw(3000, [], [name])
+    await nextTick()
+
+    expect(root.querySelector('foreignObject .name')?.textContent).toBe(name)
+    expect(root.querySelector('.node title')?.textContent).toBe(name)
+    expect(Number(root.querySelector('foreignObject')?.getAttribute('width'))).toBeLessThan(200)
     end()
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { drawGraph, type GraphEdge, type GraphNode, NODE } from './layout'
+import { drawGraph, drawNarrow, type GraphEdge, type GraphNode, NODE } from './layout'
 
 function nodeOf(id: string): GraphNode {
   return { id }
@@ -38,6 +38,28 @@ describe('the drawing of a graph', () => {
     const places = drawGraph({ nodes, edges }).nodes.map(({ x, y }) => `${x} ${y}`)
 
     expect(new Set(places).size).toBe(nodes.length)
+  })
+
+  it('breaks rows that a phone cannot show, and keeps the order', () => {
+    const leaves = ['a', 'b', 'c', 'd', 'e'].map(nodeOf)
+    const graph = {
+      nodes: [nodeOf('root'), ...leaves, nodeOf('end')],
+      edges: [...leaves.map((leaf) => edgeOf('root', leaf.id)), edgeOf('e', 'end')],
+    }
+    const narrow = drawNarrow(graph)
+    const places = narrow.nodes.map(({ x, y }) => [x / (NODE.width + NODE.gapY), y / (NODE.height + NODE.gapX)])
+
+    expect(narrow.width).toBe(2 * NODE.width + NODE.gapY)
+    expect(places).toEqual([
+      [0, 0],
+      [0, 1],
+      [1, 1],
+      [0, 2],
+      [1, 2],
+      [0, 3],
+      [0, 4],
+    ])
+    expect(narrow.height).toBe(5 * NODE.height + 4 * NODE.gapX)
   })
 
   it('leaves out a line to something that is not there, and ends with a ring', () => {

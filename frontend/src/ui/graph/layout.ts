@@ -55,13 +55,16 @@ function columnsOf(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Ma
   return column
 }
 
-/** In the direction that takes less width: what a narrow place needs. */
+/** Boxes side by side that can be read on a phone. */
+const MOST_ACROSS = 2
+
+/** What a narrow place needs: the direction that takes less width, and what stands side by side in short rows. */
 export function drawNarrow<N extends GraphNode, E extends GraphEdge>(graph: {
   nodes: readonly N[]
   edges: readonly E[]
 }): Drawing<N, E> {
   const across = drawGraph(graph)
-  const down = drawGraph({ ...graph, isDown: true })
+  const down = drawGraph({ ...graph, isDown: true, mostAcross: MOST_ACROSS })
   return down.width < across.width ? down : across
 }
 
@@ -69,15 +72,21 @@ export function drawGraph<N extends GraphNode, E extends GraphEdge>({
   nodes,
   edges,
   isDown = false,
+  mostAcross = Infinity,
 }: {
   nodes: readonly N[]
   edges: readonly E[]
   isDown?: boolean
+  /** Where it runs down: longer rows are broken. */
+  mostAcross?: number
 }): Drawing<N, E> {
   const column = columnsOf(nodes, edges)
   const rowOf = new Map<string, number>()
+  /** As the column, with one more for each break of a row before it. */
+  const lineOf = new Map<string, number>()
   const last = Math.max(0, ...column.values())
   let tallest = 0
+  let lines = 0
   for (let at = 0; at <= last; at++) {
     const here = nodes.filter((node) => column.get(node.id) === at)
     // Beside what went into it, so that lines cross little.
@@ -87,16 +96,20 @@ export function drawGraph<N extends GraphNode, E extends GraphEdge>({
     }
     const wishes = new Map(here.map((node) => [node.id, wish(node)]))
     const ordered = [...here].sort((a, b) => (wishes.get(a.id) ?? 0) - (wishes.get(b.id) ?? 0) || 0)
-    ordered.forEach((node, row) => rowOf.set(node.id, row))
-    tallest = Math.max(tallest, ordered.length)
+    ordered.forEach((node, row) => {
+      rowOf.set(node.id, row % mostAcross)
+      lineOf.set(node.id, lines + Math.floor(row / mostAcross))
+    })
+    tallest = Math.max(tallest, Math.min(ordered.length, mostAcross))
+    lines += Math.max(1, Math.ceil(ordered.length / mostAcross))
   }
   // Lines need the wider gap, whichever way they run.
   const gap = isDown ? { x: NODE.gapY, y: NODE.gapX } : { x: NODE.gapX, y: NODE.gapY }
   const placeOf = (id: string) => {
-    const [across, down] = isDown ? [rowOf.get(id), column.get(id)] : [column.get(id), rowOf.get(id)]
+    const [across, down] = isDown ? [rowOf.get(id), lineOf.get(id)] : [lineOf.get(id), rowOf.get(id)]
     return { x: (across ?? 0) * (NODE.width + gap.x), y: (down ?? 0) * (NODE.height + gap.y) }
   }
-  const [wide, high] = isDown ? [tallest, last + 1] : [last + 1, tallest]
+  const [wide, high] = isDown ? [tallest, lines] : [lines, tallest]
   const isKnown = (edge: E) => column.has(edge.source) && column.has(edge.target)
   return {
     nodes: nodes.map((node) => ({ node, ...placeOf(node.id) })),

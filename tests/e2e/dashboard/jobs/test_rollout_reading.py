@@ -77,7 +77,7 @@ def test_responses_are_filtered_and_read_as_chat(logged_in: Page, dashboard, lau
     logged_in.get_by_placeholder("Search prompts and responses").fill("IT IS")
     expect(logged_in.get_by_text("5 of 12 responses")).to_be_visible()
     expect(logged_in.locator("section.group").first).to_contain_text("1 match")
-    logged_in.get_by_placeholder("Score to").fill("0.5")
+    logged_in.get_by_placeholder("Max score").fill("0.5")
     logged_in.keyboard.press("Enter")
     expect(logged_in.get_by_text("4 of 12 responses")).to_be_visible()
     logged_in.get_by_text("Chat", exact=True).click()

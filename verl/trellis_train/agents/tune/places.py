@@ -11,14 +11,8 @@ from pathlib import Path
 
 from trellis_data.guarded_clients import GuardedModelScope, guard_hub
 from trellis_data.operator import OperatorProblem
-from trellis_recipes.hub_models import (
-    CONFIG_FILE,
-    NoHubModel,
-    fetch_model,
-    first_line,
-    is_hub_id,
-    is_hub_model,
-)
+from trellis_recipes.hub_models import fetch_model, first_line
+from trellis_recipes.hub_names import CONFIG_FILE, NoHubModel, is_hub_id, is_hub_model
 
 from trellis_train.agents.tune.mapping import MappedJob, MappedRows
 from trellis_train.agents.tune.row_files import find_row_faults, join_evaluations

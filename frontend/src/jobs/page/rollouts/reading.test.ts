@@ -39,8 +39,32 @@ describe('a response as chat', () => {
       ],
     ],
     ['<think></think>', []],
+    [
+      '<think>a</think>Let me see.\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
+      [
+        ['thinking', 'a'],
+        ['text', 'Let me see.'],
+        ['call', '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'],
+      ],
+    ],
+    ['a <tool_call>{"name": </tool_call> b', [['text', 'a <tool_call>{"name": </tool_call> b']]],
+    ['<tool_call>{"name": "cut', [['text', '<tool_call>{"name": "cut']]],
   ])('%s', (response, expected) => {
     expect(passagesOf(response).map((part) => [part.kind, part.text])).toEqual(expected)
+  })
+})
+
+describe('calls of tools in a response', () => {
+  it('have their names and arguments, also where these are JSON in a string', () => {
+    const response =
+      '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call><tool_call>{"name": "now"}</tool_call>' +
+      '<tool_call>{"name": "find", "arguments": "{\\"q\\": \\"x\\"}"}</tool_call>'
+
+    expect(passagesOf(response).map((part) => (part.kind === 'call' ? part.call : null))).toEqual([
+      { name: 'add', arguments: { a: 1 } },
+      { name: 'now', arguments: {} },
+      { name: 'find', arguments: { q: 'x' } },
+    ])
   })
 })
 

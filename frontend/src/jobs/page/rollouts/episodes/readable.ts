@@ -1,5 +1,5 @@
 /** Arguments and results of tool calls in a form that people read. */
-import { isRecord } from '@/api/json'
+import { isRecord, parseJson } from '@/api/json'
 
 /** Words that begin a line of a query. */
 const CLAUSES =
@@ -51,24 +51,13 @@ export type ReadResult = { kind: 'table'; table: ResultTable } | { kind: 'json' 
 
 /** A result as rows where it has them, as JSON where it is some, else as it is. */
 export function readResult(text: string): ReadResult {
-  const value = parsed(text)
+  const value = parseJson(text)
   if (value === undefined) return { kind: 'text', text }
   const table = tableOf(value)
   if (table !== null) return { kind: 'table', table }
   return typeof value === 'string'
     ? { kind: 'text', text: value }
     : { kind: 'json', text: JSON.stringify(value, null, 2) }
-}
-
-/** Undefined where the text is no JSON: it may have been cut. */
-function parsed(text: string): unknown {
-  if (!/^\s*[[{"]/.test(text)) return undefined
-  try {
-    return JSON.parse(text) as unknown
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined
-    throw cause
-  }
 }
 
 function tableOf(value: unknown): ResultTable | null {

@@ -5,8 +5,7 @@ import { mount } from '@/testing/withSetup'
 
 import MapField from './MapField.vue'
 import { readParams } from './schema'
-import StepForm from './StepForm.vue'
-import { NO_SUGGESTIONS } from './suggestions'
+import SchemaForm from './SchemaForm.vue'
 
 const params = readParams({
   properties: {
@@ -26,12 +25,11 @@ function type(field: Element | null | undefined, text: string): void {
 function openForm() {
   const onChange = vi.fn()
   const onProblem = vi.fn()
-  const form = mount(StepForm, {
+  const form = mount(SchemaForm, {
     params,
     values: { mark: 'x' },
     field: 'steps.0.params',
     issues: new Map(),
-    suggestions: NO_SUGGESTIONS,
     onChange,
     onProblem,
   })

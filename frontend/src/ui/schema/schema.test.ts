@@ -20,6 +20,10 @@ describe('the form of a schema', () => {
       unit: 'tokens',
       isRequired: false,
       isNullable: false,
+      isAutomatic: false,
+      isAdvanced: false,
+      source: null,
+      examples: [],
       default: 5,
       minimum: 1,
       maximum: 20,
@@ -34,6 +38,19 @@ describe('the form of a schema', () => {
       default: null,
     })
     expect(param).toMatchObject({ kind: 'number', isNullable: true, above: 0, maximum: 1, default: null })
+  })
+
+  it('reads what the platform says beside the values', () => {
+    expect(only({ type: 'string', source: 'judges', examples: ['strict'], multiline: true })).toMatchObject({
+      kind: 'text',
+      isMultiline: true,
+      source: 'judges',
+      examples: ['strict'],
+    })
+    expect(only({ anyOf: [{ type: 'integer' }, { type: 'null' }], auto: 'batch', advanced: true })).toMatchObject({
+      isAutomatic: true,
+      isAdvanced: true,
+    })
   })
 
   it('follows references, also beside null', () => {
@@ -77,7 +94,7 @@ describe('the form of a schema', () => {
     ],
     [
       { type: 'string', maxLength: 40 },
-      { kind: 'text', maxLength: 40, isCode: false },
+      { kind: 'text', maxLength: 40, isMultiline: false },
     ],
   ])('has a control for %j', (field, wanted) => {
     expect(only(field)).toMatchObject(wanted)

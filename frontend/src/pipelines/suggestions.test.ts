@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { readParams } from './schema'
+import { readParams } from '@/ui/schema/schema'
+
 import { NO_SUGGESTIONS, suggestionsFor } from './suggestions'
 
 const SUGGESTIONS = { columns: ['question'], judges: ['strict'], resources: ['swear words'] }

@@ -1,4 +1,4 @@
-/** Licenses that datasets mostly have; any other can be typed. */
+/** Licenses that datasets and models mostly have; any other can be typed. */
 export const LICENCE_OPTIONS = [
   'apache-2.0',
   'mit',

@@ -1,4 +1,4 @@
-/** From the JSON Schema of an operator's parameters to what a form shows. */
+/** From a JSON Schema to what a form shows; annotations are those of `trellis_contracts.parameter_schema`. */
 import { isRecord } from '@/api/json'
 import type { Locale } from '@/i18n'
 
@@ -15,6 +15,13 @@ interface Common {
   isRequired: boolean
   /** Empty means null. */
   isNullable: boolean
+  /** Empty means derived from other parameters. */
+  isAutomatic: boolean
+  /** Folded away by forms. */
+  isAdvanced: boolean
+  /** What the value names, such as a model; null where it is the value itself. */
+  source: string | null
+  examples: readonly string[]
   default: unknown
 }
 
@@ -28,8 +35,8 @@ export interface NumberParam extends Common {
 
 export interface TextParam extends Common {
   kind: 'text'
-  /** Code on several lines, such as SQL. */
-  isCode: boolean
+  /** A longer text or code, such as SQL. */
+  isMultiline: boolean
   maxLength: number | null
   pattern: string | null
 }
@@ -88,12 +95,16 @@ function readParam(name: string, field: Schema, root: Schema, isRequired: boolea
     unit: typeof field.unit === 'string' ? field.unit : null,
     isRequired,
     isNullable,
+    isAutomatic: typeof field.auto === 'string',
+    isAdvanced: field.advanced === true,
+    source: typeof field.source === 'string' ? field.source : null,
+    examples: Array.isArray(field.examples) ? field.examples.map(String) : [],
     default: field.default ?? null,
   }
-  return shape(common, schema, root)
+  return shape(common, schema, root, field.multiline === true || CODE.test(name))
 }
 
-function shape(common: Common, schema: Schema, root: Schema): Param {
+function shape(common: Common, schema: Schema, root: Schema, isMultiline: boolean): Param {
   if (Array.isArray(schema.enum)) return { ...common, kind: 'choice', choices: schema.enum.map(String) }
   if ('const' in schema) return { ...common, kind: 'choice', choices: [String(schema.const)] }
   switch (schema.type) {
@@ -113,7 +124,7 @@ function shape(common: Common, schema: Schema, root: Schema): Param {
       return {
         ...common,
         kind: 'text',
-        isCode: CODE.test(common.name),
+        isMultiline,
         maxLength: numberOr(schema.maxLength),
         pattern: typeof schema.pattern === 'string' ? schema.pattern : null,
       }
@@ -213,3 +224,13 @@ export function missingParams(params: readonly Param[], values: Values): Param[]
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 }
+
+/** Where a form knows more of the values than their schema says. */
+export interface FormHints {
+  /** What a text may be, such as the columns of the dataset; other texts can be typed too. */
+  suggest?: (param: Param) => readonly string[]
+  /** Of a choice; itself where it is left out. */
+  choiceText?: (param: Param, value: string) => string
+}
+
+export const NO_HINTS: FormHints = {}

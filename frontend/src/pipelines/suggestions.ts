@@ -1,5 +1,5 @@
 /** What the texts of a form may be: columns of the dataset, judges, further inputs. */
-import type { Param } from './schema'
+import type { Param } from '@/ui/schema/schema'
 
 export interface Suggestions {
   columns: readonly string[]

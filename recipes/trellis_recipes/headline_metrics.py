@@ -1,0 +1,26 @@
+"""The headline metrics of a recipe under the names that a run reports them by."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+#: verl names a validation metric after the rows' data source, which a recipe cannot know.
+VALIDATION_PREFIX = "val-core/"
+_UNNAMED = re.compile(r"val-core/dataset/(?:acc|reward)/mean@\d+")
+_MEASURED = re.compile(r"val-core/.+/(?:acc|reward|score)/mean@\d+")
+
+
+def is_unnamed(key: str) -> bool:
+    """Tell whether a headline metric stands for that of whatever data source the rows name."""
+    return _UNNAMED.fullmatch(key) is not None
+
+
+def name_headlines(headline: Sequence[str], reported: Iterable[str]) -> list[str]:
+    """Replace a validation metric that a run doesn't report by those of the data sources that it measures."""
+    known = set(reported)
+    measured = sorted(key for key in known if _MEASURED.fullmatch(key))
+    named = [
+        name
+        for key in headline
+        for name in (measured if measured and is_unnamed(key) and key not in known else [key])
+    ]
+    return list(dict.fromkeys(named))

@@ -66,15 +66,15 @@ def list_checkpoints(
 
 
 def _describe_checkpoints(session: Session, row: FineTuningJob, job: Job) -> list[CheckpointObject]:
-    survey = checkpoints.survey(session, job=job)
-    there: Sequence[Any] = [each for each in survey.rows if each.pruned_at is None]
+    summary = checkpoints.summarise(session, job=job)
+    there: Sequence[Any] = [each for each in summary.rows if each.pruned_at is None]
     return [
         CheckpointObject(
             id=f"ftckpt-{row.id.removeprefix('ftjob-')}-{each.step}",
             created_at=int(each.created_at.timestamp()),
             fine_tuned_model_checkpoint=f"{job.id}:{each.step}",
             fine_tuning_job_id=row.id,
-            metrics={"step": float(each.step), **figures.rename(survey.metrics.get(each.step, {}))},
+            metrics={"step": float(each.step), **figures.rename(summary.metrics.get(each.step, {}))},
             step_number=each.step,
         )
         for each in sorted(there, key=lambda each: -each.step)

@@ -69,7 +69,7 @@ def submit(
     job.cloned_from = cloned_from
     if request.export_as is not None:
         exports.check_name(session, name=request.export_as.name)
-    _keep_ingredients(session, job=job)
+    _lock_inputs(session, job=job)
     found = _compose(session, job=job, settings=settings)
     _refuse_errors(found.composition)
     job.preset = found.composition.preset
@@ -279,7 +279,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
     return Composed(job, job_inputs, data, validation_data, composition, issues, asked)
 
 
-def _keep_ingredients(session: Session, *, job: Job) -> None:
+def _lock_inputs(session: Session, *, job: Job) -> None:
     """Hold what the job needs until its row is written: nothing of it is deleted in between."""
     called = find_model_ids(session, list_our_models(job.params.get(AUXILIARY)))
     for model_id in sorted({job.model_id, *called}):

@@ -96,7 +96,7 @@ class Jobs:
         return f"{STEPS} steps of grpo on {gpus} slot(s)"
 
     def displace(self, gpus: int) -> str:
-        """Ask for all GPUs while an evaluation holds one: it stands back, then goes on to its end."""
+        """Ask for all GPUs while an evaluation holds one: it is preempted, then goes on to its end."""
         order = {
             "benchmark": "custom",
             "dataset": self._dataset("rl_validation"),

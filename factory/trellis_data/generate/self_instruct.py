@@ -1,4 +1,4 @@
-"""Self-Instruct (Wang et al. 2023, https://arxiv.org/abs/2212.10560): seed rows beget new instructions.
+"""Self-Instruct (Wang et al. 2023, https://arxiv.org/abs/2212.10560): new instructions from seed rows.
 
 Requests go out in waves of a fixed size, and what a wave brings is looked at in the order of its requests,
 so the same replies make the same rows whatever comes first and however many run at once.

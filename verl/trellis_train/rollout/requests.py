@@ -19,7 +19,7 @@ GATHER_S = 0.001
 #: As many requests wait for no others.
 ENOUGH = 32
 Request = Mapping[str, Any]
-#: Bunches of answers as they end, each with the place of its request.
+#: Batches of answers as they end, each with the place of its request.
 Answers = AsyncIterator[list[Answer]]
 #: Sends requests at once; the answers come later.
 Send = Callable[[list[Request]], Answers]

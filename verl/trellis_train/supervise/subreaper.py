@@ -41,13 +41,13 @@ def main(parent_pid: int, command: list[str]) -> int:
 
 
 def _start(command: list[str]) -> int:
-    leash_pid = os.getpid()
+    parent_pid = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     try:
         # Should the subreaper itself be killed, the engine goes with it.
-        die_with(leash_pid)
+        die_with(parent_pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
         os.execvp(command[0], command)  # noqa: S606 - no shell is meant
     except OSError as error:

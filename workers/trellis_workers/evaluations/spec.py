@@ -40,7 +40,6 @@ from trellis_workers.jobs.export_spec import describe_base
 
 #: What lm-evaluation-harness fetches, shared by all evaluations; no name of a benchmark begins with a dot.
 _HUB_CACHE = ".hub"
-#: By which the engine stands back (``trellis_train/engines/evaluate.py``).
 
 
 def build_evaluation_spec(session: Session, settings: Settings, job: Job) -> JobSpec:

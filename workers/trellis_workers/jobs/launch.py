@@ -79,7 +79,7 @@ def launch_queued() -> None:
     ray = get_ray()
     try:
         ray.ping()
-        _take_up_stale_launches(ray)
+        _retry_stale_launches(ray)
         _launch_admitted(ray)
     except RayAwayError as error:
         # Nothing is lost: the rows wait, and the next sweep comes in seconds.
@@ -117,7 +117,7 @@ def _launch_admitted(ray: RayJobs) -> None:
         _launch(ray, claim)
 
 
-def _take_up_stale_launches(ray: RayJobs) -> None:
+def _retry_stale_launches(ray: RayJobs) -> None:
     stale_before = utc_now() - timedelta(seconds=get_settings().launch_timeout_s)
     with read() as session:
         launching = [job for job in repository.list_holding_slots(session) if job.state == JobState.LAUNCHING]

@@ -47,7 +47,7 @@ _FOLDERS = ("", "actor", "huggingface", "actor/huggingface", "lora_adapter")
 
 
 @dataclass(frozen=True)
-class Survey:
+class CheckpointSummary:
     """A job's checkpoints, what was measured of them, and why some are not removed to make room."""
 
     rows: Sequence[Checkpoint]
@@ -58,8 +58,10 @@ class Survey:
     evaluations: dict[int, CheckpointEvaluation]
 
 
-def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode | None = None) -> Survey:
-    """Look at all checkpoints of a job; the best one is told among those that are still there."""
+def summarise(
+    session: Session, *, job: Job, metric: str | None = None, mode: Mode | None = None
+) -> CheckpointSummary:
+    """Summarize the checkpoints of a job; the best is one of those that are still there."""
     rows = repository.list_checkpoints(session, job_id=job.id)
     metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, more=(metric, _promised(job)))
     there = [row for row in rows if row.pruned_at is None]
@@ -67,7 +69,7 @@ def survey(session: Session, *, job: Job, metric: str | None = None, mode: Mode 
     criterion, best_step = _judge(job, there, metrics, metric=metric, mode=mode)
     kept = _explain_keeping(session, job=job, rows=there, best_steps=best_steps)
     evaluations = presentation.map_evaluations(session, job=job)
-    return Survey(rows, metrics, criterion, best_step, kept, evaluations)
+    return CheckpointSummary(rows, metrics, criterion, best_step, kept, evaluations)
 
 
 def find_best_step(
@@ -110,7 +112,7 @@ def list_page(
     """List one page of checkpoints, newest step first; the best is that of all pages."""
     before = _decode_step(cursor) if cursor else None
     job = service.get_job(session, job_id=job_id)
-    found = survey(session, job=job, metric=metric, mode=mode)
+    found = summarise(session, job=job, metric=metric, mode=mode)
     rows = [row for row in found.rows if before is None or row.step < before]
     shown = rows[:limit]
     return CheckpointPage(
@@ -124,7 +126,7 @@ def read_one(session: Session, *, job_id: str, step: int, data_root: Path) -> Ch
     """Read one checkpoint as clients see it."""
     job = service.get_job(session, job_id=job_id)
     row = get_checkpoint(session, job_id=job_id, step=step)
-    return _present(job, row, survey(session, job=job), data_root=data_root)
+    return _present(job, row, summarise(session, job=job), data_root=data_root)
 
 
 def get_checkpoint(session: Session, *, job_id: str, step: int) -> Checkpoint:
@@ -283,7 +285,7 @@ def _give_up(session: Session, job: Job, rows: Sequence[Checkpoint]) -> None:
     session.flush()
 
 
-def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> CheckpointRead:
+def _present(job: Job, row: Checkpoint, found: CheckpointSummary, *, data_root: Path) -> CheckpointRead:
     is_pruned = row.pruned_at is not None
     folder = None if is_pruned else service.find_folder(row, row.path, data_root=data_root)
     kept_because = found.kept.get(row.step, [])
@@ -308,7 +310,7 @@ def _present(job: Job, row: Checkpoint, found: Survey, *, data_root: Path) -> Ch
     )
 
 
-def _present_best(found: Survey) -> BestCheckpoint | None:
+def _present_best(found: CheckpointSummary) -> BestCheckpoint | None:
     criterion = found.criterion
     if criterion is None:
         return None

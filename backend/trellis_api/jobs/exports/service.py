@@ -154,7 +154,7 @@ def _choose_step(session: Session, *, job: Job, wanted: ExportAs, data_root: Pat
     last = max(rows, key=lambda row: (row.attempt, row.step)).step
     if wanted.best_by is None and wanted.mode is None:
         return last, None
-    found = checkpoints.survey(session, job=job, metric=wanted.best_by, mode=wanted.mode)
+    found = checkpoints.summarise(session, job=job, metric=wanted.best_by, mode=wanted.mode)
     best = checkpoints.find_best_step(job, rows, found.metrics, metric=wanted.best_by, mode=wanted.mode)
     if best is None:
         metric = wanted.best_by or "the job's default metric"

@@ -84,7 +84,7 @@ def _find_waiting_for_files(session: Session, queued: Sequence[Job]) -> set[str]
 
 
 def _make_room(session: Session, *, job: Job, needed: int, mode: EndpointPreemption) -> None:
-    """Stop what stands back behind a job, as far as that is needed and enough.
+    """Stop endpoints and evaluations for a job, no more than it needs.
 
     Idle endpoints first, which nobody misses; then evaluations, the newest first, which go on afterwards;
     then endpoints in use, the least recently used first.

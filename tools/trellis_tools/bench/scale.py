@@ -141,7 +141,9 @@ def _fill_jobs(platform: LightPlatform, jobs: int) -> None:
                 times = dict.fromkeys(("created_at", "queued_at", "launched_at", "started_at"), at)
                 over = {"state": states[number % 3], "finished_at": at + timedelta(seconds=30)}
                 rows.append({**template, "id": new_id("job"), "name": f"run {number}", **times, **over})
-            tags = [{"job_id": row["id"], "tag": f"tag-{number % 20}"} for number, row in enumerate(rows)]
+            tags = [
+                {"job_id": row["id"], "tag": f"tag-{number % 20}"} for number, row in enumerate(rows, start)
+            ]
             with database.write("benchmark") as session:
                 session.execute(insert(Job), rows)
                 session.execute(insert(JobTag), tags)

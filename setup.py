@@ -1,4 +1,4 @@
-"""Leaves `trellis_tools` out of wheels: an editable install of a checkout finds it, whoever installs the product doesn't.
+"""Leaves `trellis_tools` out of wheels; an editable install of a checkout finds it.
 
 Everything else about the distribution is in pyproject.toml.
 """

@@ -184,7 +184,7 @@ def test_modes_suit_their_metrics() -> None:
     ],
 )
 def test_what_tells_how_a_run_goes_is_neither_better_nor_worse(key: str, mode: str | None) -> None:
-    assert best.find_direction(key, jobs=[]) == mode
+    assert direction.find_direction(key, jobs=[]) == mode
 
 
 def test_older_checkpoints_make_room_and_the_best_one_stays(start: Callable[..., Run]) -> None:

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { h } from 'vue'
+import { type Component, h } from 'vue'
 
 import { mount } from '@/testing/withSetup'
 
@@ -18,7 +18,11 @@ function open(props: Record<string, unknown>, slots: Record<string, () => unknow
   const listeners = { onChange: vi.fn(), onApply: vi.fn() }
   const { root, end } = mount({
     render: () =>
-      h(SchemaField, { field: 'params.it', issues: new Map(), isSet: false, ...props, ...listeners }, slots),
+      h(
+        SchemaField as Component,
+        { field: 'params.it', issues: new Map(), isSet: false, ...props, ...listeners },
+        slots,
+      ),
   })
   return { root, end, ...listeners }
 }

@@ -9,7 +9,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.models.models import Model
 from trellis_api.sweeps import service
-from trellis_api.sweeps.advance import advance
+from trellis_api.sweeps.advance import advance_in
 from trellis_api.sweeps.schemas import SweepCreate
 from trellis_contracts.states import ACTIVE
 from trellis_testing.datasets import add_dataset
@@ -73,15 +73,15 @@ def test_a_sweep_that_cannot_be_looked_at_fails_and_the_others_go_on(
     rig: SweepRig, two_sweeps: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     advance_sweeps.advance_sweeps()
-    whole = advance
+    whole = advance_in
 
-    def broken(session: Any, settings: Settings, *, sweep_id: str) -> Any:
+    def broken(write: Any, settings: Settings, *, sweep_id: str) -> Any:
         if sweep_id == two_sweeps[0]:
             raise RuntimeError("a fault of ours")
-        return whole(session, settings, sweep_id=sweep_id)
+        return whole(write, settings, sweep_id=sweep_id)
 
     with monkeypatch.context() as patch:
-        patch.setattr(advance_sweeps, "advance", broken)
+        patch.setattr(advance_sweeps, "advance_in", broken)
         advance_sweeps.advance_sweeps()
     advance_sweeps.advance_sweeps()
 

@@ -1,4 +1,4 @@
-"""`./init.sh check | test | verify | proof | bench | chaos | soak`: check and measure this checkout."""
+"""`./init.sh check | test | verify | proof | bench | chaos | soak | fuzz`: check and measure a checkout."""
 
 from typing import Annotated
 
@@ -116,7 +116,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             help="Benchmarks to run; `list` shows them. Default: all but real_model, serving_real_model, "
-            "memory and cpu_layer."
+            "memory, cpu_layer, points, jobs and viewers."
         ),
     ] = None,
     shapes: Annotated[
@@ -134,6 +134,15 @@ def bench(
             ),
         ),
     ] = 1_000_000,
+    points: Annotated[
+        int, typer.Option(min=1000, help="For points: metric points in the store; charts are timed.")
+    ] = 10_000_000,
+    jobs: Annotated[
+        int, typer.Option(min=10, help="For jobs: jobs on the platform; pages of their list are timed.")
+    ] = 100_000,
+    viewers: Annotated[
+        int, typer.Option(min=1, help="For viewers: open live streams; the API's memory is measured.")
+    ] = 500,
     model: Annotated[
         str | None,
         typer.Option(
@@ -156,6 +165,9 @@ def bench(
         shapes=shapes,
         rounds=rounds,
         rows=rows,
+        points=points,
+        jobs=jobs,
+        viewers=viewers,
         model=model or DEFAULT,
         pieces=piece or (),
     )
@@ -210,9 +222,26 @@ def soak(
     raise typer.Exit(ExitCode.OK if run_soak(minutes=minutes, is_json=as_json) else ExitCode.FAILED)
 
 
+def fuzz(
+    requests: Annotated[
+        int, typer.Option(min=1, help="Number of requests, spread over all operations of the API.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed generates the same requests.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Send requests generated from the OpenAPI schema, with and without a token, to a temporary platform.
+
+    Fails if one gets a 5xx or no response, or if one without a token is answered.
+    """
+    from trellis_tools.fuzz.command import run_fuzz
+
+    is_good = run_fuzz(requests=requests, seed=seed, is_json=as_json)
+    raise typer.Exit(ExitCode.OK if is_good else ExitCode.FAILED)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the root application, which then has what `./init.sh` offers."""
-    for command in (check, verify, proof, bench, chaos, soak):
+    for command in (check, verify, proof, bench, chaos, soak, fuzz):
         app.command()(command)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("test", context_settings=settings)(run_tests)

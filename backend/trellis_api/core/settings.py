@@ -183,7 +183,9 @@ class Settings(BaseSettings):
         120, gt=0, description="Time limit of a preview, including tokenized rows."
     )
     preview_memory_bytes: int = Field(
-        4 * 1024**3, ge=512 * 1024**2, description="Memory limit of a preview, including tokenized rows."
+        4 * 1024**3,
+        ge=512 * 1024**2,
+        description="Memory limit of an import, and of a preview, including tokenized rows.",
     )
     gpu_hour_price: float | None = Field(
         None, gt=0, le=1e9, description="Price of a GPU-hour; jobs and launches then show their cost."

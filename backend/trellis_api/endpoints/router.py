@@ -12,7 +12,7 @@ from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.endpoints import presentation, service
 from trellis_api.endpoints.schemas import EndpointRead, EndpointStart, EndpointUpdate
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget
-from trellis_api.jobs.dependencies import JobId
+from trellis_api.jobs.dependencies import TRY_TEMPLATES, JobId
 
 Responses = dict[int | str, dict[str, Any]]
 router = APIRouter(tags=["endpoints"], responses={401: ERROR_RESPONSES[401]})
@@ -23,7 +23,13 @@ ModelId = Annotated[str, Path(description="Model ID.", pattern=id_pattern("mdl")
 Step = Annotated[int, Path(ge=0, le=2**53, description="Checkpoint step.")]
 
 
-@router.post("/models/{model_id}/endpoint", status_code=202, summary="Serve a model", responses=CONFLICT)
+@router.post(
+    "/models/{model_id}/endpoint",
+    status_code=202,
+    summary="Serve a model",
+    responses=CONFLICT,
+    dependencies=[TRY_TEMPLATES],
+)
 def serve_model(
     model_id: ModelId,
     background: BackgroundTasks,
@@ -45,6 +51,7 @@ def serve_model(
     status_code=202,
     summary="Serve a checkpoint",
     responses=CONFLICT,
+    dependencies=[TRY_TEMPLATES],
 )
 def serve_checkpoint(
     job_id: JobId,

@@ -27,6 +27,7 @@ from trellis_api.evaluations.schemas import (
     SamplePage,
     SampleRead,
 )
+from trellis_api.jobs.dependencies import TRY_TEMPLATES
 
 Responses = dict[int | str, dict[str, Any]]
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses={401: ERROR_RESPONSES[401]})
@@ -40,7 +41,13 @@ OtherId = Annotated[str | None, Query(description="Evaluation to compare with.",
 MAX_POSITION = 2**40
 
 
-@router.post("", status_code=201, summary="Evaluate models or checkpoints", responses=MALFORMED)
+@router.post(
+    "",
+    status_code=201,
+    summary="Evaluate models or checkpoints",
+    responses=MALFORMED,
+    dependencies=[TRY_TEMPLATES],
+)
 def create_evaluations(
     body: EvaluationCreate,
     background: BackgroundTasks,
@@ -55,7 +62,7 @@ def create_evaluations(
     return EvaluationsCreated(items=presentation.present_all(session, evaluations=rows, has_detail=True))
 
 
-@router.post("/estimate", summary="Estimate evaluations", responses=MALFORMED)
+@router.post("/estimate", summary="Estimate evaluations", responses=MALFORMED, dependencies=[TRY_TEMPLATES])
 def estimate_evaluations(
     body: EvaluationPlan, session: WriteSession, settings: SettingsDep
 ) -> EvaluationEstimate:

@@ -29,6 +29,7 @@ from trellis_api.fine_tuning.schemas import (
     JobList,
     JobObject,
 )
+from trellis_api.jobs.dependencies import TRY_TEMPLATES
 from trellis_api.uploads import storage
 
 router = APIRouter(prefix=OPENAI_PREFIX, tags=["fine-tuning"], responses=OPENAI_RESPONSES)
@@ -131,7 +132,7 @@ def delete_file(file_id: FileId, session: WriteSession, settings: SettingsDep) -
     return FileDeleted(id=file_id)
 
 
-@router.post("/fine_tuning/jobs", summary="Create a fine-tuning job")
+@router.post("/fine_tuning/jobs", summary="Create a fine-tuning job", dependencies=[TRY_TEMPLATES])
 def create_fine_tuning_job(
     body: FineTuningCreate,
     session: WriteSession,

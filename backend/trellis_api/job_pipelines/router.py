@@ -19,6 +19,7 @@ from trellis_api.job_pipelines.schemas import (
     JobPipelineText,
 )
 from trellis_api.job_pipelines.templates import list_templates
+from trellis_api.jobs.dependencies import TRY_TEMPLATES
 
 router = APIRouter(prefix="/job-pipelines", tags=["job pipelines"], responses=ERROR_RESPONSES)
 
@@ -39,7 +40,7 @@ def list_job_pipelines(
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, dependencies=[TRY_TEMPLATES])
 def create_job_pipeline(
     request: JobPipelineCreate,
     session: WriteSession,

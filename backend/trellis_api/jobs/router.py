@@ -11,7 +11,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.jobs import editing, presentation, service, submit
-from trellis_api.jobs.dependencies import JOB_RESPONSES, JobId
+from trellis_api.jobs.dependencies import JOB_RESPONSES, TRY_TEMPLATES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
 from trellis_api.jobs.fields import service as fields
 from trellis_api.jobs.fields.schemas import JobFieldsRead
@@ -44,6 +44,7 @@ CONFLICT: dict[int | str, dict[str, Any]] = {**JOB_RESPONSES, 409: ERROR_RESPONS
     status_code=201,
     summary="Launch a job",
     responses={409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]},
+    dependencies=[TRY_TEMPLATES],
 )
 def create_job(
     body: JobCreate,
@@ -236,6 +237,7 @@ def resume_job(
     status_code=201,
     summary="Launch a copy",
     responses={**CONFLICT, 422: ERROR_RESPONSES[422]},
+    dependencies=[TRY_TEMPLATES],
 )
 def clone_job(
     job_id: JobId,

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,10 @@ from trellis_api.models import template_probe
 #: Of a busy machine: the probe's own limit is one of processor time.
 _TIMEOUT_S = 30.0
 MAX_TEMPLATE_BYTES = 1024**2
+#: How long a verdict holds that a busy machine may be to blame for.
+_UNSURE_S = 20.0
+#: Those verdicts, each with its end.
+_unsure: dict[tuple[str, ...], tuple[float, str]] = {}
 
 
 class RunawayTemplate(Exception):
@@ -77,12 +82,28 @@ def _ask_refusal(template: str, conversations: list[Any] | None) -> Refusal | No
     return Refusal(found["place"], found["reason"])
 
 
-@lru_cache(maxsize=256)
 def _try(template: str, *arguments: str) -> _Verdict:
-    """Try a template and cache the result, as every launch asks and an endless one takes seconds.
+    """Try a template; the verdict is kept, as every launch asks and an endless one takes seconds.
 
-    What a busy machine may be to blame for is raised as ``RunawayTemplate``, and so asked anew.
+    What a busy machine may be to blame for is raised as ``RunawayTemplate``, and only kept for as long as
+    the transaction takes for which it was tried.
     """
+    key = (template, *arguments)
+    kept = _unsure.get(key)
+    if kept is not None and time.monotonic() < kept[0]:
+        raise RunawayTemplate(kept[1])
+    try:
+        return _try_once(*key)
+    except RunawayTemplate as error:
+        now = time.monotonic()
+        for old in [each for each, (until, _) in list(_unsure.items()) if until < now]:
+            _unsure.pop(old, None)
+        _unsure[key] = (now + _UNSURE_S, str(error))
+        raise
+
+
+@lru_cache(maxsize=256)
+def _try_once(template: str, *arguments: str) -> _Verdict:
     done = _probe(template, *arguments)
     if done.returncode in (0, template_probe.SHOWS_TOOLS):
         return _Verdict(shows_tools=done.returncode == template_probe.SHOWS_TOOLS)

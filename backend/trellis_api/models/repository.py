@@ -1,6 +1,6 @@
 """Queries on models."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, update
@@ -36,6 +36,12 @@ def map_model_names(session: Session, *, model_ids: Iterable[str]) -> dict[str, 
 def find_model_named(session: Session, *, name: str) -> Model | None:
     """Return the model with this name, or None."""
     return session.exec(select(Model).where(Model.name == name)).first()
+
+
+def list_models_called(session: Session, *, called: Sequence[str]) -> Sequence[Model]:
+    """List the models that have one of these texts as their id or their name."""
+    is_called = or_(col(Model.id).in_(called), col(Model.name).in_(called))
+    return session.exec(select(Model).where(is_called)).all()
 
 
 def list_models(

@@ -1,11 +1,12 @@
 """Whether the chat templates of a model come to an end: asked again before anything renders them."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from trellis_api.core.errors import DomainError
 from trellis_api.models.errors import ChatTemplateRunaway, ModelFolderInvalid
-from trellis_api.models.inspection import UnusableFolder, require_usable_templates
+from trellis_api.models.inspection import UnusableFolder, require_usable_templates, shows_tools
 
 
 def find_template_problems(folder: Path, *, field: str) -> list[tuple[DomainError, str]]:
@@ -33,3 +34,11 @@ def require_tried_templates(folder: Path, *, field: str | None = None) -> None:
         if field is not None:
             details = [{"code": kind.code, "field": field, "message": message}]
         raise kind(message, details) from error
+
+
+def note_verdicts(folder: Path) -> None:
+    """Try the templates of a folder, so that the next one to ask for the verdicts does not wait for them."""
+    with suppress(UnusableFolder, OSError):
+        require_usable_templates(folder)
+        if folder.is_dir():
+            shows_tools(folder)

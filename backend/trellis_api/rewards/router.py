@@ -8,6 +8,7 @@ from trellis_contracts.tasks import RUN_DRY_RUNS
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.jobs.dependencies import TRY_TEMPLATES
 from trellis_api.rewards import availability, service
 from trellis_api.rewards.files import FILES
 from trellis_api.rewards.names import with_ids
@@ -68,7 +69,7 @@ def list_dry_runs(
     return service.list_dry_runs(session, cursor=cursor, limit=limit)
 
 
-@router.post("/dry-runs", status_code=202)
+@router.post("/dry-runs", status_code=202, dependencies=[TRY_TEMPLATES])
 def create_dry_run(
     request: DryRunCreate,
     session: WriteSession,

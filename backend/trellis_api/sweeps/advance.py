@@ -5,7 +5,8 @@ transaction under the run's number: whatever dies, no run is lost and none is be
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -50,6 +51,8 @@ class Look:
     has_queued: bool = False
     #: Jobs that were asked to stop.
     stopping: list[str] = field(default_factory=list)
+    #: Whether another run may begin at once, in a transaction of its own.
+    has_more: bool = False
 
 
 @dataclass
@@ -70,8 +73,22 @@ class _State:
         return [(run, job) for run, job in found if job is not None and job.state in ACTIVE]
 
 
+def advance_in(
+    write: Callable[[], AbstractContextManager[Session]], settings: Settings, *, sweep_id: str
+) -> Look:
+    """Advance a sweep, with a transaction for each run that begins: composing takes its time."""
+    found = Look(has_more=True)
+    while found.has_more:
+        with write() as session:
+            one = advance(session, settings, sweep_id=sweep_id)
+        found.has_queued |= one.has_queued
+        found.stopping += one.stopping
+        found.has_more = one.has_more
+    return found
+
+
 def advance(session: Session, settings: Settings, *, sweep_id: str) -> Look:
-    """Advance a sweep by one step."""
+    """Advance a sweep by one step, in which one run begins at most."""
     look = Look()
     sweep = repository.lock_sweep(session, sweep_id=sweep_id)
     if sweep is None:
@@ -93,8 +110,10 @@ def advance(session: Session, settings: Settings, *, sweep_id: str) -> Look:
         _prune(state)
         _end_early(state)
     if sweep.is_active:
-        _begin_runs(state)
-    _settle(state)
+        _begin_run(state)
+    # With more to begin, it is as open as before.
+    if not look.has_more:
+        _settle(state)
     return look
 
 
@@ -221,13 +240,14 @@ def _abort(state: _State, cause: str, reason: str) -> None:
 # -- the next runs
 
 
-def _begin_runs(state: _State) -> None:
-    if _are_hours_used(state):
-        return
-    parallel = state.request.parallel or 1
-    while not _is_planned_out(state) and len(state.list_active()) < parallel:
-        if not _begin_one(state):
-            return
+def _begin_run(state: _State) -> None:
+    if not _are_hours_used(state) and _has_room(state):
+        state.look.has_more = _begin_one(state) and _has_room(state)
+
+
+def _has_room(state: _State) -> bool:
+    is_planned_out = len(state.runs) >= (state.request.budget.runs or 0)
+    return not is_planned_out and len(state.list_active()) < (state.request.parallel or 1)
 
 
 def _are_hours_used(state: _State) -> bool:
@@ -240,10 +260,6 @@ def _are_hours_used(state: _State) -> bool:
     queued = [run for run, job in state.list_active() if job.state == JobState.QUEUED]
     state.look.stopping += stop_runs(state.session, queued)
     return True
-
-
-def _is_planned_out(state: _State) -> bool:
-    return len(state.runs) >= (state.request.budget.runs or 0)
 
 
 def _begin_one(state: _State) -> bool:

@@ -8,6 +8,7 @@ from trellis_contracts.tasks import ADVANCE_SWEEPS, STOP
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.jobs.dependencies import TRY_TEMPLATES
 from trellis_api.sweeps import checking, service
 from trellis_api.sweeps.documents import check_document, with_ids
 from trellis_api.sweeps.presentation import present
@@ -33,7 +34,7 @@ def list_sweeps(
     return service.list_page(session, cursor=cursor, limit=limit)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, dependencies=[TRY_TEMPLATES])
 def create_sweep(
     request: SweepCreate,
     session: WriteSession,

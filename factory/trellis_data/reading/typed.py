@@ -13,6 +13,15 @@ from trellis_data.reading.conform import with_items
 from trellis_data.reading.kinds import FileKind
 from trellis_data.reading.problems import MAX_LEAF_COLUMNS, RowProblem, UnreadableFile
 
+#: A file is a bomb when its rows take more than this many times its size (Parquet: 2 to 100 times, more where
+#: a long text is the same in every row) ...
+_MAX_RATIO = 1000
+#: ... and more than this.
+_HARMLESS_BYTES = 1024 * 1024 * 1024
+#: What every row counts for besides its values, as a row of nulls has none.
+_ROW_BYTES = 64
+#: Rows that are copied at once where a value may be repeated.
+_REPEATED_ROWS = 64
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
 
@@ -22,12 +31,18 @@ def read_typed(path: Path, kind: FileKind) -> Iterator[tuple[int, pa.StructArray
     Raises UnreadableFile where the file is damaged.
     """
     row = 1
+    budget = _Budget(path.stat().st_size)
     try:
         for batch in _parquet_batches(path) if kind is FileKind.PARQUET else _arrow_batches(path):
-            for start in range(0, batch.num_rows, BLOCK_ROWS):
-                part = batch.slice(start, BLOCK_ROWS)
+            kind_of_rows = pa.struct(list(batch.schema))
+            # Dictionaries and views repeat a long value for a few bytes: only few of those rows at once.
+            step = BLOCK_ROWS if plain_type(kind_of_rows).equals(kind_of_rows) else _REPEATED_ROWS
+            for start in range(0, batch.num_rows, step):
+                part = batch.slice(start, step)
                 array, problems = _checked(part, row)
-                yield row, _plain(array), problems
+                plain = _plain(array)
+                budget.take(plain.nbytes + part.num_rows * _ROW_BYTES)
+                yield row, plain, problems
                 row += part.num_rows
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -37,6 +52,23 @@ def read_typed(path: Path, kind: FileKind) -> Iterator[tuple[int, pa.StructArray
             f"The {kind} file cannot be read from row {row} on: {str(error)[:300]}",
             row=row,
         ) from error
+
+
+class _Budget:
+    """What a file may unpack to: a bomb repeats a value, or nothing at all, without end."""
+
+    def __init__(self, packed_bytes: int) -> None:
+        self._left = self._limit = max(_HARMLESS_BYTES, packed_bytes * _MAX_RATIO)
+
+    def take(self, size: int) -> None:
+        """Count rows that take so many bytes."""
+        self._left -= size
+        if self._left < 0:
+            raise UnreadableFile(
+                "archive_bomb",
+                f"The file unpacks to more than {self._limit // 2**20} MiB, over {_MAX_RATIO} times its "
+                "size; split it, or import it as JSON Lines, if that is meant.",
+            )
 
 
 def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:

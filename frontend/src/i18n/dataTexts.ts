@@ -47,7 +47,7 @@ export const zhByUnusableRow: Readonly<Record<string, string>> = {
 
 /** Why something cannot be done with data: problems of files, versions and pipelines, and causes of failed tasks. */
 export const zhByDataProblem: Readonly<Record<string, string>> = {
-  archive_bomb: '压缩包解开后大得不合理，已停止解压。',
+  archive_bomb: '文件解开后大得不合理，已停止读取。',
   archive_encrypted: '压缩包已加密，请先解密。',
   archive_many_files: '压缩包中的文件太多。',
   archive_unsafe: '压缩包中有文件指向包外的路径，已拒绝。',

@@ -1,5 +1,7 @@
 """Sweeps by the API: checks before anything runs, runs as ordinary jobs, stop, resume, early stops."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -472,3 +474,25 @@ def test_population_based_training_is_refused_by_name_with_the_reason(
 
     assert response.status_code == 422
     assert f"{method} is not supported: it changes parameters in the middle of a run" in response.text
+
+
+def test_each_run_begins_in_a_transaction_of_its_own(
+    client: TestClient, rig: SweepRig, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id = create(client, body, parallel=3)
+    begun: list[int] = []
+    write = rig.database.write
+
+    @contextmanager
+    def counted() -> Iterator[Any]:
+        before = len(rig.runs(sweep_id))
+        with write() as session:
+            yield session
+        begun.append(len(rig.runs(sweep_id)) - before)
+
+    monkeypatch.setattr(rig.database, "write", counted)
+    rig.look()
+
+    assert sum(begun) == 3
+    assert max(begun) == 1
+    assert len(rig.active()) == 3

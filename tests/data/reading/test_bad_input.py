@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
@@ -25,6 +28,8 @@ from trellis_data.reading.sources import LocalSource
 from trellis_testing.measured_import import measure_import
 
 MEBIBYTE = 1024 * 1024
+#: Characters of a text that a few bytes repeat.
+LONG_TEXT = 256 * 1024
 #: Beside what an import of ten rows takes.
 MAX_MORE_BYTES = 350 * MEBIBYTE
 _IMPORT = """
@@ -184,6 +189,56 @@ def test_a_bomb_is_refused(suffix: str, outcome: Any) -> None:
                 file.write(rows)
 
     assert outcome(f"rows.jsonl{suffix}", output.getvalue())["code"] == "archive_bomb"
+
+
+def _repeated_text(rows: int) -> pa.DictionaryArray:
+    """Build the same long text in every row."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["a" * LONG_TEXT])
+
+
+def _arrow_of(array: pa.Array, **options: Any) -> bytes:
+    output = io.BytesIO()
+    schema = pa.schema([("text", array.type)])
+    with pa.ipc.new_file(output, schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write(pa.record_batch([array], schema))
+    return output.getvalue()
+
+
+def _parquet_of(array: pa.Array) -> bytes:
+    output = io.BytesIO()
+    pq.write_table(pa.table({"text": array}), output, compression="zstd", store_schema=False)
+    return output.getvalue()
+
+
+def _views_of_one_text(rows: int) -> pa.Array:
+    """Build texts that are all the same piece of memory."""
+    # A view: length, first four bytes, number of the buffer, place in it.
+    view = struct.pack("<i4sii", LONG_TEXT, b"aaaa", 0, 0)
+    buffers = [None, pa.py_buffer(view * rows), pa.py_buffer(b"a" * LONG_TEXT)]
+    return pa.Array.from_buffers(pa.string_view(), rows, buffers)
+
+
+@pytest.mark.parametrize(
+    ("filename", "make"),
+    [
+        ("rows.parquet", lambda: _parquet_of(_repeated_text(200_000))),
+        ("rows.arrow", lambda: _arrow_of(_repeated_text(200_000))),
+        ("rows.arrow", lambda: _arrow_of(_views_of_one_text(200_000))),
+        ("rows.arrow", lambda: _arrow_of(pa.nulls(2**28))),
+    ],
+    ids=["parquet-dictionary", "arrow-dictionary", "arrow-views", "arrow-nulls"],
+)
+def test_a_bomb_of_typed_columns_is_refused(filename: str, make: Callable[[], bytes], outcome: Any) -> None:
+    content = make()
+
+    assert len(content) < 16 * MEBIBYTE
+    assert outcome(filename, content)["code"] == "archive_bomb"
+
+
+def test_a_long_text_that_is_the_same_in_every_row_is_no_bomb(outcome: Any) -> None:
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000, np.int32)), ["a" * 10_000])
+
+    assert outcome("rows.parquet", _parquet_of(text)) == {"rows": 20_000, "quarantined": 0, "reasons": {}}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from trellis_api.jobs import service
 from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.models import Job
 from trellis_api.sweeps import repository
-from trellis_api.sweeps.advance import Look, advance
+from trellis_api.sweeps.advance import Look, advance_in
 from trellis_api.sweeps.models import SweepRun
 from trellis_contracts.states import ACTIVE, JobState
 
@@ -31,8 +31,7 @@ class SweepRig:
         with self.database.read() as session:
             unsettled = repository.list_unsettled(session)
         for sweep_id in unsettled:
-            with self.database.write() as session:
-                one = advance(session, self.settings, sweep_id=sweep_id)
+            one = advance_in(self.database.write, self.settings, sweep_id=sweep_id)
             found.has_queued |= one.has_queued
             found.stopping += one.stopping
         return found

@@ -45,6 +45,17 @@ def test_a_real_child_process_does_the_same(platform: Any) -> None:
     assert (dataset["state"], dataset["row_count"]) == ("ready", len(ROWS))
 
 
+def test_an_import_that_takes_too_much_memory_is_ended(platform: Any) -> None:
+    # Less than its interpreter takes.
+    platform.settings.preview_memory_bytes = 4 * 1024**2
+    made = platform.upload(ROWS)
+
+    platform.finish(in_child=True)
+
+    dataset = platform.get(f"/datasets/{made['id']}")
+    assert (dataset["state"], dataset["task"]["cause"]) == ("failed", "memory_limit")
+
+
 def test_bad_rows_stay_aside_with_their_reason(platform: Any) -> None:
     lines = [json.dumps(row) for row in ROWS]
     lines[3] = '{"prompt": "cut'

@@ -47,12 +47,13 @@ class Reporter:
             headers={"Authorization": f"Bearer {token}", "Content-Encoding": "gzip"},
             timeout=60.0,
         )
-        self._sequence = 0
+        #: Number of the last batch.
+        self.sequence = 0
 
     def pack(self, events: list[dict[str, Any]]) -> bytes:
         """Build the next batch of events and compress it."""
-        self._sequence += 1
-        batch = {"attempt": 1, "sequence": self._sequence, "events": events}
+        self.sequence += 1
+        batch = {"attempt": 1, "sequence": self.sequence, "events": events}
         return gzip.compress(json.dumps(batch).encode(), compresslevel=1)
 
     def send(self, body: bytes) -> None:

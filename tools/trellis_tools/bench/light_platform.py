@@ -37,6 +37,8 @@ class LightPlatform:
     model: str
     dataset: str
     environment: dict[str, str]
+    #: The process of the API.
+    api_pid: int
 
     def carry_out_data_tasks(self) -> None:
         """Carry out the pending data tasks, as the workers would."""
@@ -98,7 +100,7 @@ def light_platform() -> Iterator[LightPlatform]:
                 model = client.post("/models", {"name": "starter", "source": source})["id"]
                 data = root / "starter" / "data" / "rl_train.jsonl"
                 dataset = client.upload("/datasets", data, {"name": "addition"})["id"]
-                running = LightPlatform(settings, client, model, dataset, env)
+                running = LightPlatform(settings, client, model, dataset, env, api.pid)
                 running.carry_out_data_tasks()
                 wait_for_dataset(client, dataset, timeout_s=START_TIMEOUT_S)
                 yield running

@@ -22,6 +22,14 @@ from trellis_tools.bench.memory import measure_memory
 from trellis_tools.bench.real_model import DEFAULT as DEFAULT_MODEL
 from trellis_tools.bench.real_model import fetch_model, measure_real_model
 from trellis_tools.bench.result import Result
+from trellis_tools.bench.scale import (
+    DEFAULT_JOBS,
+    DEFAULT_POINTS,
+    DEFAULT_VIEWERS,
+    measure_job_list,
+    measure_points,
+    measure_viewers,
+)
 from trellis_tools.bench.serving import measure_serving
 from trellis_tools.bench.token_traces import measure_token_traces
 from trellis_tools.bench.tool_search import measure_tool_search
@@ -62,8 +70,18 @@ SERVING_BENCHMARK = "serving"
 REAL_SERVING_BENCHMARK = "serving_real_model"
 #: What each piece of the CPU layer gains: two hours.
 CPU_LAYER_BENCHMARK = "cpu_layer"
+#: Charts among many metric points, a list of many jobs, many viewers of a stream: minutes each.
+POINTS_BENCHMARK, JOBS_BENCHMARK, VIEWERS_BENCHMARK = "points", "jobs", "viewers"
 #: Run only by their names.
-LONG = (REAL_MODEL_BENCHMARK, REAL_SERVING_BENCHMARK, MEMORY_BENCHMARK, CPU_LAYER_BENCHMARK)
+LONG = (
+    POINTS_BENCHMARK,
+    JOBS_BENCHMARK,
+    VIEWERS_BENCHMARK,
+    REAL_MODEL_BENCHMARK,
+    REAL_SERVING_BENCHMARK,
+    MEMORY_BENCHMARK,
+    CPU_LAYER_BENCHMARK,
+)
 #: One name for all that is promised about evaluations.
 GROUPS = {"eval": (EVALUATION_BENCHMARK, SCORING_BENCHMARK, SAMPLES_BENCHMARK)}
 NAMES = (
@@ -90,13 +108,17 @@ def run_benchmarks(
     shapes: str | None = None,
     rounds: int = 1,
     rows: int = DEFAULT_ROWS,
+    points: int = DEFAULT_POINTS,
+    jobs: int = DEFAULT_JOBS,
+    viewers: int = DEFAULT_VIEWERS,
     model: str = DEFAULT_MODEL,
     pieces: Sequence[str] = (),
 ) -> bool:
     """Run them; True when every promise was kept.
 
     ``shapes`` and ``rounds`` are those of the comparison with TRL, ``rows`` is the size of the corpus of
-    `data` and of the dataset of `browse`, and the number of samples of `eval_samples`; ``model`` is that
+    `data` and of the dataset of `browse`, and the number of samples of `eval_samples`; ``points``, ``jobs``
+    and ``viewers`` are the sizes of the benchmarks of these names; ``model`` is that
     of `real_model`, `serving_real_model`, `memory` and `cpu_layer`: a folder, or a name of the catalogue.
     ``pieces`` are those of the CPU layer that `cpu_layer` measures, all for none.
     """
@@ -128,6 +150,14 @@ def run_benchmarks(
     if BROWSE_BENCHMARK in wanted:
         with light_platform() as platform:
             results += [tell(result, as_json=as_json) for result in measure_browse(platform, rows)]
+    for name, measure, size in (
+        (POINTS_BENCHMARK, measure_points, points),
+        (JOBS_BENCHMARK, measure_job_list, jobs),
+        (VIEWERS_BENCHMARK, measure_viewers, viewers),
+    ):
+        if name in wanted:
+            with light_platform() as platform:
+                results += [tell(result, as_json=as_json) for result in measure(platform, size)]
     if SAMPLES_BENCHMARK in wanted:
         results += [tell(result, as_json=as_json) for result in measure_samples(rows)]
     if SCORING_BENCHMARK in wanted:

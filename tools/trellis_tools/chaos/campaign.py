@@ -182,6 +182,7 @@ class Campaign:
         self._say(f"{planned.number} {planned.kind}, for {fault.length_s:.0f} s")
         try:
             time.sleep(fault.length_s)
+            self._report(fault.check(self._ground))
         finally:
             fault.release(self._ground)
         if fault.frozen_job is not None:

@@ -10,6 +10,7 @@ import psutil
 from trellis_cli.errors import Problem
 
 from trellis_tools.chaos.ground import Ground
+from trellis_tools.chaos.invariants import Finding
 from trellis_tools.chaos.plan import PlannedFault
 from trellis_tools.chaos.processes import kill_all, list_tree
 
@@ -53,6 +54,10 @@ class Fault(ABC):
     @abstractmethod
     def strike(self, ground: Ground) -> None:
         """Break what was found."""
+
+    def check(self, ground: Ground) -> list[Finding]:  # noqa: ARG002 - most have nothing to show meanwhile
+        """Check what must hold although this is broken, before it is released."""
+        return []
 
     def release(self, ground: Ground) -> None:  # noqa: B027 - what is killed is not given back
         """Take the fault away, once it has lasted."""

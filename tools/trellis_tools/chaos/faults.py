@@ -3,11 +3,13 @@
 import random
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 import psutil
 import redis
+from trellis_cli.errors import Problem
 
 from trellis_tools.chaos.disk import SmallDisk
 from trellis_tools.chaos.fault import (
@@ -20,9 +22,16 @@ from trellis_tools.chaos.fault import (
     wait_for_server,
 )
 from trellis_tools.chaos.ground import RUNS_TO_API, TO_DATABASE, WORKERS_TO_RAY, Ground
+from trellis_tools.chaos.invariants import (
+    SUPERVISOR_MISSED_WITHIN_S,
+    Finding,
+    check_supervisor_is_missed,
+)
 from trellis_tools.chaos.plan import PlannedFault
 from trellis_tools.chaos.processes import kill_all, list_tree, signal_all
 
+#: The supervisor as a service of its own.
+SUPERVISOR = "supervisor"
 #: How often what a server has started is killed without it.
 _CORES_ALONE = 0.5
 
@@ -66,6 +75,50 @@ class KillSeveral(Kill):
         draw = random.Random(self.planned.choice_seed)  # noqa: S311 - to be repeated
         names = sorted(each.name for each in ground.supervisor.services)
         return draw.sample(names, draw.randint(2, len(names)))
+
+
+class KillSupervisor(Fault):
+    """The process that starts again what dies; or it together with a service (drawn), which then stays dead.
+
+    The API has to say so, and `./init.sh` (or systemd) brings both back.
+    """
+
+    #: Not the API, which has to say it, and neither Ray nor Redis, without which others end.
+    _ALSO = (None, "worker", "beat")
+    lasts_s = (2.0, 10.0)
+
+    def find(self, ground: Ground) -> None:
+        draw = random.Random(self.planned.choice_seed)  # noqa: S311 - to be repeated
+        also = draw.choice(self._ALSO)
+        self._leaders = find_services(ground, [SUPERVISOR, *([also] if also else [])])
+        others = [each.name for each in ground.supervisor.services if each.name != also]
+        self._others = {name: ground.service(name).pid for name in others}
+
+    def strike(self, ground: Ground) -> None:  # noqa: ARG002 - it has found them
+        self._struck = time.monotonic()
+        # It first: otherwise it would have a moment to start the service again.
+        for leader in self._leaders:
+            kill_services([leader])
+
+    def check(self, ground: Ground) -> list[Finding]:
+        health = _ask_supervisor(ground)
+        while health != "down" and time.monotonic() < self._struck + SUPERVISOR_MISSED_WITHIN_S:
+            time.sleep(1.0)
+            health = _ask_supervisor(ground)
+        now = {name: ground.service(name).pid for name in self._others}
+        return check_supervisor_is_missed(health, self._others, now)
+
+    def release(self, ground: Ground) -> None:
+        ground.start()
+
+
+def _ask_supervisor(ground: Ground) -> str:
+    """Ask the API how the supervisor is; or return why it doesn't tell."""
+    try:
+        told = ground.client.get("/monitoring/dashboard")["components"]
+    except Problem as problem:
+        return problem.message
+    return next(str(each["health"]) for each in told if each["name"] == SUPERVISOR)
 
 
 class KillRun(Fault):
@@ -273,6 +326,7 @@ FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
     "kill-ray": KillRay,
     "kill-ray-leader": KillRayLeader,
     "kill-several": KillSeveral,
+    "kill-supervisor": KillSupervisor,
     "kill-run": KillRun,
     "kill-engine": KillEngine,
     KILL_SERVER: KillServer,
@@ -281,6 +335,7 @@ FAULTS: Mapping[str, Callable[[PlannedFault], Fault]] = {
     "freeze-beat": _named(Freeze, service="beat"),
     "freeze-redis": _named(Freeze, service="redis"),
     "freeze-ray": FreezeRay,
+    "freeze-supervisor": _named(Freeze, service=SUPERVISOR),
     "freeze-run": FreezeRun,
     "freeze-engine": FreezeEngine,
     FREEZE_SERVER: FreezeServer,

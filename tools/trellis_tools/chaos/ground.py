@@ -79,8 +79,9 @@ class Ground:
         return self.supervisor.platform.settings.database_url is None
 
     def service(self, name: str) -> Service:
-        """Return the service of this name."""
-        return next(each for each in self.supervisor.services if each.name == name)
+        """Return the service of this name; the supervisor's process is one, too."""
+        services = (*self.supervisor.services, self.supervisor.watcher)
+        return next(each for each in services if each.name == name)
 
     def find_trainings(self) -> dict[str, psutil.Process]:
         """Find the supervising process of each job that is training."""

@@ -18,6 +18,8 @@ FROZEN_SETTLED_WITHIN_S = 120.0
 #: a failed one is started by a request after a minute, and then loads its model.
 ENDPOINT_SETTLED_WITHIN_S = 60.0
 ENDPOINT_ANSWERS_WITHIN_S = 240.0
+#: Within which pages and metrics say that nobody starts again what dies.
+SUPERVISOR_MISSED_WITHIN_S = 45.0
 #: Errors that say how an endpoint stands.
 CLEAR_ERRORS = frozenset(
     {"endpoint_starting", "endpoint_stopped", "endpoint_failed", "engine_lost", "engine_silent"}
@@ -291,6 +293,27 @@ def check_left(processes: Sequence[str], ports: Sequence[int], files: Sequence[s
     """Check that nothing made for jobs or services outlives them."""
     kinds = (("process", processes), ("port", [str(port) for port in ports]), ("file", files))
     return [Finding("nothing left behind", f"no {kind}", each) for kind, remains in kinds for each in remains]
+
+
+def check_supervisor_is_missed(
+    health: str, before: Mapping[str, int | None], now: Mapping[str, int | None]
+) -> list[Finding]:
+    """Check that the API says that the supervisor is dead, and that the services go on without it.
+
+    ``before`` and ``now`` are the pids of those that were not killed with it.
+    """
+    rule = "services outlive their supervisor"
+    findings = [
+        Finding(rule, f"{name} goes on as {pid}", "not running" if now[name] is None else f"{now[name]}")
+        for name, pid in before.items()
+        if now[name] != pid
+    ]
+    if health != "down":
+        within_s = SUPERVISOR_MISSED_WITHIN_S
+        findings.append(
+            Finding(rule, f"the API says within {within_s:.0f} s that the supervisor is down", health)
+        )
+    return findings
 
 
 def undisturbed(begins: float, ends: float, windows: Sequence[Window]) -> float:

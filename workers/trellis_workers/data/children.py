@@ -1,5 +1,7 @@
 """The processes that carry out tasks: one for each, or this one where a test asks for it."""
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -8,11 +10,12 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from trellis_api.core.settings import Settings
-from trellis_contracts.data_tasks import DataTaskKind
+from trellis_contracts.data_tasks import EXIT_NO_MEMORY, DataTaskKind
 from trellis_data.warm_process import LOG_FILE
 
 from trellis_workers.core.child_environment import data_environment
 from trellis_workers.core.processes import Standstill, end_group
+from trellis_workers.data.memory_watch import MemoryWatch
 from trellis_workers.data.warm import Command, WarmProcess, WarmProcesses, WarmTurn
 
 #: As an exit status: the process was stopped, and nobody lets it go on.
@@ -38,7 +41,10 @@ class Starter(Protocol):
 class ProcessChild:
     """A program of its own."""
 
-    def __init__(self, command: Sequence[str], folder: Path, lock: IO[str]) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, lock: IO[str], *, max_bytes: int | None = None
+    ) -> None:
+        """Start the program; with ``max_bytes``, it is killed when it takes more memory."""
         with (folder / LOG_FILE).open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own programs
                 [*command, str(folder), str(lock.fileno())],
@@ -51,15 +57,28 @@ class ProcessChild:
                 start_new_session=True,
             )
         self._standstill = Standstill(self._process.pid)
+        self._watch: MemoryWatch | None = None
+        if max_bytes is not None:
+            self._watch = MemoryWatch(self._process.pid, self._kill, max_bytes=max_bytes)
 
     def wait(self, seconds: float) -> int | None:
         try:
-            return self._process.wait(seconds)
+            status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return STOOD_STILL if self._standstill.lasts() else None
+        was_killed = status < 0 and self._watch is not None and self._watch.has_outgrown
+        return EXIT_NO_MEMORY if was_killed else status
 
     def end(self) -> None:
+        if self._watch is not None:
+            self._watch.end()
         end_group(self._process)
+
+    def _kill(self) -> None:
+        # One that was waited for may have left its number to another process.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class WarmChildren:
@@ -102,7 +121,10 @@ def start_process(settings: Settings, kind: DataTaskKind, folder: Path, lock: IO
     if command is not None:
         process = WarmProcess(command, lock, folder.parent)
         return WarmTurn(process, folder, kept_bytes=0, max_bytes=settings.preview_memory_bytes)
-    return ProcessChild([sys.executable, "-m", "trellis_workers.data.child"], folder, lock)
+    # What is read may be made to fill the memory; an import takes the same however much it reads.
+    max_bytes = settings.preview_memory_bytes if kind is DataTaskKind.IMPORT else None
+    command = (sys.executable, "-m", "trellis_workers.data.child")
+    return ProcessChild(command, folder, lock, max_bytes=max_bytes)
 
 
 def _warm_command(settings: Settings, kind: DataTaskKind) -> Command | None:

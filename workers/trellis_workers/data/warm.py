@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +20,12 @@ from trellis_contracts.data_tasks import EXIT_BAD_REQUEST, EXIT_NO_MEMORY
 
 from trellis_workers.core.child_environment import data_environment
 from trellis_workers.core.processes import end_group
+from trellis_workers.data.memory_watch import MemoryWatch, resident_bytes
 
 #: What a process may hold while nobody needs it.
 KEPT_BYTES = 1024**3
 #: How long it is kept for the next task.
 KEPT_S = 120.0
-#: How often the memory of a process at work is measured.
-_MEASURED_EVERY_S = 0.1
 #: Statuses after which a process is as good as new.
 _WELL = (0, EXIT_BAD_REQUEST)
 
@@ -68,13 +66,12 @@ class WarmProcess:
     @property
     def resident_bytes(self) -> int:
         """Memory that it holds, with everything that it started."""
-        held = 0
-        with contextlib.suppress(psutil.NoSuchProcess):
-            leader = psutil.Process(self._process.pid)
-            for process in (leader, *leader.children(recursive=True)):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    held += int(process.memory_info().rss)
-        return held
+        return resident_bytes(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
 
     def give(self, folder: Path) -> None:
         """Let it begin with a task."""
@@ -117,39 +114,23 @@ class WarmTurn:
     def __init__(self, process: WarmProcess, folder: Path, *, kept_bytes: int, max_bytes: int) -> None:
         self._process = process
         self._kept_bytes = kept_bytes
-        self._max_bytes = max_bytes
         self._status: int | None = None
-        self._is_over = threading.Event()
-        self._has_outgrown = False
-        # On its own: whoever waits may be held up by the database.
-        self._watch = threading.Thread(target=self._bound_memory, daemon=True)
         process.give(folder)
-        self._watch.start()
+        self._watch = MemoryWatch(process.pid, process.kill, max_bytes=max_bytes)
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the exit status and return it; None if the task is still running after that time."""
         if self._status is None:
             status = self._process.hear(seconds)
             if status is not None:
-                self._end_watch()
-                was_killed = self._has_outgrown and status < 0
+                self._watch.end()
+                was_killed = self._watch.has_outgrown and status < 0
                 self._status = EXIT_NO_MEMORY if was_killed else status
         return self._status
 
-    def _bound_memory(self) -> None:
-        while not self._is_over.wait(_MEASURED_EVERY_S):
-            if self._process.resident_bytes > self._max_bytes:
-                self._has_outgrown = True
-                self._process.kill()
-                return
-
-    def _end_watch(self) -> None:
-        self._is_over.set()
-        self._watch.join()
-
     def end(self) -> None:
         """Keep the process for the next task, where it is fit for one."""
-        self._end_watch()
+        self._watch.end()
         self._process.rested_at = time.monotonic()
         if self._status not in _WELL or self._process.resident_bytes > self._kept_bytes:
             self._process.end()

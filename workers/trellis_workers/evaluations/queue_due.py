@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy.exc import OperationalError
 from trellis_api.evaluations import training
 from trellis_api.jobs.evaluating import repository
+from trellis_api.jobs.tried_ahead import try_templates_of
 
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
@@ -41,6 +42,7 @@ def _close(job_id: str, step: int) -> None:
 
 
 def _queue(job_id: str, step: int) -> None:
+    try_templates_of(read, get_settings(), job_id)
     with write() as session:
         evaluation = training.queue(session, get_settings(), job_id=job_id, step=step)
     if evaluation is not None:

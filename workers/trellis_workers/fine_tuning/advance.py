@@ -7,6 +7,7 @@ import logging
 
 from trellis_api.core.errors import DomainError
 from trellis_api.fine_tuning import repository, service
+from trellis_api.jobs.tried_ahead import try_templates_of
 
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
@@ -28,6 +29,10 @@ def advance_fine_tuning() -> bool:
 
 
 def _advance(job_id: str) -> bool:
+    with read() as session:
+        found = repository.find_job(session, job_id=job_id)
+    if found is not None:
+        try_templates_of(read, get_settings(), [found.model_id, found.request])
     with write() as session:
         row = repository.lock_job(session, job_id=job_id)
         is_wanted = row is not None and row.job_id is None and row.finished_at is None and not row.paused_at

@@ -9,6 +9,7 @@ import logging
 from sqlalchemy.exc import OperationalError
 from trellis_api.job_pipelines import repository
 from trellis_api.job_pipelines.advance import advance, give_up
+from trellis_api.jobs.tried_ahead import try_templates_of
 
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
@@ -24,6 +25,7 @@ def advance_pipelines() -> bool:
     has_begun = False
     for pipeline_id in unsettled:
         try:
+            _try_templates(pipeline_id)
             with write() as session:
                 has_begun |= advance(session, get_settings(), pipeline_id=pipeline_id)
         except OperationalError as error:
@@ -34,3 +36,11 @@ def advance_pipelines() -> bool:
             with write() as session:
                 give_up(session, pipeline_id=pipeline_id, problem=_UNEXPECTED)
     return has_begun
+
+
+def _try_templates(pipeline_id: str) -> None:
+    """Try the chat templates of what the stages start from: given models, and those of finished stages."""
+    with read() as session:
+        stages = repository.list_stages(session, pipeline_id=pipeline_id)
+    named = [[stage.document, stage.model_id] for stage in stages]
+    try_templates_of(read, get_settings(), named)

@@ -1,14 +1,15 @@
 """Takes sweeps further: beat calls it every other second, and requests nudge it.
 
-Each sweep in a transaction of its own, which looks again under the sweep's lock. Nothing is kept outside the
+Each step in a transaction of its own, which looks again under the sweep's lock. Nothing is kept outside the
 database, so a worker may die anywhere: the next look goes on from the rows.
 """
 
 import logging
 
 from sqlalchemy.exc import OperationalError
+from trellis_api.jobs.tried_ahead import try_templates_of
 from trellis_api.sweeps import repository
-from trellis_api.sweeps.advance import Look, advance, give_up
+from trellis_api.sweeps.advance import Look, advance_in, give_up
 
 from trellis_workers.core.settings import get_settings
 from trellis_workers.core.transaction import read, write
@@ -24,8 +25,7 @@ def advance_sweeps() -> Look:
     found = Look()
     for sweep_id in unsettled:
         try:
-            with write() as session:
-                one = advance(session, get_settings(), sweep_id=sweep_id)
+            one = _advance(sweep_id)
             found.has_queued |= one.has_queued
             found.stopping += one.stopping
         except OperationalError as error:
@@ -36,3 +36,11 @@ def advance_sweeps() -> Look:
             with write() as session:
                 found.stopping += give_up(session, sweep_id=sweep_id, problem=_UNEXPECTED)
     return found
+
+
+def _advance(sweep_id: str) -> Look:
+    with read() as session:
+        sweep = repository.find_sweep(session, sweep_id=sweep_id)
+    if sweep is not None and sweep.is_active:
+        try_templates_of(read, get_settings(), sweep.document)
+    return advance_in(write, get_settings(), sweep_id=sweep_id)

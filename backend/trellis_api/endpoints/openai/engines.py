@@ -38,6 +38,7 @@ from trellis_api.endpoints.openai.names import find_target, require_kind
 from trellis_api.endpoints.preemption import IDLE_AFTER
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.jobs.models import Job
+from trellis_api.jobs.tried_ahead import try_templates_of
 
 log = logging.getLogger(__name__)
 
@@ -254,6 +255,9 @@ class Engines:
                 )
             if state not in {EndpointState.STOPPED, EndpointState.FAILED}:
                 return pair
+        with self._database.read() as session:
+            target = find_target(session, name)
+        try_templates_of(self._database.read, self._settings, target.model_dump())
         with self._database.write() as session:
             pair = self._start(session, name)
         self._tasks.send(task_names.LAUNCH_QUEUED)

@@ -38,7 +38,7 @@ GRPC_METHODS = {
     "dashboard_agent_grpc": "/ray.rpc.ReporterService/HealthCheck",
 }
 #: Servers of Ray that know no token: they only read out measurements, whatever is asked.
-METRICS_PORTS = ("metrics_export", "dashboard_metrics")
+METRICS_PORTS = ("metrics_export", "autoscaler_metrics", "dashboard_metrics")
 
 DRIVER = """
 import ray

@@ -31,12 +31,6 @@ def test_the_dashboard_takes_the_parts_to_load_by_name() -> None:
     assert missing == []
 
 
-def test_ray_can_be_started_without_the_process_that_adds_nodes() -> None:
-    ray_folder = Path(ray.__file__).parent
-    assert '"--no-monitor"' in (ray_folder / "scripts" / "scripts.py").read_text()
-    assert "if not self._ray_params.no_monitor:" in (ray_folder / "_private" / "node.py").read_text()
-
-
 def test_ray_goes_on_without_the_commands_that_are_left_out() -> None:
     source = (Path(ray.__file__).parent / "scripts" / "scripts.py").read_text()
     for name in ray_head._COMMANDS:

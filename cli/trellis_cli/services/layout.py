@@ -27,6 +27,7 @@ _RAY_PORTS = (
     "object_manager",
     "node_manager",
     "metrics_export",
+    "autoscaler_metrics",
     "dashboard_metrics",
 )
 

@@ -101,8 +101,11 @@ class Platform:
             # Ray would listen on the machine's outward address; this switch keeps it on loopback.
             env |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
             ports = self.state.ray_ports
-            # A fixed port otherwise: a second head on this machine would find it taken.
-            env["DASHBOARD_METRIC_PORT"] = str(ports.get("dashboard_metrics", 0))
+            # Fixed ports otherwise: a second head on this machine would find them taken.
+            env |= {
+                "AUTOSCALER_METRIC_PORT": str(ports.get("autoscaler_metrics", 0)),
+                "DASHBOARD_METRIC_PORT": str(ports.get("dashboard_metrics", 0)),
+            }
             env.pop("RAY_AUTH_TOKEN", None)
             env.pop("RAY_ADDRESS", None)
         return self._without_secrets(env) if service == "ray" else env

@@ -71,8 +71,6 @@ class RayService(Service):
         }
         # The head needs the dashboard's process for the Jobs API.
         flags = ["--head", "--block", "--include-dashboard=true", "--disable-usage-stats"]
-        # The process that would add and remove nodes of a cloud; nothing here does.
-        flags += ["--no-monitor"]
         return python_command(
             "-m",
             "trellis_cli.services.ray_head",

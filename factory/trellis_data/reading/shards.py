@@ -23,6 +23,8 @@ MAX_SHARD_ROWS = 50_000
 MAX_SHARD_BYTES = 64 * 1024 * 1024
 #: Small, so that a page of rows costs one or two.
 _GROUP_ROWS = 2048
+#: A group ends before its rows where they are long.
+_GROUP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -165,10 +167,22 @@ def _write(path: Path, kind: pa.StructType, arrays: Iterator[pa.StructArray]) ->
     draft, count = path.with_suffix(".draft"), 0
     schema = pa.schema(list(storable_type(kind)))
     with pq.ParquetWriter(draft, schema, compression="zstd", compression_level=1) as writer:
-        for array in arrays:
-            if len(array):
-                batch = pa.RecordBatch.from_struct_array(storable(array))
-                writer.write_table(pa.Table.from_batches([batch]), row_group_size=_GROUP_ROWS)
-                count += len(array)
+        for table in _groups(arrays):
+            writer.write_table(table, row_group_size=_GROUP_ROWS)
+            count += table.num_rows
     draft.replace(path)
     return count
+
+
+def _groups(arrays: Iterator[pa.StructArray]) -> Iterator[pa.Table]:
+    """Join arrays to row groups: some files are read a few rows at a time."""
+    held: list[pa.RecordBatch] = []
+    for array in arrays:
+        if len(array):
+            held.append(pa.RecordBatch.from_struct_array(storable(array)))
+        is_full = sum(each.num_rows for each in held) >= _GROUP_ROWS
+        if held and (is_full or sum(each.nbytes for each in held) >= _GROUP_BYTES):
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)

@@ -36,7 +36,7 @@ def read_typed(path: Path, kind: FileKind) -> Iterator[tuple[int, pa.StructArray
         for batch in _parquet_batches(path) if kind is FileKind.PARQUET else _arrow_batches(path):
             kind_of_rows = pa.struct(list(batch.schema))
             # Dictionaries and views repeat a long value for a few bytes: only few of those rows at once.
-            step = BLOCK_ROWS if plain_type(kind_of_rows).equals(kind_of_rows) else _REPEATED_ROWS
+            step = _REPEATED_ROWS if _repeats(kind_of_rows) else BLOCK_ROWS
             for start in range(0, batch.num_rows, step):
                 part = batch.slice(start, step)
                 array, problems = _checked(part, row)
@@ -71,6 +71,22 @@ class _Budget:
             )
 
 
+def _repeats(kind: pa.DataType) -> bool:
+    """Tell whether values of a type, or values inside them, can stand for one stored value."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _repeats(kind.storage_type)
+    types = pa.types
+    is_own = (
+        types.is_dictionary(kind)
+        or types.is_run_end_encoded(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+    return is_own or any(_repeats(kind.field(index).type) for index in range(kind.num_fields))
+
+
 def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
         if file.metadata.num_columns > MAX_LEAF_COLUMNS:
@@ -86,7 +102,8 @@ def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as source:
+    # Not mapped: pages of the file would count as memory that the import takes.
+    with pa.OSFile(str(path)) as source:
         is_file = source.read(6) == b"ARROW1"
         source.seek(0)
         if not is_file:

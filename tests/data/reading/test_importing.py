@@ -1,12 +1,14 @@
 """An import: what is taken, what is quarantined, and that it is all or nothing."""
 
 import gzip
+import io
 import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from trellis_data.reading import shards
@@ -113,6 +115,23 @@ def test_types_are_those_of_all_rows_whatever_shard_they_lie_in(
     assert all(schema.equals(schemas[0]) for schema in schemas)
     assert found.rows[:5000] == [{"n": float(n), "x": None, "deep": None} for n in range(5000)]
     assert found.rows[5000] == rows[5000]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array(["a", "b"] * 4500).dictionary_encode(), pa.array(["a"] * 9000, pa.large_string())],
+    ids=["dictionary", "large"],
+)
+def test_columns_of_any_arrow_type_are_stored_in_full_row_groups(column: pa.Array, imported: Any) -> None:
+    content = io.BytesIO()
+    with pa.ipc.new_file(content, pa.schema([("text", column.type)])) as writer:
+        writer.write_table(pa.table({"text": column}))
+
+    found = imported(content.getvalue(), "rows.arrow")
+
+    (shard,) = [pq.read_metadata(found.folder / name) for name in found.report.shards]
+    assert shard.num_rows == 9000
+    assert shard.num_row_groups <= 6
 
 
 def test_an_integer_that_a_later_decimal_column_cannot_hold_is_quarantined_with_its_line(

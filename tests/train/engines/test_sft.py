@@ -127,8 +127,11 @@ def uninterrupted(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Ru
 
 @pytest.fixture(scope="module")
 def stopped(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that is asked to stop after its second step, and then resumed to its end."""
-    run = Run(tmp_path_factory.mktemp("stopped"), starter)
+    """A run that is asked to stop after its second step, and then resumed to its end.
+
+    Each of its steps is one to validate after, the one that it stops at, too.
+    """
+    run = Run(tmp_path_factory.mktemp("stopped"), starter, validate_every=1)
     engine = run.start(run.write_spec(1))
     while engine.poll() is None and max(run.curve(1, "train/loss"), default=0) < 2:
         time.sleep(0.05)
@@ -195,6 +198,7 @@ def test_a_stopped_run_leaves_at_a_checkpoint_of_its_last_step(stopped: Run) -> 
     (checkpoint,) = stopped.events(1, "checkpoint")
 
     assert checkpoint["step"] == max(stopped.curve(1, "train/loss")) < STEPS
+    assert max(stopped.curve(1, "val/loss")) == checkpoint["step"] - 1
     assert Path(checkpoint["path"]).is_dir()
 
 

@@ -274,6 +274,8 @@ def test_asked_before_the_first_step_it_leaves_without_a_checkpoint(attempt_dir:
 class ValidatingTrainer(FakeTrainer):
     """Validates after every step, as verl does: behind the step's end, before its metrics."""
 
+    trainer_mode = "sync"
+
     def __init__(self, *args: Any, stop_file: Path, asked: str, **arguments: Any) -> None:
         super().__init__(*args, **arguments)
         self.stop_file, self.asked = stop_file, asked
@@ -323,6 +325,18 @@ def test_a_stop_waits_neither_for_the_validation_after_its_step_nor_for_another_
     assert trainer.saved == [2]
     assert trainer.validated == validated
     assert trainer.slept == slept
+
+
+def test_a_stop_takes_another_step_where_its_responses_are_sampled_already(attempt_dir: Path) -> None:
+    trainer = make_trainer(
+        attempt_dir, ValidatingTrainer, stop_file=attempt_dir / STOP_FILE, asked="validation"
+    )
+    trainer.trainer_mode = "colocate_async"
+
+    trainer.run(total=9)
+
+    assert trainer.saved == [3]
+    assert trainer.slept == []
 
 
 def test_a_stop_does_not_wait_for_the_validation_of_the_initial_model(attempt_dir: Path) -> None:

@@ -87,12 +87,12 @@ def test_a_stop_does_not_wait_for_all_log_probabilities_of_the_initial_model(
     assert reporting.rows_seen == 5
 
 
-@pytest.mark.parametrize(("step", "is_saved"), [(3, True), (0, False)])
+@pytest.mark.parametrize(("step", "saved_step", "is_saved"), [(3, 2, True), (3, 3, False), (0, 0, False)])
 def test_a_stop_does_not_wait_for_the_rest_of_a_step_of_several_passes(
-    step: int, is_saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, saved_step: int, is_saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = with_reporting(Measuring, None, str(tmp_path))()
-    trainer.state.global_step = step
+    trainer.state.global_step, trainer.saved_step = step, saved_step
     (watch,) = trainer.callbacks
     monkeypatch.setattr("trellis_train.preference.reporting.is_stop_requested", lambda _: False)
     watch.on_substep_end(None, trainer.state, trainer.control)

@@ -135,7 +135,9 @@ class ReportingSFTTrainer(SFTTrainer):
             # verl has no stop flag; its loop ends by itself, with a checkpoint, at the last step.
             self.is_stopping = True
             self.total_training_steps = self._step
-            self.val_dataloader = None  # a stop isn't kept waiting for a validation
+            # A stop isn't kept waiting for a validation, for which verl asks at the last step where it has
+            # rows, and at every step that the frequency divides, with rows or without.
+            self.val_dataloader, self.test_freq = None, -1
         return output
 
     def _infer_and_report(self, data: Any) -> Any:

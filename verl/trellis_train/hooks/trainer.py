@@ -231,7 +231,8 @@ class _ReportingTrainer:
         self.report_progress("training", step=self.global_steps - 1)
 
     def on_validate_begin(self) -> None:
-        self.report_progress("validating", step=self.global_steps)
+        if not self.is_stopping:
+            self.report_progress("validating", step=self.global_steps)
         super().on_validate_begin()  # type: ignore[misc]
 
     def _validate(self) -> Any:
@@ -240,8 +241,9 @@ class _ReportingTrainer:
 
     def on_validate_end(self) -> None:
         super().on_validate_end()  # type: ignore[misc]
-        # Otherwise a stop that came meanwhile would wait for the whole next step.
-        if self._has_begun and self._is_asked_to_end():
+        # Otherwise a stop that came meanwhile would wait for the whole next step. Where responses are sampled
+        # ahead, replicas can't sleep before these are there, so the next step is waited for.
+        if self.trainer_mode == "sync" and self._has_begun and self._is_asked_to_end():
             self.checkpoint_manager.sleep_replicas()  # as in a step, they leave the memory to the checkpoint
             self._end_with_this_step()
 

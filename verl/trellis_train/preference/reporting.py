@@ -43,6 +43,8 @@ class _Reporting:
     spool: Spool | None
     attempt_dir: str | None
     is_stopping: bool = False
+    #: Of the newest checkpoint: the one that this attempt resumed from, or the last one that it saved.
+    saved_step: int = 0
     _is_built: bool = False
     args: Any
     state: Any
@@ -149,6 +151,7 @@ class _Reporting:
             if self.args.should_save:
                 self._publish()
             self.accelerator.wait_for_everyone()
+        self.saved_step = self.state.global_step
         self.report_time_of("save_checkpoint")
 
     def _publish(self) -> None:
@@ -203,6 +206,7 @@ class _Watch(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._trainer.report_progress("training")
+        self._trainer.saved_step = state.global_step
         self._trainer.times.restart()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -224,7 +228,7 @@ class _Watch(TrainerCallback):
         # Gradients of the unfinished step are dropped: the weights are those of the step before.
         if self._trainer.is_asked_to_stop():
             self._trainer.is_stopping = True
-            control.should_save = state.global_step > 0
+            control.should_save = state.global_step > self._trainer.saved_step
             control.should_training_stop = True
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

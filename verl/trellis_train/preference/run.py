@@ -24,6 +24,7 @@ def run(settings: Settings, spool: Spool | None = None, attempt_dir: str | None 
     try:
         trainer = build_trainer(settings, spool, attempt_dir)
     except StoppedByRequest:  # there is nothing to checkpoint yet
+        shutil.rmtree(locate_cache(settings), ignore_errors=True)
         return True
     start, planned = settings.arguments.resume_from_checkpoint, count_steps(trainer)
     if find_step(start) < planned:

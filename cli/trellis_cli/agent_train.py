@@ -196,7 +196,8 @@ def train(
     if dry_run:
         show_rows(spec, as_json=as_json)
         return
-    writer = open_writer(monitor_type, output, {"recipe": recipe, "seed": seed, **parameters})
+    described = {"recipe": recipe, "seed": seed, **parameters}
+    writer = open_writer(monitor_type, output, described, is_resumed=checkpoint is not None)
     outcome = require_success(run_local(spec, writer=writer))
     shown = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     print_outcome(outcome, spec.recipe, shown, mix=read_mix(spec.attempt_dir), as_json=as_json)

@@ -65,9 +65,12 @@ class EventFiles:
 
 
 def open_writer(
-    monitor: Monitor, folder: Path, config: Mapping[str, Any] | None = None
+    monitor: Monitor, folder: Path, config: Mapping[str, Any] | None = None, *, is_resumed: bool = False
 ) -> MetricWriter | None:
-    """Return the metric writer for a run in ``folder``, or None if no monitor is chosen."""
+    """Return the metric writer for a run in ``folder``, or None if no monitor is chosen.
+
+    A resumed run goes on with its run of W&B, which takes each step once; any other begins one.
+    """
     if monitor is Monitor.WANDB:
-        return WandbRun(folder, config or {})
+        return WandbRun(folder, config or {}, is_resumed=is_resumed)
     return EventFiles(folder / FOLDER) if monitor is Monitor.TENSORBOARD else None

@@ -239,7 +239,7 @@ def _run(job: LocalJob, settings: LinkSearchSettings) -> LocalOutcome:
     token = settings.hf_token
     # Where the environment lies on this machine is of no use elsewhere.
     config = {name: value for name, value in job.params.items() if name != "environment"}
-    writer = open_writer(settings.monitor_type, job.folder, config)
+    writer = open_writer(settings.monitor_type, job.folder, config, is_resumed=job.resume_from is not None)
     environment = {} if token is None else {"HF_TOKEN": token.get_secret_value()}
     return run_local(write_spec(job), environment=environment, writer=writer)
 

@@ -106,8 +106,8 @@ def require_success(outcome: LocalOutcome) -> LocalOutcome:
         return outcome
     log = Path(outcome.folder) / LOG_FILE
     tail = [line for line, _ in groupby(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])]
-    if outcome.reason and all(line.endswith(outcome.reason) for line in tail):
-        tail = []  # nothing but the reason, which the message has
+    if outcome.reason:  # the message has it
+        tail = [line for line in tail if not line.endswith(outcome.reason)]
     advice = find_hint(outcome.cause)
     shown = [*([advice.en] if advice is not None else []), *tail, f"Full log: {log}"]
     raise Problem(f"the run {outcome.outcome}: {outcome.reason}", hint="\n  ".join(shown))

@@ -34,7 +34,7 @@ _PRIVATE: dict[str, Any] = {
 class WandbRun:
     """Logs each step; ``Problem`` where the package wandb is not installed or W&B refuses the run."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, config: Mapping[str, Any], *, is_resumed: bool) -> None:
         try:
             import wandb
         except ImportError:
@@ -47,7 +47,7 @@ class WandbRun:
         try:
             self._run: Any = wandb.init(
                 project=os.environ.get("WANDB_PROJECT") or _PROJECT,
-                id=_read_id(folder / _ID_FILE),
+                id=_choose_id(folder / _ID_FILE, is_resumed=is_resumed),
                 name=os.environ.get("WANDB_NAME") or folder.resolve().name,
                 resume="allow",
                 config=dict(config),
@@ -85,8 +85,8 @@ def _choose_mode() -> str:
     return os.environ.get("WANDB_MODE") or ("online" if os.environ.get("WANDB_API_KEY") else _OFFLINE)
 
 
-def _read_id(file: Path) -> str:
-    """Return the ID of the folder's run, which is chosen the first time."""
-    if not file.exists():
+def _choose_id(file: Path, *, is_resumed: bool) -> str:
+    """Return the ID of the run that is resumed in the folder, else a new one."""
+    if not (is_resumed and file.exists()):
         file.write_text(secrets.token_hex(6), encoding="utf-8")
     return file.read_text(encoding="utf-8").strip()

@@ -121,7 +121,7 @@ def test_every_setting_changes_the_training(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(linksearch, "_ask", remember)
     monkeypatch.setattr(linksearch, "require_gpus", lambda count: count)
     monkeypatch.setattr(linksearch, "write_spec", lambda job: job)
-    monkeypatch.setattr(linksearch, "open_writer", lambda kind, folder, config: (kind, folder, config))
+    monkeypatch.setattr(linksearch, "open_writer", lambda *given, **named: (given, named))
     monkeypatch.setattr(linksearch, "run_local", lambda job, **more: (job, more))
 
     def train(given: dict[str, Any]) -> str:

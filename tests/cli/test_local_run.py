@@ -223,8 +223,8 @@ def test_metrics_are_kept_for_wandb_where_there_is_no_key(
         monkeypatch.delenv(name)
 
     ids = []
-    for step in (1, 2):
-        writer = open_writer(Monitor.WANDB, tmp_path, {"learning_rate": 0.5})
+    for step, is_resumed in ((1, False), (2, True), (1, False)):
+        writer = open_writer(Monitor.WANDB, tmp_path, {"learning_rate": 0.5}, is_resumed=is_resumed)
         assert writer is not None
         writer.write(step, {"train/loss": 2.0, "bad": float("nan")})
         writer.close()
@@ -233,7 +233,8 @@ def test_metrics_are_kept_for_wandb_where_there_is_no_key(
     kept = list((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
     stored = b"".join(file.read_bytes() for file in kept)
     assert ids[0] == ids[1], "a resumed run goes on with its W&B run"
-    assert {file.stem for file in kept} == {f"run-{ids[0]}"}
+    assert ids[2] != ids[0], "another run in the folder would give steps that W&B has already"
+    assert {file.stem for file in kept} == {f"run-{ids[0]}", f"run-{ids[2]}"}
     assert b"train/loss" in stored
     assert b"learning_rate" in stored
     assert socket.gethostname().encode() not in stored

@@ -72,7 +72,10 @@ def _check_stage(session: Session, settings: Settings, stage: StageCreate, model
             check_plan(session, settings, plan=evaluation_plan(stage, model_id=model_id))
             return []
         preview = submit.preview(
-            session, request=job_request(stage, model_id=model_id, name=stage.id), settings=settings
+            session,
+            request=job_request(stage, model_id=model_id, name=stage.id),
+            settings=settings,
+            with_forecast=False,
         )
     except ValidationError as error:
         return [

@@ -39,8 +39,9 @@ def find_model_named(session: Session, *, name: str) -> Model | None:
 
 
 def list_models_called(session: Session, *, called: Sequence[str]) -> Sequence[Model]:
-    """List the models that have one of these texts as their id or their name."""
-    is_called = or_(col(Model.id).in_(called), col(Model.name).in_(called))
+    """List the models that have one of these texts as their id, or as their name in any capitals."""
+    names = [each.lower() for each in called]
+    is_called = or_(col(Model.id).in_(called), col(Model.name).in_(called), func.lower(Model.name).in_(names))
     return session.exec(select(Model).where(is_called)).all()
 
 

@@ -79,7 +79,9 @@ def with_resource_ids(session: Session, rewards: Any, *, field: str) -> Any:
             made.append(entry)
             continue
         found = {
-            option.name: find_id(session, NAMED[option.source], value, field=f"{field}.{index}.{option.name}")
+            option.name: find_id(
+                session, NAMED[option.source], value, field=f"{field}.{index}.options.{option.name}"
+            )
             for option in kind.options
             if option.source in NAMED and isinstance(value := options.get(option.name), str)
         }

@@ -86,7 +86,7 @@ export const zhByDataProblem: Readonly<Record<string, string>> = {
   input_unreadable: '无法读取流水线的输入。',
   judge_unknown: '没有配置这个裁判端点。',
   judge_unreachable: '无法连接到裁判端点。',
-  memory_limit: '超过了允许的内存。请减少行数，或缩短最长的行。',
+  memory_limit: '超过了允许的内存。请减少行数、缩短最长的行，或调大 TRELLIS_PREVIEW_MEMORY_BYTES。',
   model_not_served: '模型未能启动服务，日志中有更多信息。',
   model_without_end: '该模型的分词器没有结束文本的 Token。',
   modelscope_failed: 'ModelScope 上的数据集无法读取，说明中给出了原因；请检查名称、修订版和 MODELSCOPE_API_TOKEN。',

@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.forecast import service as forecasting
 from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -82,6 +83,17 @@ def test_each_stage_starts_from_the_model_that_the_one_before_exported(
     assert (found["state"], found["can_start"], found["can_stop"]) == ("succeeded", True, False)
     assert found["stages"][2]["evaluation_id"] is not None
     assert found["stages"][1]["model"]["name"] == "agent · rl"
+
+
+def test_stages_are_checked_without_a_forecast_of_their_jobs(
+    client: TestClient, chain: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(forecasting, "forecast", lambda *_, **__: asked.append("forecast"))
+
+    submit(client, chain)
+
+    assert asked == []
 
 
 def test_a_second_run_skips_every_stage_and_keeps_what_came_of_it(

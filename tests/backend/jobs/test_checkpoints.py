@@ -181,6 +181,12 @@ def test_modes_suit_their_metrics() -> None:
         ("training/rollout_probs_diff_mean", "min"),
         ("perf/throughput", "max"),
         ("rewards/accuracies", "max"),
+        ("val-core/time/memory/acc/mean@1", "max"),
+        ("val-core/length_control/acc/best@4/mean", "max"),
+        ("val-aux/code_diff/response_length/mean@1", None),
+        ("eval/diff/accuracy", "max"),
+        ("eval/accuracy", "max"),
+        ("eval/loss", "min"),
     ],
 )
 def test_what_tells_how_a_run_goes_is_neither_better_nor_worse(key: str, mode: str | None) -> None:

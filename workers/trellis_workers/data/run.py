@@ -309,7 +309,10 @@ def linger(lane: Lane, kinds: frozenset[DataTaskKind], *, idle_s: float, at_rest
 
 def _explain_memory(settings: Settings) -> TaskFailure:
     limit = settings.preview_memory_bytes / 1024**3
-    message = f"It took more than {limit:.3g} GiB of memory. Choose fewer rows, or shorten the longest ones."
+    message = (
+        f"It took more than {limit:.3g} GiB of memory. Choose fewer rows, shorten the longest ones, or raise "
+        "TRELLIS_PREVIEW_MEMORY_BYTES."
+    )
     return TaskFailure(code="memory_limit", message=message)
 
 

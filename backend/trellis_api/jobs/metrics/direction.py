@@ -12,6 +12,8 @@ Mode = Literal["max", "min"]
 
 _VALIDATION = re.compile(r"^(?:val|valid|validation|eval|test)(?:[-_/]|$)")
 _WORD = re.compile(r"[a-z]+")
+#: Metrics in which the data's source or label stands before what was measured.
+_SOURCE_FOLLOWS = ("val-core", "val-aux", "eval")
 #: Words in a metric's name that say: less is better.
 _LESS_IS_BETTER = frozenset(
     [
@@ -70,8 +72,22 @@ def find_direction(key: str, *, jobs: Iterable[Job]) -> Mode | None:
 
 
 def _words_of(key: str) -> set[str]:
-    words = set(_WORD.findall(key.lower()))
+    words = set(_WORD.findall(_without_source(key).lower()))
     return words - {"entropy"} | {"loss"} if {"cross", "entropy"} <= words else words
+
+
+def _without_source(key: str) -> str:
+    """Return what was measured: the data's source or label is a user's word, whatever it says.
+
+    >>> _without_source("val-core/time/qa/acc/mean@1"), _without_source("eval/memory/accuracy")
+    ('acc/mean@1', 'accuracy')
+    """
+    prefix, *parts = key.split("/")
+    if prefix not in _SOURCE_FOLLOWS or len(parts) < 2:
+        return key
+    # verl's: val-core/<source>/<variable>/<statistic>@<samples>, where a source may have slashes of its own.
+    statistic = next((place for place, part in enumerate(parts) if place and "@" in part), len(parts))
+    return "/".join(parts[statistic - 1 :])
 
 
 def list_headline(recipe: str) -> Sequence[str]:

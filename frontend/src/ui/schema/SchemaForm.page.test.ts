@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { nextTick, reactive } from 'vue'
 
 import { mount } from '@/testing/withSetup'
+import type { IssueMap } from '@/ui/form/issues'
 
 import MapField from './MapField.vue'
 import { readParams } from './schema'
@@ -22,14 +23,14 @@ function type(field: Element | null | undefined, text: string): void {
   field.dispatchEvent(new Event('input'))
 }
 
-function openForm() {
+function openForm(issues: IssueMap = new Map()) {
   const onChange = vi.fn()
   const onProblem = vi.fn()
   const form = mount(SchemaForm, {
     params,
     values: { mark: 'x' },
     field: 'steps.0.params',
-    issues: new Map(),
+    issues,
     onChange,
     onProblem,
   })
@@ -53,6 +54,25 @@ describe('the form of a step', () => {
     type(field('bounds.low')?.querySelector('input'), '3')
 
     expect(onChange.mock.calls).toEqual([[{ mark: '#' }], [{ mark: 'x', bounds: { low: '3' } }]])
+    end()
+  })
+
+  it('takes what an error suggests, in its own field and in one inside it', () => {
+    const wrong = (name: string, suggestion: string): [string, never] => {
+      const field = `steps.0.params.${name}`
+      return [
+        field,
+        [{ code: 'invalid_value', field, message: 'It is wrong.', suggestion, severity: 'error' }] as never,
+      ]
+    }
+    const { field, onChange, end } = openForm(new Map([wrong('mark', '###'), wrong('bounds.low', '7')]))
+
+    const offered = (name: string) =>
+      [...(field(name)?.querySelectorAll('button') ?? [])].find((button) => button.textContent?.match(/###|7/))
+    offered('mark')?.click()
+    offered('bounds.low')?.click()
+
+    expect(onChange.mock.calls).toEqual([[{ mark: '###' }], [{ mark: 'x', bounds: { low: '7' } }]])
     end()
   })
 

@@ -79,7 +79,7 @@ def test_a_preview_prints_the_command_and_launches_nothing(platform: LightPlatfo
 
     assert done.returncode == 0
     assert "verl.trainer.main_ppo" in done.stdout
-    assert "no similar run has finished here" in done.stderr
+    assert "no comparable run has been measured here" in done.stderr
     assert "start: " in done.stderr
     assert len(list(platform.client.pages("/jobs"))) == before
 
@@ -97,7 +97,7 @@ def test_a_dry_run_shows_resolved_parameters_and_launches_nothing(platform: Ligh
     assert parameters["lora_rank"] == ["8", "request"]
     assert parameters["learning_rate"][0] == str(composed["params"]["learning_rate"])
     assert "memory: about" in done.stderr
-    assert "no similar run has finished here" in done.stderr
+    assert "no comparable run has been measured here" in done.stderr
     assert "verl.trainer.main_ppo" in done.stdout
     assert composed["params"]["lora_rank"] == 8
     assert len(list(platform.client.pages("/jobs"))) == before

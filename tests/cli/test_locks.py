@@ -106,8 +106,8 @@ def test_what_an_extra_asks_for_is_in_the_lock_with_all_that_it_needs(
         assert requirement.specifier.contains(version), f"{lock}: {requirement} against {version}"
 
 
-#: Of the tools that check a change (import-linter's library), and of the extra `gguf`; no machine needs them.
-OPTIONAL = {"grimp", "cyllama"}
+#: Of the tools that check a change, and of the extra `gguf`: no GPU machine needs them.
+OPTIONAL = {"grimp", "hypothesis", "schemathesis", "cyllama"}
 
 
 @cache

@@ -19,7 +19,7 @@ ROOTS = (
     "EvaluationEstimate", "EvaluationRead", "FoundRows", "JobComparison", "JobPipelineRead", "JobPreview",
     "JobRead", "LineageRead", "LogLineRead", "ManifestRead", "PromptMap", "ReplayPlan",
     "MetricKey", "MetricsRead", "ModelRead", "NamedModelRead", "PipelineChecked", "PipelineRead",
-    "PromotionRead", "QuarantineRead", "Recipe",
+    "PromotionRead", "QuarantineRead", "Recipe", "RecipeRead",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKindRead", "RolloutRead", "RolloutStep",
     "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "SweepPreview", "SweepRead",
     "SweepSummary", "TracedStep", "TransferRead", "UserRead", "VersionRead", "VoteRead", "WinRate",

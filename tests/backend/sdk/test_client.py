@@ -62,7 +62,7 @@ def test_whatever_an_endpoint_answers_has_a_type_that_names_its_fields(
     answers = [
         (types.JobRead, job),
         (types.DatasetRead, platform.datasets.get(dataset.id)),
-        (types.Recipe, platform.recipes.get("sft")),
+        (types.RecipeRead, platform.recipes.get("sft")),
         (types.RewardKindRead, platform.rewards.list()[0]),
         (types.BenchmarkRead, platform.benchmarks.list()[0]),
         (types.UserRead, platform.me()),

@@ -298,8 +298,8 @@ class _StoppedAtFirst(children.ProcessChild):
 
     begun = 0
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *given: Any, **limits: Any) -> None:
+        super().__init__(*given, **limits)
         type(self).begun += 1
         if self.begun == 1:
             os.kill(self._process.pid, signal.SIGSTOP)

@@ -14,10 +14,15 @@ def is_unnamed(key: str) -> bool:
     return _UNNAMED.fullmatch(key) is not None
 
 
+def is_validation_score(key: str) -> bool:
+    """Tell whether a metric is the mean score of a data source in validation, by verl's naming."""
+    return _MEASURED.fullmatch(key) is not None
+
+
 def name_headlines(headline: Sequence[str], reported: Iterable[str]) -> list[str]:
     """Replace a validation metric that a run doesn't report by those of the data sources that it measures."""
     known = set(reported)
-    measured = sorted(key for key in known if _MEASURED.fullmatch(key))
+    measured = sorted(filter(is_validation_score, known))
     named = [
         name
         for key in headline

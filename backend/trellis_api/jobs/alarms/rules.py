@@ -5,10 +5,11 @@ Keys are the engines' own: verl's RL trainer logs ``actor/``, ``critic/``, ``tra
 still outside this table (``stall.py``): no metric tells of it.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+
+from trellis_recipes.headline_metrics import is_validation_score
 
 from trellis_api.jobs.alarms import judgements
 from trellis_api.jobs.alarms.judgements import Judge
@@ -56,15 +57,8 @@ def _is_loss_or_norm(key: str) -> bool:
     return last in {"loss", "grad_norm"} or last.endswith("_loss")
 
 
-_HELD_OUT = re.compile(r"val-core/.+/(acc|reward|score)/mean@\d+")
-
-
 def _is_one_of(*names: str) -> Callable[[str], bool]:
     return lambda key: key in names
-
-
-def _is_held_out(key: str) -> bool:
-    return _HELD_OUT.fullmatch(key) is not None
 
 
 RULES: tuple[Rule, ...] = (
@@ -288,7 +282,7 @@ RULES: tuple[Rule, ...] = (
         "less than a fifth of that and is below it, in 3 consecutive validations (the gap between "
         "proxy and gold reward of arXiv:2210.10760).",
         keys=(_SCORE,),
-        also=_is_held_out,
+        also=is_validation_score,
         judge=judgements.judge_without_progress(trained=_SCORE, least=0.1, share=0.2),
         raise_after=3,
         clear_after=1,

@@ -34,7 +34,7 @@ class _Redirecting(BaseHTTPRequestHandler):
 def server() -> Iterator[HTTPServer]:
     _Redirecting.hosts = []
     server = HTTPServer(("127.0.0.1", 0), _Redirecting)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server
     server.shutdown()

@@ -88,7 +88,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
             """Tests are quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     script["url"] = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)

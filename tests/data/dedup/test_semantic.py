@@ -171,7 +171,7 @@ class _Endpoint(BaseHTTPRequestHandler):
 def endpoint() -> Iterator[str]:
     _Endpoint.keys, _Endpoint.busy = [], 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Endpoint)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()

@@ -6,6 +6,9 @@ import pytest
 from trellis_tools.bench import scale
 from trellis_tools.bench.light_platform import LightPlatform, light_platform
 
+#: A database, an API and thousands of rows: half a minute.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[LightPlatform]:

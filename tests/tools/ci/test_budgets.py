@@ -1,5 +1,6 @@
 """Time budgets: suites over them are named, on slower machines they are larger."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,33 @@ def test_without_a_record_nothing_is_over(
 
 def test_a_machine_is_never_taken_for_faster_than_the_reference() -> None:
     assert budgets.measure_slowdown() >= 1.0
+
+
+def test_a_core_that_gets_slower_while_tests_run_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0.1, *[3 * budgets.REFERENCE_S] * 1000])
+    monkeypatch.setattr(budgets, "_probe", lambda: next(seconds))
+    monkeypatch.setattr(budgets, "_read_stolen", lambda: (0, 0))
+
+    speed = budgets.SpeedWatch(every_s=0.001)
+    at_first = speed.slowdown
+    with speed:
+        while speed.slowdown < 2:
+            time.sleep(0.001)
+
+    assert at_first == pytest.approx(1.0)
+    assert speed.slowdown == pytest.approx(3.0)
+
+
+def test_time_given_to_other_machines_is_slowness(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([(0, 0), (50, 100)])
+    monkeypatch.setattr(budgets, "_probe", lambda: budgets.REFERENCE_S)
+    monkeypatch.setattr(budgets, "_read_stolen", lambda: next(ticks))
+
+    assert budgets.SpeedWatch().slowdown == pytest.approx(2.0)
+
+
+def test_the_probe_and_the_ticks_of_this_machine_are_read() -> None:
+    stolen, every = budgets._read_stolen()
+
+    assert budgets._probe() > 0
+    assert 0 <= stolen <= every

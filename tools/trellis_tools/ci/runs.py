@@ -51,11 +51,13 @@ def run_fast() -> bool:
     ``.test-results/fast``, where the check ``budgets`` finds them.
     """
     folder = _make_empty(results.FAST_FOLDER)
-    slowdown = budgets.measure_slowdown()
     commands = plan_fast(folder)
-    err.print(f"fast set: {len(commands)} suites, budget {_sum_budgets(slowdown)}", highlight=False)
+    budget = _sum_budgets(budgets.measure_slowdown())
+    err.print(f"fast set: {len(commands)} suites, budget {budget}", highlight=False)
     started = time.monotonic()
-    outcomes = run_side_by_side(commands, logs=folder, on_end=show)
+    with budgets.SpeedWatch() as speed:
+        outcomes = run_side_by_side(commands, logs=folder, on_end=show)
+    slowdown = speed.slowdown
     rows = [read_row(outcome, [folder / f"{outcome.name}.xml"]) for outcome in outcomes]
     claims = features.find_refuted([case for row in rows for case in row.cases])
     suites = {row.name: budgets.SuiteTime(row.seconds, list_slowest(row.cases, 5)) for row in rows}

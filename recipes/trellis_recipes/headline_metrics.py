@@ -29,3 +29,16 @@ def name_headlines(headline: Sequence[str], reported: Iterable[str]) -> list[str
         for name in (measured if measured and is_unnamed(key) and key not in known else [key])
     ]
     return list(dict.fromkeys(named))
+
+
+def match_reported(key: str, reported: Iterable[str]) -> str:
+    """Return the metric that a run reports for ``key``: its own data source's where ``key`` names none.
+
+    Of several data sources it is the first by name; a metric that names its data source stays as it is.
+    """
+    known = set(reported)
+    if key in known or not is_unnamed(key):
+        return key
+    statistic = key.removeprefix(f"{VALIDATION_PREFIX}dataset/")
+    measured = sorted(filter(is_validation_score, known))
+    return next((each for each in measured if each.endswith(f"/{statistic}")), (*measured, key)[0])

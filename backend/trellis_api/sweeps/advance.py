@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
+from trellis_recipes.headline_metrics import match_reported
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.errors import DomainError
@@ -224,8 +225,8 @@ def _end_early(state: _State) -> None:
         return
     # A run whose last value is no number has reported the metric, and another may do better.
     keys = [repository.list_keys(state.session, job_id=run.job_id or "") for run in done]
-    metric = state.request.objective.metric
-    if not any(metric in each for each in keys):
+    metric = state.request.objective.metric or ""
+    if not any(match_reported(metric, each) in each for each in keys):
         shown = ", ".join(keys[0][:20]) or "nothing"
         _abort(state, METRIC_MISSING, f"A run has finished without '{metric}'. It reported: {shown}.")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session
 from trellis_contracts.states import JobState
+from trellis_recipes.headline_metrics import match_reported
 
 from trellis_api.jobs.models import Job
 from trellis_api.sweeps import repository
@@ -17,7 +18,8 @@ from trellis_api.sweeps.stopping import Rung, is_worse, list_rungs, read_rung
 
 def note(session: Session, run: SweepRun, job: Job, request: SweepCreate) -> None:
     """Keep the objective as it is now, and what the run had at the rungs that it has passed."""
-    key = request.objective.metric or ""
+    reported = repository.list_keys(session, job_id=job.id)
+    key = match_reported(request.objective.metric or "", reported)
     points = repository.read_points(session, job_id=job.id, key=key)
     run.value, run.value_step = find_value(points, request)
     rule = request.early_stop

@@ -106,6 +106,18 @@ def test_the_best_is_that_of_the_validation_where_it_was_first_measured(start: C
     assert [step for step, each in run.read().items() if each["is_best"]] == [2]
 
 
+def test_the_best_by_a_metric_of_the_recipe_is_that_of_the_runs_own_data_source(
+    start: Callable[..., Run],
+) -> None:
+    run = start()
+    for step, reward in ((1, 0.2), (2, 0.8), (3, 0.4)):
+        run.step(step, **{"val-core/linksearch/reward/mean@1": reward})
+
+    best = run.read_best(best_by=ACCURACY)
+
+    assert best == {"metric": "val-core/linksearch/reward/mean@1", "mode": "max", "step": 2}
+
+
 @pytest.mark.parametrize(
     ("query", "step"),
     [

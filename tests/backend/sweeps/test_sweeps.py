@@ -285,6 +285,23 @@ def test_a_metric_that_is_never_reported_ends_the_sweep_and_lists_those_that_are
     assert "val/loss" in found["reason"]
 
 
+def test_a_metric_of_the_recipe_is_read_from_the_data_source_that_runs_report(
+    client: TestClient, rig: SweepRig, body: dict[str, Any]
+) -> None:
+    goal = {"metric": "val-core/dataset/acc/mean@1", "mode": "max"}
+    sweep_id = create(client, body, objective=goal, parallel=1)
+    for value in (0.2, 0.6, 0.4):
+        rig.look()
+        (job,) = rig.active()
+        rig.measure(job.id, 1, value, key="val-core/linksearch/reward/mean@1")
+        rig.end(job.id)
+    rig.look()
+
+    found = read(client, sweep_id)
+    assert (found["state"], found["best_run"]) == ("succeeded", 1)
+    assert [run["value"] for run in found["runs"]] == [0.2, 0.6, 0.4]
+
+
 def test_a_run_whose_last_value_is_no_number_does_not_end_the_sweep(
     client: TestClient, rig: SweepRig, body: dict[str, Any]
 ) -> None:

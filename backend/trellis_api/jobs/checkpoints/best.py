@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from trellis_recipes.headline_metrics import VALIDATION_PREFIX
+from trellis_recipes.headline_metrics import VALIDATION_PREFIX, match_reported
 
 from trellis_api.jobs.metrics.direction import Mode, is_validation, list_headline, suit_mode
 from trellis_api.jobs.models import Job
@@ -26,12 +26,13 @@ def choose_criterion(
     Of the recipe: its first validation metric that was reported, any other summary of the validation,
     and without validation the first headline metric.
     """
+    known = set(reported)
     if metric is not None:
-        return Criterion(metric, mode or suit_mode(metric))
+        return Criterion(match_reported(metric, known), mode or suit_mode(metric))
     if job.keep_best_by:
         chosen = str(job.keep_best_by["metric"])
-        return Criterion(chosen, mode or job.keep_best_by.get("mode") or suit_mode(chosen))
-    known = set(reported)
+        preferred = mode or job.keep_best_by.get("mode") or suit_mode(chosen)
+        return Criterion(match_reported(chosen, known), preferred)
     headline = list_headline(job.recipe)
     validation = [key for key in headline if is_validation(key)]
     others = sorted(key for key in known if key.startswith(VALIDATION_PREFIX))

@@ -39,7 +39,7 @@ const CHUNKS: readonly (readonly [string, RegExp])[] = [
   ],
   [
     'ui',
-    /node_modules\/@vueuse\/|src\/(api\/(?!upload)|composables\/|i18n\/|ui\/(?!form|graph|tree|Markdown|markdown|marking|CodeFile)|format\/|layout\/(?!ShortcutDialog|NotFoundPage)|theme\/naive|theme\/libraryTexts\.ts|overview\/HealthMark)/,
+    /node_modules\/@vueuse\/|src\/(api\/(?!upload)|composables\/|i18n\/|ui\/(?!form|graph|schema|tree|Markdown|markdown|marking|CodeFile)|format\/|layout\/(?!ShortcutDialog|NotFoundPage)|theme\/naive|theme\/libraryTexts\.ts|overview\/HealthMark)/,
   ],
 ]
 

@@ -64,6 +64,7 @@ from trellis_api.monitoring.prometheus import PrometheusMiddleware
 from trellis_api.monitoring.router import metrics_router
 from trellis_api.monitoring.router import router as monitoring_router
 from trellis_api.openapi_contracts import describe_contracts
+from trellis_api.path_names import use_path_names
 from trellis_api.pipelines.router import router as pipelines_router
 from trellis_api.recipes.router import router as recipes_router
 from trellis_api.registry.router import router as registry_router
@@ -174,7 +175,7 @@ def _assemble() -> APIRouter:
         api.include_router(
             router,
             prefix=API_PREFIX,
-            dependencies=[Depends(require_user), Depends(refuse_unknown_parameters)],
+            dependencies=[Depends(require_user), Depends(refuse_unknown_parameters), Depends(use_path_names)],
             responses={403: ERROR_RESPONSES[403]},
         )
     return api

@@ -30,7 +30,10 @@ def test_sigterm_leaves_at_a_checkpoint_that_can_be_trained_further(tmp_path: Pa
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         metrics = output / "metrics.jsonl"
-        wait_until(lambda: metrics.exists() and metrics.read_text() != "", 300, "the first step is done")
+        # What is known of the data is written before, at step 0.
+        wait_until(
+            lambda: metrics.exists() and '"step": 1,' in metrics.read_text(), 300, "the first step is done"
+        )
         process.send_signal(signal.SIGTERM)
         printed, told = process.communicate(timeout=240)
 

@@ -66,13 +66,9 @@ def _list_proven(folder: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_recipe_has_a_proof() -> None:
-    assert _list_proven(proof.FOLDER) == RECIPES
-
-
-@pytest.mark.slow
-def test_the_agents_proven_on_a_pretrained_model_are_those_that_may_be_named() -> None:
-    assert _list_proven(proof.PRETRAINED_FOLDER) & OF_AGENTS == proof.PRETRAINED_AGENTS
+@pytest.mark.parametrize("folder", [proof.FOLDER, proof.PRETRAINED_FOLDER])
+def test_every_recipe_has_a_proof(folder: str) -> None:
+    assert _list_proven(folder) == RECIPES
 
 
 def test_without_a_name_the_recipes_of_algorithms_are_proven() -> None:
@@ -169,15 +165,10 @@ def test_a_pretrained_model_has_its_own_proofs_and_no_bound_on_their_time() -> N
     assert f"--ignore={proof.PRETRAINED_FOLDER}" in starter
 
 
-def test_an_agent_with_a_proof_on_a_pretrained_model_may_be_named(
+def test_a_recipe_of_agents_may_be_named_with_a_pretrained_model(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     report = _prove(["tune"], monkeypatch, capfd, model="some-model")
 
     assert report["proofs"][0]["recipe"] == "tune"
     assert report["proofs"][0]["measure"][2] == proof.PRETRAINED_FOLDER
-
-
-def test_the_other_agents_are_proven_on_the_starter_model_alone() -> None:
-    with pytest.raises(Problem, match=r"^agent_grpo can only be checked with the starter model"):
-        proof.run_proofs(["grpo", "agent_grpo", "tune"], model="some-model", as_json=True)

@@ -22,10 +22,8 @@ MODEL_VARIABLE = "TRELLIS_PROOF_MODEL"
 SCOPE_VARIABLE, REPORT_VARIABLE = "TRELLIS_PROOF", "TRELLIS_PROOF_REPORT"
 #: Every test of the folder, with the agents' runs of hours.
 EVERYTHING = "all"
-#: The family whose recipes are proven only where they are named.
+#: The family whose recipes are proven only where they are named: each takes long.
 AGENTS = "agent"
-#: Of that family, those that have a proof on a pretrained model.
-PRETRAINED_AGENTS = frozenset({"tune"})
 #: Options of pytest that leave out what a recipe also does: with an adapter, with rewards from elsewhere, ...
 WITHOUT_VARIANTS = ("-m", "not variant")
 #: For the algorithms' recipes together, on two cores.
@@ -38,8 +36,6 @@ def run_proofs(recipes: list[str], *, model: str | None = None, as_json: bool) -
     With ``model`` a pretrained one is trained, else the starter model, with a bound on the time of all.
     """
     wanted = choose_recipes(recipes)
-    if model is not None:
-        refuse_unproven(recipes)
     is_bounded = model is None and not recipes
     command = ["-m", "pytest", *choose_tests(model, has_recipes=bool(recipes))]
     started = time.monotonic()
@@ -86,17 +82,6 @@ def choose_recipes(named: list[str]) -> list[str]:
             exit_code=ExitCode.USAGE,
         )
     return named or [name for name, family in known.items() if family != AGENTS]
-
-
-def refuse_unproven(recipes: list[str]) -> None:
-    """Raise ``Problem`` where a recipe has no proof on a pretrained model."""
-    agents = {recipe.id for recipe in list_recipes() if recipe.family == AGENTS} | {EVERYTHING}
-    if unproven := [name for name in recipes if name in agents - PRETRAINED_AGENTS]:
-        raise Problem(
-            f"{', '.join(unproven)} can only be checked with the starter model, not a pretrained one",
-            hint="omit --model, or choose other recipes",
-            exit_code=ExitCode.USAGE,
-        )
 
 
 def compare_time(seconds: float, bound_s: float | None) -> dict[str, Any]:

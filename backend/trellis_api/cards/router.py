@@ -9,13 +9,12 @@ from trellis_api.cards import service
 from trellis_api.cards.schemas import CardCheck, CardChecked
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
-from trellis_api.core.ids import id_pattern
 
 MARKDOWN: dict[int | str, dict[str, Any]] = {
     200: {"description": "The card.", "content": {"text/markdown": {"schema": {"type": "string"}}}}
 }
 router = APIRouter(tags=["models"], responses={401: ERROR_RESPONSES[401], 404: ERROR_RESPONSES[404]})
-ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
+ModelId = Annotated[str, Path(description="ID or name of the model.")]
 
 
 @router.get(

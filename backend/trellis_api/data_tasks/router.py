@@ -11,6 +11,7 @@ from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks import service
 from trellis_api.data_tasks.schemas import DataTaskRead
+from trellis_api.names.resolve import DATASETS, find_filter_id
 
 router = APIRouter(prefix="/data-tasks", tags=["data tasks"], responses=ERROR_RESPONSES)
 
@@ -19,7 +20,8 @@ router = APIRouter(prefix="/data-tasks", tags=["data tasks"], responses=ERROR_RE
 def list_data_tasks(
     session: ReadSession,
     dataset: Annotated[
-        str | None, Query(max_length=32, pattern=NO_NUL, description="That reads or makes this dataset.")
+        str | None,
+        Query(max_length=200, pattern=NO_NUL, description="That reads or makes this dataset, by ID or name."),
     ] = None,
     kind: Annotated[list[DataTaskKind] | None, Query()] = None,
     state: Annotated[list[DataTaskState] | None, Query()] = None,
@@ -27,8 +29,9 @@ def list_data_tasks(
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[DataTaskRead]:
     """List tasks, newest first; results are left out of lists."""
+    dataset_id = find_filter_id(session, DATASETS, dataset, field="dataset")
     return service.list_tasks(
-        session, dataset_id=dataset, kinds=kind, states=state, cursor=cursor, limit=limit
+        session, dataset_id=dataset_id, kinds=kind, states=state, cursor=cursor, limit=limit
     )
 
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 from trellis_api.cards.service import read_card_of_download
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
-from trellis_api.core.ids import id_pattern
 from trellis_api.datasets.download import disposition
 from trellis_api.downloads.archive import Archive
 from trellis_api.downloads.listing import Folder, list_checkpoint, list_model
@@ -28,7 +27,7 @@ RANGES: dict[int | str, dict[str, Any]] = {
     416: {"model": ErrorBody, "description": "The range starts after the end"},
 }
 router = APIRouter(tags=["downloads"], responses=RESPONSES)
-ModelId = Annotated[str, Path(description="Id of the model.", pattern=id_pattern("mdl"))]
+ModelId = Annotated[str, Path(description="ID or name of the model.")]
 Step = Annotated[int, Path(ge=0, le=2**53, description="Step of the checkpoint.")]
 Name = Annotated[str, Path(max_length=1000, description="A name that the list of files has.")]
 

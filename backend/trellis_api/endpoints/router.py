@@ -19,7 +19,7 @@ router = APIRouter(tags=["endpoints"], responses={401: ERROR_RESPONSES[401]})
 FOUND: Responses = {404: ERROR_RESPONSES[404]}
 CONFLICT: Responses = {**FOUND, 409: ERROR_RESPONSES[409]}
 EndpointId = Annotated[str, Path(description="Endpoint ID.", pattern=id_pattern("ep"))]
-ModelId = Annotated[str, Path(description="Model ID.", pattern=id_pattern("mdl"))]
+ModelId = Annotated[str, Path(description="ID or name of the model.")]
 Step = Annotated[int, Path(ge=0, le=2**53, description="Checkpoint step.")]
 
 

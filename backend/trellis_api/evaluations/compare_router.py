@@ -21,6 +21,7 @@ from trellis_api.evaluations.schemas import (
     LeaderboardRead,
     MatrixRead,
 )
+from trellis_api.names.resolve import DATASETS, MODELS, find_filter_id
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses={401: ERROR_RESPONSES[401]})
 Responses = dict[int | str, dict[str, Any]]
@@ -32,10 +33,17 @@ Ids = Annotated[
 Label = Annotated[str | None, Query(pattern=LABEL, description="Of the benchmark.")]
 DatasetId = Annotated[
     str | None,
-    Query(pattern=id_pattern("ds"), description="Of a custom benchmark; one label may have several."),
+    Query(
+        max_length=200,
+        pattern=NO_NUL,
+        description="Of a custom benchmark, by ID or name; one label may have several.",
+    ),
 ]
 Metric = Annotated[str | None, Query(max_length=200, pattern=NO_NUL, description="Default the headline.")]
-ModelId = Annotated[str | None, Query(pattern=id_pattern("mdl"), description="The model and its ancestors.")]
+ModelId = Annotated[
+    str | None,
+    Query(max_length=200, pattern=NO_NUL, description="The model, by ID or name, and its ancestors."),
+]
 WhichScore = Annotated[Which, Query(description="Which score if a target was evaluated repeatedly.")]
 JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The job's checkpoints.")]
 
@@ -88,8 +96,9 @@ def read_leaderboard(
     which: WhichScore = "best",
 ) -> LeaderboardRead:
     """Return one score per target, best first; only comparable measurements."""
+    dataset_id = find_filter_id(session, DATASETS, dataset, field="dataset")
     return ranking.read_leaderboard(
-        session, label=label, dataset=dataset, metric=metric, configuration=configuration, which=which
+        session, label=label, dataset=dataset_id, metric=metric, configuration=configuration, which=which
     )
 
 
@@ -110,4 +119,5 @@ def read_history(
     """Return scores for a model and its ancestors, or for a job's checkpoints."""
     if (model is None) == (job is None):
         raise HistoryOfWhat("Name a model or a job, one of the two.")
-    return history.read_history(session, model_id=model, job_id=job, label=label, metric=metric)
+    model_id = find_filter_id(session, MODELS, model, field="model")
+    return history.read_history(session, model_id=model_id, job_id=job, label=label, metric=metric)

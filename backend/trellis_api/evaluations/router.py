@@ -28,13 +28,14 @@ from trellis_api.evaluations.schemas import (
     SampleRead,
 )
 from trellis_api.jobs.dependencies import TRY_TEMPLATES
+from trellis_api.names.resolve import MODELS, find_filter_id
 
 Responses = dict[int | str, dict[str, Any]]
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses={401: ERROR_RESPONSES[401]})
 FOUND: Responses = {404: ERROR_RESPONSES[404]}
 CONFLICT: Responses = {**FOUND, 409: ERROR_RESPONSES[409]}
 MALFORMED: Responses = {409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]}
-EvaluationId = Annotated[str, Path(description="Id of the evaluation.", pattern=id_pattern("ev"))]
+EvaluationId = Annotated[str, Path(description="ID or name of the evaluation.")]
 #: Of another evaluation.
 OtherId = Annotated[str | None, Query(description="Evaluation to compare with.", pattern=id_pattern("ev"))]
 #: A store's place for a sample is 1024 times its position, in 64 bits.
@@ -73,7 +74,9 @@ def estimate_evaluations(
 @router.get("", summary="List evaluations, newest first")
 def list_evaluations(
     session: ReadSession,
-    model: Annotated[str | None, Query(max_length=32, pattern=NO_NUL, description="Of this model.")] = None,
+    model: Annotated[
+        str | None, Query(max_length=200, pattern=NO_NUL, description="Of this model, by ID or name.")
+    ] = None,
     job: Annotated[
         str | None, Query(max_length=32, pattern=NO_NUL, description="Of checkpoints of this job.")
     ] = None,
@@ -85,7 +88,8 @@ def list_evaluations(
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[EvaluationRead]:
     """List the evaluations that match all given filters."""
-    wanted = EvaluationFilter(model_id=model, job_id=job, benchmark=benchmark, states=tuple(state or ()))
+    model_id = find_filter_id(session, MODELS, model, field="model")
+    wanted = EvaluationFilter(model_id=model_id, job_id=job, benchmark=benchmark, states=tuple(state or ()))
     return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
 
 

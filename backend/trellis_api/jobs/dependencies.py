@@ -7,10 +7,9 @@ from starlette.concurrency import run_in_threadpool
 
 from trellis_api.core.dependencies import DatabaseDep, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
-from trellis_api.core.ids import id_pattern
 from trellis_api.jobs.tried_ahead import try_templates_of
 
-JobId = Annotated[str, Path(description="Id of the job.", pattern=id_pattern("job"))]
+JobId = Annotated[str, Path(description="ID or name of the job.")]
 JOB_RESPONSES: dict[int | str, dict[str, Any]] = {401: ERROR_RESPONSES[401], 404: ERROR_RESPONSES[404]}
 Step = Annotated[int, Path(ge=0, le=2**53, description="Step of the checkpoint.")]
 CHECKPOINT_CONFLICT: dict[int | str, dict[str, Any]] = {409: ERROR_RESPONSES[409], 422: ERROR_RESPONSES[422]}

@@ -25,6 +25,7 @@ from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
 from trellis_api.jobs.storage import check_storage
 from trellis_api.monitoring.dependencies import ProbesDep
+from trellis_api.names.resolve import ENVIRONMENTS, WORKFLOWS, find_filter_id
 
 Fields = Annotated[
     list[FieldText] | None,
@@ -88,11 +89,11 @@ def list_jobs(
     starred: Annotated[bool | None, Query(description="With, or without, a star.")] = None,
     environment: Annotated[
         str | None,
-        Query(description="Whose agents work in this one (env_...).", max_length=64, pattern=NO_NUL),
+        Query(description="Whose agents work in this one, by ID or name.", max_length=200, pattern=NO_NUL),
     ] = None,
     workflow: Annotated[
         str | None,
-        Query(description="That train this workflow file (wfl_...).", max_length=64, pattern=NO_NUL),
+        Query(description="That train this agent code, by ID or name.", max_length=200, pattern=NO_NUL),
     ] = None,
     sweep: Annotated[
         str | None, Query(description="Runs of this sweep (swp_...).", max_length=64, pattern=NO_NUL)
@@ -121,7 +122,10 @@ def list_jobs(
     """List the jobs that match all given filters. A cursor is only valid for the same order."""
     if sort in BY_METRIC and metric is None:
         raise SortNeedsMetric(f"To sort by {sort}, set `metric` to the metric's key.")
-    parameters = {"environment": environment, "workflow": workflow}
+    parameters = {
+        "environment": find_filter_id(session, ENVIRONMENTS, environment, field="environment"),
+        "workflow": find_filter_id(session, WORKFLOWS, workflow, field="workflow"),
+    }
     wanted = JobFilter(
         states=tuple(state or ()),
         kind=kind,

@@ -49,13 +49,19 @@ def find_id(session: Session, kind: Kind, called: str, *, field: str) -> str:
     query = select(table.id, table.name).where(
         or_(table.name == called, func.lower(table.name) == called.lower())
     )
-    found = session.exec(query.order_by(table.name).limit(_MAX_CANDIDATES)).all()
-    exact = [each for each, name in found if name == called]
-    if len(found) > 1 and not exact:
-        candidates = ", ".join(f"'{name}' ({each})" for each, name in found)
-        message = f"Several {kind.noun} have the name '{called}' in other capitals: {candidates}. Use an ID."
+    found = session.exec(query.order_by(table.name != called, table.name).limit(_MAX_CANDIDATES)).all()
+    exact = [each for each in found if each[1] == called]
+    if len(exact or found) > 1:
+        candidates = ", ".join(f"'{name}' ({each})" for each, name in exact or found)
+        named = f"are named '{called}'" if exact else f"have the name '{called}' in other capitals"
+        message = f"Several {kind.noun} {named}: {candidates}. Use an ID."
         raise AmbiguousName(message, [{"code": AmbiguousName.code, "field": field, "message": message}])
-    return next(iter(exact or [each for each, _ in found]), called)
+    return next((each for each, _ in exact or found), called)
+
+
+def find_filter_id(session: Session, kind: Kind, called: str | None, *, field: str) -> str | None:
+    """Return the ID of what a list is filtered by, given by ID or name; None without a filter."""
+    return None if called is None else find_id(session, kind, called, field=field)
 
 
 def with_row_ids(session: Session, orders: list[AnyOrder], *, field: str) -> list[AnyOrder]:

@@ -12,7 +12,7 @@ from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.texts import NO_NUL
 from trellis_api.data_tasks.schemas import DataTaskRead, Purpose
-from trellis_api.names.resolve import DATASETS, find_id
+from trellis_api.names.resolve import DATASETS, find_filter_id, find_id
 from trellis_api.pipelines import checking, kept_rows, operators, runs, service
 from trellis_api.pipelines.schemas import (
     Clusters,
@@ -91,7 +91,9 @@ def save_pipeline(request: PipelineSave, session: WriteSession) -> PipelineRead:
 def list_runs(
     session: ReadSession,
     settings: SettingsDep,
-    dataset: Annotated[str | None, Query(max_length=32, pattern=NO_NUL)] = None,
+    dataset: Annotated[
+        str | None, Query(max_length=200, pattern=NO_NUL, description="Of this dataset, by ID or name.")
+    ] = None,
     version: Annotated[str | None, Query(max_length=64, pattern=NO_NUL)] = None,
     pipeline: Annotated[str | None, Query(max_length=32, pattern=NO_NUL)] = None,
     purpose: Annotated[list[Purpose] | None, Query()] = None,
@@ -102,7 +104,7 @@ def list_runs(
     return runs.list_page(
         session,
         settings,
-        dataset=dataset,
+        dataset=find_filter_id(session, DATASETS, dataset, field="dataset"),
         version=version,
         pipeline=pipeline,
         purposes=purpose,

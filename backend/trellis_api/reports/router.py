@@ -18,7 +18,7 @@ router = APIRouter(prefix="/reports", tags=["reports"], responses={401: ERROR_RE
 Responses = dict[int | str, dict[str, Any]]
 FOUND: Responses = {404: ERROR_RESPONSES[404]}
 CONFLICT: Responses = {**FOUND, 409: ERROR_RESPONSES[409]}
-ReportId = Annotated[str, Path(description="Id of the report.", pattern=id_pattern("rep"))]
+ReportId = Annotated[str, Path(description="ID or name of the report.")]
 MEDIA_TYPES: dict[ReportFormat, str] = {
     "md": "text/markdown; charset=utf-8",
     "html": "text/html; charset=utf-8",

@@ -10,7 +10,9 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.texts import NO_NUL
 from trellis_api.datasets.download import disposition
+from trellis_api.names.resolve import MODELS, find_filter_id
 from trellis_api.transfers import repository, service
 from trellis_api.transfers.schemas import GgufCreate, PushCreate, TransferRead
 
@@ -20,7 +22,7 @@ RANGES: dict[int | str, dict[str, Any]] = {
     416: {"model": ErrorBody, "description": "The range starts after the end"},
 }
 router = APIRouter(tags=["transfers"], responses=ERROR_RESPONSES)
-ModelId = Annotated[str, Path(description="Model ID.", pattern=id_pattern("mdl"))]
+ModelId = Annotated[str, Path(description="ID or name of the model.")]
 TransferId = Annotated[str, Path(description="Transfer ID.", pattern=id_pattern(repository.PREFIX))]
 
 
@@ -58,12 +60,15 @@ def export_gguf(
 def list_transfers(
     session: ReadSession,
     settings: SettingsDep,
-    model: Annotated[str | None, Query(pattern=id_pattern("mdl"), description="Filter by model.")] = None,
+    model: Annotated[
+        str | None, Query(max_length=200, pattern=NO_NUL, description="Of this model, by ID or name.")
+    ] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[TransferRead]:
     """List transfers, newest first."""
-    return service.list_page(session, settings, model_id=model, cursor=cursor, limit=limit)
+    model_id = find_filter_id(session, MODELS, model, field="model")
+    return service.list_page(session, settings, model_id=model_id, cursor=cursor, limit=limit)
 
 
 @router.get("/transfers/{transfer_id}", summary="Get a transfer")

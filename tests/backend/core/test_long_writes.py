@@ -26,6 +26,6 @@ def test_a_long_write_of_a_request_is_logged_with_its_route(
 ) -> None:
     monkeypatch.setattr(database_module, "LONG_WRITE_S", -1.0)
 
-    client.patch("/api/v1/jobs/job_gone", json={"name": "n"})
+    client.patch("/api/v1/jobs/job_aaaaaaaaaaaa", json={"name": "n"})
 
     assert "PATCH /api/v1/jobs/{job_id}" in caplog.text

@@ -41,7 +41,7 @@ _ID = re.compile(r"\b([a-z]{2,5})_[a-z2-7]{12}\b")
 #: Path parameters whose name is not that of the prefix's kind.
 _KINDS = {
     "job_id": "job", "dataset_id": "ds", "model_id": "mdl", "task_id": "dtk", "upload_id": "up",
-    "pipeline_id": "ppl", "file_id": "rwf", "dry_run_id": "dry", "evaluation_id": "ev", "report_id": "rep",
+    "pipeline_id": "pip", "file_id": "rwf", "dry_run_id": "dry", "evaluation_id": "ev", "report_id": "rep",
     "workflow_id": "wfl", "environment_id": "env", "call_id": "ecl", "endpoint_id": "ep",
     "job_pipeline_id": "jpl", "sweep_id": "swp", "transfer_id": "trf", "vote_id": "vot", "view_id": "vew",
     "shared_id": "shc", "fine_tuning_job_id": "ftjob", "model": "mdl", "dataset": "ds", "job": "job",

@@ -143,7 +143,7 @@ def test_parameters_vary_from_the_form(
 ) -> None:
     logged_in.goto(f"{dashboard.url}/jobs/new?recipe=grpo")
     expect(logged_in.get_by_text("Ready to launch")).to_be_visible()
-    expect(logged_in.locator("[data-test=forecast]")).to_contain_text("Unknown")
+    expect(logged_in.locator("[data-test=forecast]")).to_contain_text("unknown: no run")
     logged_in.locator("[data-test=vary-learning_rate]").click()
     logged_in.locator("[data-vary=learning_rate] input[aria-label*=List]").fill("1e-6, nonsense")
     expect(logged_in.locator("[data-vary=learning_rate]")).to_contain_text("comma-separated")

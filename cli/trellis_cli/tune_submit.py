@@ -18,6 +18,7 @@ from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.event_files import FOLDER
 from trellis_cli.file_bar import FileBar
+from trellis_cli.job_preview import preview_request
 from trellis_cli.job_requests import Preset, ReportTo, read_report_to
 from trellis_cli.jobs import Wait, follow, print_job
 from trellis_cli.output import Json, err
@@ -70,12 +71,20 @@ def submit(
         bool,
         typer.Option(help="First run sessions in this machine's sandbox; needs the engine installed here."),
     ] = True,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Upload code and rows and show what would run, without launching anything."
+        ),
+    ] = False,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
     """Train a workflow on the platform: validate it here, upload it with its rows, and launch a job.
 
     trellis tune submit tune.yaml workflow.py --model starter --wait
+
+    With --dry-run, nothing is launched; exits with 4 if the job would be refused.
     """
     changes = read_parameters(set_values or [])
     client = connect()
@@ -109,7 +118,11 @@ def submit(
         validation_dataset = find_dataset(client, validation_dataset)
     code = find_workflow(client, workflow) if path is None else _send_code(client, path, function)
     request |= _name_rows(client, plan, dataset, validation_dataset)
-    job = client.post("/jobs", {**request, "params": {**params, "workflow": code}})
+    request["params"] = {**params, "workflow": code}
+    if dry_run:
+        preview_request(client, request, as_json=as_json)
+        return
+    job = client.post("/jobs", request)
     print_job(client, job, as_json=as_json)
     if plan["has_event_files"]:
         folder = Path(plan["folder"]) / FOLDER

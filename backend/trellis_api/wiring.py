@@ -14,6 +14,7 @@ from trellis_api.fine_tuning import uses as fine_tuning
 from trellis_api.job_pipelines import uses as job_pipelines
 from trellis_api.jobs import sweep_names
 from trellis_api.jobs import uses as jobs
+from trellis_api.jobs.checkpoints.service import LIST_SERVED_STEPS
 from trellis_api.models import uses as models
 from trellis_api.registry import uses as registry
 from trellis_api.rewards import uses as rewards
@@ -73,3 +74,4 @@ uses.UPLOADS.register("fine_tuning", fine_tuning.find_of_uploads)
 sweep_names.MAP_SWEEP_NAMES.provide(sweeps_repository.map_names)
 sweep_names.EXPRESS_SWEEP.provide(sweeps_repository.express_name)
 SUMMARISE_JOBS.provide(jobs.summarise_naming)
+LIST_SERVED_STEPS.provide(endpoints.list_served_steps)

@@ -203,7 +203,7 @@ class CheckpointRead(TypedDict):
     is_best: bool
     is_kept: bool
     is_pruned: bool
-    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]]
+    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "serving", "model"]]
     metrics: dict[str, float | None]
     path: str
     size_bytes: int

@@ -14,6 +14,7 @@ from trellis_api.core import uses
 from trellis_api.core.provided import NotProvided, Provided
 from trellis_api.core.uses import REFS, Use, Used, UsersUnknown, one_by_one
 from trellis_api.job_pipelines.schemas import StageCreate
+from trellis_api.jobs.checkpoints.service import LIST_SERVED_STEPS
 from trellis_api.jobs.named import Named
 from trellis_api.jobs.schemas import JobCreate
 from trellis_api.jobs.sweep_names import EXPRESS_SWEEP, MAP_SWEEP_NAMES
@@ -136,7 +137,7 @@ def test_every_finder_of_a_domain_is_registered() -> None:
 
 
 def test_what_a_domain_is_provided_with_is_there() -> None:
-    assert all(each.is_set for each in (MAP_SWEEP_NAMES, EXPRESS_SWEEP, SUMMARISE_JOBS))
+    assert all(each.is_set for each in (MAP_SWEEP_NAMES, EXPRESS_SWEEP, SUMMARISE_JOBS, LIST_SERVED_STEPS))
 
 
 @pytest.mark.parametrize("module", ["trellis_api.main", "trellis_workers.core.app"])

@@ -9,7 +9,11 @@ from trellis_recipes.workflows.source import AUXILIARY
 from trellis_api.core.uses import Use
 from trellis_api.endpoints.auxiliary import find_model_ids, list_our_models
 from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.openai.names import find_step
 from trellis_api.jobs.models import Job
+
+#: Of endpoints and their jobs: an adapter is in the engine of this attempt, or has an engine of its own.
+_IS_WANTED = or_(col(Endpoint.engine_id).is_(None), col(Endpoint.asked_attempt) == col(Job.attempt))
 
 
 def find_of_models(session: Session, model_ids: Collection[str]) -> dict[str, list[Use]]:
@@ -19,6 +23,20 @@ def find_of_models(session: Session, model_ids: Collection[str]) -> dict[str, li
         for model_id in called & found.keys():
             found[model_id].append(use)
     return found
+
+
+def list_served_steps(session: Session, job_id: str) -> set[int]:
+    """List the steps of a job whose checkpoints endpoints serve, or unfinished jobs' agent code calls."""
+    query = (
+        select(Endpoint.target_step)
+        .join(Job, col(Job.id) == col(Endpoint.job_id))
+        .where(col(Endpoint.target_job_id) == job_id, col(Job.state).in_(ACTIVE), _IS_WANTED)
+    )
+    served = {int(step) for step in session.exec(query) if step is not None}
+    for params in session.exec(select(Job.params).where(col(Job.state).in_(ACTIVE))):
+        named = list_our_models(params.get(AUXILIARY))
+        served |= {step for name in named if (step := find_step(name, job_id=job_id)) is not None}
+    return served
 
 
 def _list_calling(session: Session) -> Iterator[tuple[Use, set[str]]]:
@@ -34,11 +52,10 @@ def _list_serving(session: Session, model_ids: Collection[str]) -> dict[str, lis
 
     A model whose job names it is a use of that job.
     """
-    is_wanted = or_(col(Endpoint.engine_id).is_(None), col(Endpoint.asked_attempt) == col(Job.attempt))
     query = (
         select(Endpoint.target_model_id, Endpoint.id, Endpoint.name)
         .join(Job, col(Job.id) == col(Endpoint.job_id))
-        .where(col(Endpoint.target_model_id).in_(list(model_ids)), col(Job.state).in_(ACTIVE), is_wanted)
+        .where(col(Endpoint.target_model_id).in_(list(model_ids)), col(Job.state).in_(ACTIVE), _IS_WANTED)
         .where(col(Job.model_id).is_distinct_from(col(Endpoint.target_model_id)))
         .order_by(col(Endpoint.name))
     )

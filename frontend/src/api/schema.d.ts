@@ -5087,7 +5087,7 @@ export interface components {
              * Kept Because
              * @description Why it is not pruned.
              */
-            kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "model")[];
+            kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "serving" | "model")[];
             /**
              * Metrics
              * @description Headline and validation metrics as last reported at or before this step.
@@ -17705,7 +17705,7 @@ export interface operations {
     list_data_tasks_api_v1_data_tasks_get: {
         parameters: {
             query?: {
-                /** @description That reads or makes this dataset. */
+                /** @description That reads or makes this dataset, by ID or name. */
                 dataset?: string | null;
                 kind?: components["schemas"]["DataTaskKind"][] | null;
                 state?: components["schemas"]["DataTaskState"][] | null;
@@ -21200,7 +21200,7 @@ export interface operations {
     list_evaluations_api_v1_evaluations_get: {
         parameters: {
             query?: {
-                /** @description Of this model. */
+                /** @description Of this model, by ID or name. */
                 model?: string | null;
                 /** @description Of checkpoints of this job. */
                 job?: string | null;
@@ -21538,7 +21538,7 @@ export interface operations {
     read_history_api_v1_evaluations_history_get: {
         parameters: {
             query?: {
-                /** @description The model and its ancestors. */
+                /** @description The model, by ID or name, and its ancestors. */
                 model?: string | null;
                 /** @description The job's checkpoints. */
                 job?: string | null;
@@ -21596,7 +21596,7 @@ export interface operations {
             query?: {
                 /** @description Of the benchmark. */
                 label?: string | null;
-                /** @description Of a custom benchmark; one label may have several. */
+                /** @description Of a custom benchmark, by ID or name; one label may have several. */
                 dataset?: string | null;
                 /** @description Default the headline. */
                 metric?: string | null;
@@ -21704,7 +21704,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -21763,7 +21763,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -21829,7 +21829,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -21897,7 +21897,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -21965,7 +21965,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -22049,7 +22049,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -22120,7 +22120,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the evaluation. */
+                /** @description ID or name of the evaluation. */
                 evaluation_id: string;
                 label: string;
                 position: number;
@@ -22326,7 +22326,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -22389,7 +22389,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -23081,9 +23081,9 @@ export interface operations {
                 has_alarms?: boolean | null;
                 /** @description With, or without, a star. */
                 starred?: boolean | null;
-                /** @description Whose agents work in this one (env_...). */
+                /** @description Whose agents work in this one, by ID or name. */
                 environment?: string | null;
-                /** @description That train this workflow file (wfl_...). */
+                /** @description That train this agent code, by ID or name. */
                 workflow?: string | null;
                 /** @description Runs of this sweep (swp_...). */
                 sweep?: string | null;
@@ -23870,7 +23870,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -23929,7 +23929,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -23995,7 +23995,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24074,7 +24074,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24133,7 +24133,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Step of the checkpoint. */
                 step: number;
@@ -24201,7 +24201,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Step of the checkpoint. */
                 step: number;
@@ -24275,7 +24275,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Step of the checkpoint. */
                 step: number;
@@ -24359,7 +24359,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Checkpoint step. */
                 step: number;
@@ -24433,7 +24433,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Step of the checkpoint. */
                 step: number;
@@ -24513,7 +24513,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Step of the checkpoint. */
                 step: number;
@@ -24583,7 +24583,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 /** @description Step of the checkpoint. */
                 step: number;
@@ -24669,7 +24669,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24747,7 +24747,7 @@ export interface operations {
                 "last-event-id"?: string | null;
             };
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24810,7 +24810,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24871,7 +24871,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24930,7 +24930,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -24996,7 +24996,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25055,7 +25055,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25133,7 +25133,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 prompt_key: string;
             };
@@ -25193,7 +25193,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25269,7 +25269,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25330,7 +25330,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25393,7 +25393,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25456,7 +25456,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25545,7 +25545,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25604,7 +25604,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 rollout_id: number;
             };
@@ -25664,7 +25664,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
                 rollout_id: number;
             };
@@ -25724,7 +25724,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25801,7 +25801,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25863,7 +25863,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -25925,7 +25925,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description ID or name of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -26329,7 +26329,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -26388,7 +26388,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -26460,7 +26460,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -26542,7 +26542,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Model ID. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -26614,7 +26614,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -26682,7 +26682,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the model. */
+                /** @description ID or name of the model. */
                 model_id: string;
                 /** @description A name that the list of files has. */
                 name: string;
@@ -26766,7 +26766,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Model ID. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -26905,7 +26905,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Model ID. */
+                /** @description ID or name of the model. */
                 model_id: string;
             };
             cookie?: never;
@@ -27526,6 +27526,7 @@ export interface operations {
     list_runs_api_v1_pipelines_runs_get: {
         parameters: {
             query?: {
+                /** @description Of this dataset, by ID or name. */
                 dataset?: string | null;
                 version?: string | null;
                 pipeline?: string | null;
@@ -29036,7 +29037,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the report. */
+                /** @description ID or name of the report. */
                 report_id: string;
             };
             cookie?: never;
@@ -29095,7 +29096,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the report. */
+                /** @description ID or name of the report. */
                 report_id: string;
             };
             cookie?: never;
@@ -29155,7 +29156,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the report. */
+                /** @description ID or name of the report. */
                 report_id: string;
             };
             cookie?: never;
@@ -29216,7 +29217,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the report. */
+                /** @description ID or name of the report. */
                 report_id: string;
             };
             cookie?: never;
@@ -31116,7 +31117,7 @@ export interface operations {
     list_transfers_api_v1_transfers_get: {
         parameters: {
             query?: {
-                /** @description Filter by model. */
+                /** @description Of this model, by ID or name. */
                 model?: string | null;
                 cursor?: string | null;
                 limit?: number;

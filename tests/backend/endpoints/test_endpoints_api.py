@@ -38,25 +38,38 @@ def test_starting_twice_is_starting_once(client: TestClient, model: Model) -> No
     assert (first["id"], first["attempt"]) == (second["id"], second["attempt"])
 
 
-def test_a_checkpoint_is_named_by_its_job_and_step(
-    client: TestClient,
-    database: Database,
-    settings: Settings,
-    model: Model,
-    make_job: Callable[..., str],
-) -> None:
-    job_id = make_job(state=JobState.SUCCEEDED, model_id=model.id)
-    folder: Path = settings.checkpoint_dir(job_id) / "global_step_3"
+@pytest.fixture
+def job_id(database: Database, settings: Settings, model: Model, make_job: Callable[..., str]) -> str:
+    """A finished training with a checkpoint of step 3."""
+    made = make_job(state=JobState.SUCCEEDED, model_id=model.id)
+    folder: Path = settings.checkpoint_dir(made) / "global_step_3"
     folder.mkdir(parents=True)
-    row = Checkpoint(job_id=job_id, step=3, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
+    row = Checkpoint(job_id=made, step=3, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now())
     with database.write() as session:
         session.add(row)
+    return made
 
+
+def test_a_checkpoint_is_named_by_its_job_and_step(client: TestClient, job_id: str) -> None:
     endpoint = client.post(f"/api/v1/jobs/{job_id}/checkpoints/3/endpoint").json()
 
     assert (endpoint["name"], endpoint["kind"], endpoint["step"]) == (f"{job_id}:3", "checkpoint", 3)
     missing = client.post(f"/api/v1/jobs/{job_id}/checkpoints/4/endpoint")
     assert (missing.status_code, missing.json()["error"]) == (404, "checkpoint_not_found")
+
+
+def test_a_checkpoint_stays_as_long_as_it_is_served(client: TestClient, job_id: str) -> None:
+    path = f"/api/v1/jobs/{job_id}/checkpoints"
+    endpoint = client.post(f"{path}/3/endpoint").json()
+
+    (served,) = client.get(path).json()["items"]
+    refused = client.delete(f"{path}/3")
+
+    assert (served["kept_because"], served["can_delete"]) == (["serving"], False)
+    assert (refused.status_code, refused.json()["details"]) == (409, {"reason": "serving"})
+    client.delete(f"/api/v1/endpoints/{endpoint['id']}").raise_for_status()
+    assert client.get(path).json()["items"][0]["kept_because"] == []
+    assert client.delete(f"{path}/3").status_code == 204
 
 
 def test_a_model_whose_chat_template_has_become_endless_is_not_started(

@@ -13,6 +13,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
+from trellis_api.jobs.models import Checkpoint
 from trellis_api.jobs.queue.admission import claim_next
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -309,6 +310,26 @@ def test_a_model_that_the_agent_code_of_a_job_calls_goes_once_the_job_has_ended(
     assert (refused.status_code, refused.json()["details"]) == (409, {"jobs": ["asks"]})
     client.post(f"/api/v1/jobs/{job['id']}/stop").raise_for_status()
     assert client.delete("/api/v1/models/mdl_cccccccccccc").status_code == 204
+
+
+def test_a_checkpoint_that_the_agent_code_of_a_job_calls_goes_once_the_job_has_ended(
+    client: TestClient, body: dict[str, Any], model: Model, database: Database, make_job: Callable[..., str]
+) -> None:
+    trained = make_job(state=JobState.SUCCEEDED, model_id=model.id)
+    steps = [
+        Checkpoint(job_id=trained, step=step, attempt=1, path=f"{step}", size_bytes=1, created_at=utc_now())
+        for step in (3, 4)
+    ]
+    with database.write() as session:
+        session.add_all(steps)
+    code = client.post(PATH, json={"name": "critic", "code": WITH_MODELS}).json()["id"]
+    job = client.post("/api/v1/jobs", json={**body, "params": params(code, f"critic={trained}:3")}).json()
+
+    answers = [client.delete(f"/api/v1/jobs/{trained}/checkpoints/{step}").status_code for step in (3, 4)]
+
+    assert answers == [409, 204]
+    client.post(f"/api/v1/jobs/{job['id']}/stop").raise_for_status()
+    assert client.delete(f"/api/v1/jobs/{trained}/checkpoints/3").status_code == 204
 
 
 def start_attempt(session: Session) -> str:

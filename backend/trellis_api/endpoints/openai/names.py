@@ -50,6 +50,13 @@ def find_called(session: Session, name: str) -> Model | None:
     return model or _find_registered(session, name)
 
 
+def find_step(name: str, *, job_id: str) -> int | None:
+    """Return the step of a job's checkpoint that a name means; None for others, and for the newest."""
+    match = _CHECKPOINT.fullmatch(name)
+    is_named = match is not None and match.group(1) == job_id and match.group(2) != "latest"
+    return int(match.group(2)) if match is not None and is_named else None
+
+
 def _find_step(session: Session, job_id: str, word: str) -> CheckpointTarget:
     """Return a checkpoint by its step, or the newest that has not been pruned."""
     if word == "latest":

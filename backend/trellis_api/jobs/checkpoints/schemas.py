@@ -25,9 +25,9 @@ class CheckpointRead(BaseModel):
     is_best: bool = Field(description="By the requested metric, else the job's, else the recipe's.")
     is_kept: bool = Field(description="Pinned by a user.")
     is_pruned: bool = Field(description="Its files were removed; its metrics are kept.")
-    kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]] = Field(
-        description="Why it is not pruned."
-    )
+    kept_because: list[
+        Literal["pinned", "best", "resumed", "exporting", "evaluating", "serving", "model"]
+    ] = Field(description="Why it is not pruned.")
     evaluation: CheckpointEvaluation | None = Field(
         description="Of the job's own evaluations; null where none was due."
     )

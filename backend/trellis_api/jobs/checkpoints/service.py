@@ -17,6 +17,7 @@ from trellis_recipes.catalogue import UnknownRecipe, get_recipe
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
+from trellis_api.core.provided import Provided
 from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
 from trellis_api.jobs.checkpoints.best import Criterion, choose_criterion, find_best
@@ -31,16 +32,19 @@ from trellis_api.jobs.models import TRAIN, Checkpoint, Job
 from trellis_api.models.repository import list_exported_steps
 
 KEEP_PARAMETER = "keep_checkpoints"
-Reason = Literal["pinned", "best", "resumed", "exporting", "evaluating", "model"]
-Use = Literal["pinned", "exporting", "evaluating", "resumed", "writing"]
+Reason = Literal["pinned", "best", "resumed", "exporting", "evaluating", "serving", "model"]
+Use = Literal["pinned", "exporting", "evaluating", "serving", "resumed", "writing"]
 _USES: dict[Use, str] = {
     "pinned": "The checkpoint is pinned. Unpin it first.",
     "exporting": "The checkpoint is being exported. Wait, or stop the export.",
     "evaluating": "The checkpoint is being evaluated. Wait, or cancel the evaluation.",
+    "serving": "The checkpoint is being served, or called by a job. Stop the endpoint or the job.",
     "resumed": "The running attempt resumed from this checkpoint.",
     "writing": "The run may still be writing this checkpoint.",
 }
-_READERS: tuple[Use, ...] = ("exporting", "evaluating")
+_READERS: tuple[Use, ...] = ("exporting", "evaluating", "serving")
+#: Of a job: steps whose checkpoints are being served, or called by unfinished jobs.
+LIST_SERVED_STEPS: Provided[[Session, str], set[int]] = Provided("steps of checkpoints that are served")
 #: Files that tell of an adapter, in the places where the trainers put them.
 _ADAPTER_FILES = ("lora_train_meta.json", "adapter_config.json")
 _FOLDERS = ("", "actor", "huggingface", "actor/huggingface", "lora_adapter")
@@ -239,6 +243,7 @@ def _explain_keeping(
 ) -> dict[int, list[Reason]]:
     exporting = repository.list_exporting_steps(session, job_id=job.id)
     measured = evaluating.list_evaluating_steps(session, job_id=job.id)
+    served = LIST_SERVED_STEPS(session, job.id)
     in_models = list_exported_steps(session, job_id=job.id)
     kept: dict[int, list[Reason]] = {}
     for row in rows:
@@ -248,6 +253,7 @@ def _explain_keeping(
             ("resumed", row.step == job.resume_step),
             ("exporting", row.step in exporting),
             ("evaluating", row.step in measured),
+            ("serving", row.step in served),
             ("model", row.step in in_models),
         ]
         kept[row.step] = [reason for reason, holds in reasons if holds]
@@ -261,6 +267,8 @@ def _list_readers(session: Session, *, job_id: str, step: int) -> list[Use]:
         readers.append("exporting")
     if step in evaluating.list_evaluating_steps(session, job_id=job_id):
         readers.append("evaluating")
+    if step in LIST_SERVED_STEPS(session, job_id):
+        readers.append("serving")
     return readers
 
 

@@ -28,6 +28,7 @@ export default {
       resumed: 'resumed from',
       exporting: 'exporting',
       evaluating: 'evaluating',
+      serving: 'served',
       model: 'used by a model',
     },
     becauseHelp: 'Protected from pruning.',

@@ -28,6 +28,7 @@ export default {
       resumed: '曾从此继续',
       exporting: '正在导出',
       evaluating: '正在评测',
+      serving: '端点使用中',
       model: '被模型使用',
     },
     becauseHelp: '不会为腾出空间而移除。',

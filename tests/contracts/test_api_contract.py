@@ -43,6 +43,8 @@ from trellis_api.reports import service as reports
 from trellis_api.reports.folder import report_folder
 from trellis_api.reports.schemas import ReportProblem
 from trellis_api.sweeps.models import Sweep, SweepRun
+from trellis_api.transfers.models import Transfer
+from trellis_api.transfers.schemas import GgufCreate, TransferKind, TransferState
 from trellis_contracts.attempt import locate_checkpoints
 from trellis_contracts.data_tasks import DataTaskState, ImportTask, PathSource
 from trellis_contracts.endpoints import OPENAI_PREFIX
@@ -188,6 +190,9 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         "model_id": model["id"],
         "endpoint_id": _endpoint(platform),
         "shared_id": _shared_conversation(platform),
+        "transfer_id": _transfer(platform, model["id"]),
+        "vote_id": _vote(platform),
+        "view_id": _saved_view(platform, name),
         "job_id": job_id,
         "recipe_id": "grpo",
         "step": CHECKPOINT_STEP,
@@ -384,6 +389,30 @@ def _shared_conversation(platform: TestClient) -> str:
     return str(platform.post(f"{API_PREFIX}/shared-conversations", json=body).raise_for_status().json()["id"])
 
 
+def _transfer(platform: TestClient, model_id: str) -> str:
+    """A transfer whose worker has failed: it can be resumed and deleted."""
+    request = GgufCreate().model_dump(mode="json")
+    kind, state = TransferKind.GGUF.value, TransferState.FAILED.value
+    row = Transfer(
+        id=new_id("trf"), kind=kind, state=state, model_id=model_id, model_name="m", request=request
+    )
+    with platform.app.state.database.write() as session:  # type: ignore[attr-defined]
+        session.add(row)
+        session.flush()
+        return row.id
+
+
+def _vote(platform: TestClient) -> str:
+    sides = {"a": {"model": "base", "text": "2"}, "b": {"model": "trained", "text": "3"}}
+    body = {"messages": [{"role": "user", "content": "1+1="}], **sides, "verdict": "a"}
+    return str(platform.post(f"{API_PREFIX}/votes", json=body).raise_for_status().json()["id"])
+
+
+def _saved_view(platform: TestClient, name: str) -> str:
+    body = {"page": "jobs", "name": name, "query": "state=failed"}
+    return str(platform.post(f"{API_PREFIX}/saved-views", json=body).raise_for_status().json()["id"])
+
+
 def _begun_upload(platform: TestClient) -> str:
     headers = {"Tus-Resumable": "1.0.0", "Upload-Length": "1000"}
     begun = platform.post(f"{API_PREFIX}/uploads", headers=headers)
@@ -449,7 +478,7 @@ def call_with_examples(
             case.query = _with_known_rows(case.query or {}, known_ids)
             if isinstance(case.body, dict):
                 case.body = _with_known_rows(case.body, known_ids)
-                if operation.path.endswith("/registry"):
+                if operation.path.endswith(("/registry", "/embeddings")):
                     case.body["model"] = known_ids["model_id"]
         answer = case.call(headers={"Authorization": platform.headers["Authorization"]})
         statuses.add(answer.status_code)

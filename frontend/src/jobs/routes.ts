@@ -31,7 +31,12 @@ export const jobRoutes: RouteRecordRaw[] = [
   {
     path: 'jobs/:id',
     name: 'job',
-    component: () => import('./page/JobPage.vue'),
+    component: () => {
+      // The largest part of the page comes beside it, not after it: on a slow line a round trip is 150 ms. The page
+      // asks for it again and says so where it does not come.
+      import('@/charts/MetricChart.vue').catch(() => undefined)
+      return import('./page/JobPage.vue')
+    },
     props: true,
     meta: { title: 'jobs.one', hasOwnTexts: true },
   },

@@ -77,7 +77,7 @@ def give_template(model: Model, settings: Settings) -> Callable[[str], None]:
     def give(text: str) -> None:
         folder = settings.data_root / str(model.path)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "chat_template.jinja").write_text(text)
+        (folder / "chat_template.jinja").write_text(f"{{# {model.id} #}}{text}")
 
     return give
 

@@ -39,7 +39,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     Path("tasks.jsonl").write_text('{"question": "1+1", "answer": "2"}\n')
     asked: list[str] = []
 
-    def run(config: str, workflow: str, *, output: Any = None) -> trellis.TuneResult:
+    def run(config: str, workflow: str, *, output: Any = None, resume: bool) -> trellis.TuneResult:
         assert WorkflowSource.read(workflow).is_pickle
         asked.append(config)
         return trellis.TuneResult("succeeded", "runs", 100, {"critic/score/mean": 0.9})

@@ -239,7 +239,7 @@ def test_a_chat_request_may_end_like_this(begun_at: float, ended_at: float, outc
         (105.0, 106.0, "500 internal_error"),
         (500.0, 501.0, "503 endpoint_starting"),
         (1015.0, 1016.0, "503 endpoint_failed"),
-        (500.0, 561.0, "answered"),
+        (500.0, 591.0, "answered"),
     ],
     ids=[
         "before any fault",

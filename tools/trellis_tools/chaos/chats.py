@@ -11,7 +11,7 @@ import httpx
 from trellis_cli.client import ApiClient
 
 #: Seconds for which a request may wait for its endpoint, and for the engine: settings of the platform.
-WAIT_S, ANSWER_S = 20, 30
+WAIT_S, ANSWER_S = 20, 60
 #: Within which every request ends: the two together, with a margin for a busy machine.
 ENDS_WITHIN_S = WAIT_S + ANSWER_S + 10.0
 #: Requests under way at a time: one is answered whole, one token by token.

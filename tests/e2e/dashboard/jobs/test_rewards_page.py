@@ -29,7 +29,7 @@ def test_a_dry_run_shows_what_the_rewards_do_and_leads_to_the_form(
     expect(page.locator("[data-term=gsm8k]")).to_be_visible()
     choose_from_select(page, page.locator("[data-test=add-term]"), "Length penalty")
     page.locator("[data-term=length]").get_by_label("Weight").fill("0.5")
-    expect(page.get_by_text("Total reward: -0.5 to 1.")).to_be_visible()
+    expect(page.get_by_text("Total reward: −0.5 to 1.")).to_be_visible()
     choose_from_select(page, page.locator("[data-test=dry-run-dataset]"), "addition")
     page.get_by_label("Number of rows").fill("16")
     page.get_by_role("button", name="Start dry run").click()

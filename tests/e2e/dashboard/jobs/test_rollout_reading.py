@@ -136,7 +136,7 @@ def test_a_spike_in_a_curve_leads_to_the_tokens_behind_it(logged_in: Page, dashb
         logged_in.keyboard.press("ArrowRight")
     detail = logged_in.locator("[data-test=token-detail]")
     expect(detail).to_contain_text('Token 3 " 6"')
-    expect(detail).to_contain_text("Trainer − rollout -0.9")
+    expect(detail).to_contain_text("Trainer − rollout −0.9")
     logged_in.get_by_text("Log-probability", exact=True).click()
     expect(logged_in).to_have_url(re.compile("tokens=log_prob"))
 

@@ -139,7 +139,10 @@ def known_ids(operation: AnyOperation, request: pytest.FixtureRequest) -> dict[s
     """Ids of things that exist: made anew for an operation that may delete or change them."""
     if operation.method in READING_METHODS:
         return dict(request.getfixturevalue("ids_to_read"))
-    return _make_known_things(request.getfixturevalue("platform"), request.getfixturevalue("finished_run"))
+    platform: TestClient = request.getfixturevalue("platform")
+    found = _make_known_things(platform, request.getfixturevalue("finished_run"))
+    # A page has a number of saved views at most.
+    return found | ({"view_id": _saved_view(platform)} if "{view_id}" in operation.path else {})
 
 
 def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str | int]:
@@ -192,7 +195,6 @@ def _make_known_things(platform: TestClient, finished_run: str) -> dict[str, str
         "shared_id": _shared_conversation(platform),
         "transfer_id": _transfer(platform, model["id"]),
         "vote_id": _vote(platform),
-        "view_id": _saved_view(platform, name),
         "job_id": job_id,
         "recipe_id": "grpo",
         "step": CHECKPOINT_STEP,
@@ -408,8 +410,8 @@ def _vote(platform: TestClient) -> str:
     return str(platform.post(f"{API_PREFIX}/votes", json=body).raise_for_status().json()["id"])
 
 
-def _saved_view(platform: TestClient, name: str) -> str:
-    body = {"page": "jobs", "name": name, "query": "state=failed"}
+def _saved_view(platform: TestClient) -> str:
+    body = {"page": "jobs", "name": new_id("view"), "query": "state=failed"}
     return str(platform.post(f"{API_PREFIX}/saved-views", json=body).raise_for_status().json()["id"])
 
 

@@ -19,8 +19,7 @@ from trellis_api.core.dependencies import SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.ingest import service
 from trellis_api.ingest.body import read_batch_body
-from trellis_api.ingest.dependencies import JobToken
-from trellis_api.jobs.dependencies import JobId
+from trellis_api.ingest.dependencies import JobToken, RunningJobId
 
 router = APIRouter(
     prefix="/ingest/jobs/{job_id}",
@@ -42,7 +41,7 @@ _BATCH_BODY = {
     responses={413: {"model": ErrorBody, "description": "Larger than the limit"}, 422: ERROR_RESPONSES[422]},
 )
 def ingest_batch(
-    job_id: JobId,
+    job_id: RunningJobId,
     token: JobToken,
     batch: Annotated[IngestBatch, Depends(read_batch_body)],
     background: BackgroundTasks,
@@ -71,7 +70,7 @@ def count_points(batch: IngestBatch) -> int:
 
 @router.post("/heartbeat", summary="Heartbeat of a run (job token)")
 def heartbeat(
-    job_id: JobId, token: JobToken, body: Heartbeat, session: WriteSession, settings: SettingsDep
+    job_id: RunningJobId, token: JobToken, body: Heartbeat, session: WriteSession, settings: SettingsDep
 ) -> HeartbeatReply:
     """Record a heartbeat of a run. The response says whether the run should stop."""
     return service.record_heartbeat(

@@ -22326,7 +22326,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description ID or name of the job. */
+                /** @description ID of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -22389,7 +22389,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description ID or name of the job. */
+                /** @description ID of the job. */
                 job_id: string;
             };
             cookie?: never;

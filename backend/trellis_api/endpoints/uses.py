@@ -19,8 +19,8 @@ _IS_WANTED = or_(col(Endpoint.engine_id).is_(None), col(Endpoint.asked_attempt) 
 def find_of_models(session: Session, model_ids: Collection[str]) -> dict[str, list[Use]]:
     """List endpoints that serve adapters of these ids, and unfinished jobs whose agent code calls a model."""
     found = _list_serving(session, model_ids)
-    for use, called in _list_calling(session):
-        for model_id in called & found.keys():
+    for use, named in _list_calling(session):
+        for model_id in find_model_ids(session, named) & found.keys():
             found[model_id].append(use)
     return found
 
@@ -33,18 +33,17 @@ def list_served_steps(session: Session, job_id: str) -> set[int]:
         .where(col(Endpoint.target_job_id) == job_id, col(Job.state).in_(ACTIVE), _IS_WANTED)
     )
     served = {int(step) for step in session.exec(query) if step is not None}
-    for params in session.exec(select(Job.params).where(col(Job.state).in_(ACTIVE))):
-        named = list_our_models(params.get(AUXILIARY))
+    for _, named in _list_calling(session):
         served |= {step for name in named if (step := find_step(name, job_id=job_id)) is not None}
     return served
 
 
 def _list_calling(session: Session) -> Iterator[tuple[Use, set[str]]]:
-    """List unfinished jobs that name auxiliary models, with the ids of these."""
+    """List unfinished jobs that name auxiliary models, with these as they name them."""
     query = select(Job.id, Job.name, Job.params).where(col(Job.state).in_(ACTIVE)).order_by(Job.name)
     for job_id, name, params in session.exec(query):
         if named := list_our_models(params.get(AUXILIARY)):
-            yield Use("job", job_id, name), find_model_ids(session, named)
+            yield Use("job", job_id, name), named
 
 
 def _list_serving(session: Session, model_ids: Collection[str]) -> dict[str, list[Use]]:

@@ -21,11 +21,14 @@ export function formatNumber(value: number | null | undefined, digits = 4): stri
   if (value === null || value === undefined) return '–'
   if (Number.isNaN(value)) return 'NaN'
   if (!Number.isFinite(value)) return value > 0 ? '+∞' : '−∞'
-  if (value === 0) return '0'
+  return value === 0 ? '0' : withMinus(writeValue(value, digits))
+}
+
+function writeValue(value: number, digits: number): string {
   const size = Math.abs(value)
-  if (size < 1e-4 || size >= 1e9) return withMinus(trimExponent(value.toExponential(Math.max(0, digits - 1))))
-  if (size >= Math.pow(10, digits - 1)) return withMinus(groupThousands(Math.round(value)))
-  return withMinus(String(roundVisibly(value, digits)))
+  if (size < 1e-4 || size >= 1e9) return trimExponent(value.toExponential(Math.max(0, digits - 1)))
+  if (size >= Math.pow(10, digits - 1)) return groupThousands(Math.round(value))
+  return String(roundVisibly(value, digits))
 }
 
 /** Rounds, but not to a whole number that the value is not: a correlation of 0.99998 is not 1. */
@@ -53,13 +56,16 @@ function groupThousands(value: number): string {
  * Ticks lie at round numbers, so all their digits are shown: neighbours must differ, however close they are.
  */
 export function formatTick(value: number): string {
-  if (value === 0) return '0'
+  return value === 0 ? '0' : withMinus(writeTick(value))
+}
+
+function writeTick(value: number): string {
   const size = Math.abs(value)
   for (const [factor, suffix] of SUFFIXES) {
-    if (size >= factor) return withMinus(String(Number((value / factor).toPrecision(10))) + suffix)
+    if (size >= factor) return String(Number((value / factor).toPrecision(10))) + suffix
   }
-  if (size < 1e-3) return withMinus(trimExponent(value.toExponential(6)))
-  return withMinus(String(Number(value.toPrecision(10))))
+  if (size < 1e-3) return trimExponent(value.toExponential(6))
+  return String(Number(value.toPrecision(10)))
 }
 
 /** A step as an axis label: 140, 12 500, 1.25M. The ends of the axis are not round. */

@@ -28,7 +28,7 @@ CONTROL = {"learning_rate": 0.0, "total_steps": 1, "validate_every": 1, "validat
 def test_grpo_sorts_more_held_out_messages_right(seed: int, tmp_path: Path) -> None:
     model = os.environ.get(MODEL_VARIABLE) or DEFAULT
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRELLIS_", "RAY_"))}
-    environment = {**kept, "TRELLIS_DATA_ROOT": str(tmp_path), "TRELLIS_PORT": str(pick_free())}
+    environment = {**kept, "TRELLIS_DATA_ROOT": str(tmp_path), "TRELLIS_PORT": str(pick_free(1)[0])}
 
     def run(*arguments: str) -> str:
         done = subprocess.run(

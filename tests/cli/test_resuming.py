@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from trellis_cli import agent_train, tune
 from trellis_cli.errors import Problem
 from trellis_cli.local_run import LocalOutcome
@@ -76,7 +77,7 @@ def note_attempt(output: Path, number: int, *saved: int, start: Path | None = No
     (attempt / "events/trainer.0.jsonl").write_text(whole + '{"kind": "checkpoint", "pa')
 
 
-def train(folder: Path, stage: str, *options: str) -> object:
+def train(folder: Path, stage: str, *options: str) -> Result:
     model, data = folder / "model", folder / "rows.jsonl"
     model.mkdir(exist_ok=True)
     (model / "config.json").write_text("{}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 from trellis_contracts import evaluation
 from trellis_evaluation.catalogue import UnknownBenchmark, get_benchmark, list_benchmarks
 
@@ -13,7 +14,12 @@ FOLDER = Path(os.environ.get("TRELLIS_BENCHMARK_DIR", Path(__file__).parents[3] 
 
 
 def test_every_benchmark_that_can_be_ordered_and_has_files_is_in_the_catalogue() -> None:
-    orders = [evaluation.Gsm8kOrder, evaluation.MathOrder, evaluation.HumanEvalOrder, evaluation.MmluOrder]
+    orders: list[type[BaseModel]] = [
+        evaluation.Gsm8kOrder,
+        evaluation.MathOrder,
+        evaluation.HumanEvalOrder,
+        evaluation.MmluOrder,
+    ]
     names = {name for order in orders for name in get_args(order.model_fields["benchmark"].annotation)}
 
     assert {entry.name for entry in list_benchmarks()} == names

@@ -44,7 +44,7 @@ def test_everything_with_the_words_is_found(
         )  # fmt: skip
         session.add(Endpoint(id="ep_aaaaaaaaaaaa", job_id=serving, name="sums-7b", target_model_id=model.id))
         session.add(SavedPipeline(id="pl_aaaaaaaaaaaa", name="clean sums", version=1))
-        session.add(JobPipeline(id="jpl_aaaaaaaaaaaa", name="sums, end to end", seed=0))
+        session.add(JobPipeline(id="jpl_aaaaaaaaaaaa", name="sums, end to end"))
         session.add(
             RewardFile(id="rwf_aaaaaaaaaaaa", name="sums.py", code="pass", sha256="0" * 64, size_bytes=4)
         )

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 PHONE = {"width": 390, "height": 844}
 LONG_WORD = "trellis" * 20
 TABS = ("sample", "statistics", "quality", "duplicates", "versions", "lineage", "quarantine")
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {"operator": "normalise_text"},
     {"operator": "length", "params": {"unit": "characters", "minimum": 40}},
     {"operator": "minhash_duplicates"},

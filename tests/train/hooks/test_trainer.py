@@ -21,6 +21,8 @@ from trellis_train.hooks.token_traces import TRACE_SECONDS
 class FakeTrainer:
     """The skeleton of verl's ``PPOTrainer.fit``: the same hooks in the same order."""
 
+    _timings: Any
+
     def __init__(self, checkpoint_dir: Path, save_freq: int = -1) -> None:
         self.config = OmegaConf.create(
             {

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from trellis_contracts.spec import ModelSource
@@ -49,7 +49,7 @@ def groups(cluster: Any) -> Iterator[list[Any]]:
             found: list[str] = ray.get_runtime_context().get_accelerator_ids()["GPU"]
             return found
 
-    other = OtherJob.remote()
+    other = cast(Any, OtherJob).remote()
     assert ray.get(other.list_gpus.remote()) == ["0", "1"]
     pool = RayResourcePool(process_on_nodes=[2], max_colocate_count=3)
     made = pool.get_placement_groups()

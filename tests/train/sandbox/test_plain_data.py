@@ -94,6 +94,9 @@ def test_what_is_no_number_comes_back_as_such() -> None:
     assert math.isnan(load(dump(float("nan"))))
 
 
+_Point = collections.namedtuple("_Point", "x y")
+
+
 class _Level(enum.IntEnum):
     HIGH = 3
 
@@ -113,7 +116,7 @@ class _Liar(list):  # type: ignore[type-arg]
         (_Liar([1, 2]), [1, 2]),
         (collections.OrderedDict(a=1), {"a": 1}),
         (collections.Counter("aab"), {"a": 2, "b": 1}),
-        (collections.namedtuple("Point", "x y")(1, 2), (1, 2)),
+        (_Point(1, 2), (1, 2)),
         (bytearray(b"x"), b"x"),
         (np.int64(3), 3),
         (np.float64(0.5), 0.5),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from trellis_api.benchmarks import repository as benchmarks
 from trellis_api.benchmarks.installed import locate_benchmark
+from trellis_api.core.errors import DomainError
 from trellis_api.evaluations import repository, service
 from trellis_api.evaluations.create import create
 from trellis_api.evaluations.folder import evaluation_folder, result_path
@@ -173,7 +174,7 @@ def test_one_without_its_benchmark_fails_with_what_to_do(install: Callable[..., 
         shutil.rmtree(locate_benchmark(platform.settings, "gsm8k"))
     job, _ = queue(platform)
 
-    with pytest.raises(Exception, match="gsm8k") as raised:
+    with pytest.raises(DomainError, match="gsm8k") as raised:
         _write_attempt(platform.settings, job, "token")
     _settle_failed(job, str(raised.value), raised.value.code)
 

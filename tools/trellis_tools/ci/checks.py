@@ -12,12 +12,15 @@ from trellis_tools.ci.packages import ROOTS
 from trellis_tools.ci.report import show
 
 PACKAGES = tuple(f"{folder}/{package}" for package, folder in ROOTS.items())
+#: A cache of its own: the options differ from those of the packages.
+CALLS_IN_TESTS = ("--config-file", "tests/mypy.ini", "--cache-dir", ".mypy_cache/tests", "tests")
 
 
 def list_checks() -> dict[str, Command]:
     """Return all checks by their short name, the longest first: two run at a time."""
     commands = {
         "types": ("types: mypy strict", python_command("-m", "mypy", *PACKAGES)),
+        "calls": ("calls in tests: mypy", python_command("-m", "mypy", *CALLS_IN_TESTS)),
         "frontend": (
             "front end: types are fresh, vue-tsc, ESLint, Prettier",
             npm_command("check"),

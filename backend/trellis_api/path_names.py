@@ -16,7 +16,7 @@ from trellis_api.evaluations.models import Evaluation
 from trellis_api.job_pipelines.errors import JobPipelineNotFound
 from trellis_api.job_pipelines.models import JobPipeline
 from trellis_api.jobs.errors import JobNotFound
-from trellis_api.jobs.models import Job
+from trellis_api.jobs.names import JOBS
 from trellis_api.models.errors import ModelNotFound
 from trellis_api.names.resolve import DATASETS, ENVIRONMENTS, MODELS, WORKFLOWS, Kind, find_id
 from trellis_api.pipelines.errors import PipelineNotFound
@@ -26,18 +26,18 @@ from trellis_api.reports.models import Report
 from trellis_api.rewards.errors import RewardFileNotFound
 from trellis_api.rewards.models import RewardFile
 from trellis_api.sweeps.errors import SweepNotFound
-from trellis_api.sweeps.models import Sweep
+from trellis_api.sweeps.repository import SWEEPS
 from trellis_api.workflows.errors import WorkflowNotFound
 
 #: Parameters of paths: what they are the IDs of, and the error where nothing is called so.
 KINDS: dict[str, tuple[Kind, type[NotFound]]] = {
-    "job_id": (Kind(Job, "job", "jobs"), JobNotFound),
+    "job_id": (JOBS, JobNotFound),
     "model_id": (MODELS, ModelNotFound),
     "dataset_id": (DATASETS, DatasetNotFound),
     "environment_id": (ENVIRONMENTS, EnvironmentNotFound),
     "workflow_id": (WORKFLOWS, WorkflowNotFound),
     "pipeline_id": (Kind(SavedPipeline, "pip", "data pipelines"), PipelineNotFound),
-    "sweep_id": (Kind(Sweep, "swp", "sweeps"), SweepNotFound),
+    "sweep_id": (SWEEPS, SweepNotFound),
     "evaluation_id": (Kind(Evaluation, "ev", "evaluations"), EvaluationNotFound),
     "job_pipeline_id": (Kind(JobPipeline, "jpl", "workflows"), JobPipelineNotFound),
     "report_id": (Kind(Report, "rep", "reports"), ReportNotFound),

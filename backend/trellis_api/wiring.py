@@ -72,6 +72,7 @@ uses.UPLOADS.register("data_tasks", data_tasks.find_of_uploads)
 uses.UPLOADS.register("fine_tuning", fine_tuning.find_of_uploads)
 
 sweep_names.MAP_SWEEP_NAMES.provide(sweeps_repository.map_names)
+sweep_names.FIND_SWEEP_ID.provide(sweeps_repository.find_sweep_id)
 sweep_names.EXPRESS_SWEEP.provide(sweeps_repository.express_name)
 SUMMARISE_JOBS.provide(jobs.summarise_naming)
 LIST_SERVED_STEPS.provide(endpoints.list_served_steps)

@@ -13,7 +13,9 @@ from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.schemas import EndpointStart
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
 from trellis_api.jobs import service as jobs
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.models import Checkpoint, Job
+from trellis_api.jobs.repository import list_checkpoints
 from trellis_api.models.repository import find_model
 from trellis_contracts.attempt import ENGINE_KEY_FILE, STOP_FILE
 from trellis_contracts.evaluation import CheckpointSource
@@ -73,8 +75,8 @@ def find_endpoint(session: Any, job: Job) -> Endpoint:
     return row
 
 
-def add_checkpoint(platform: Installation, step: int, recipe: str = "sft") -> tuple[Job, Path]:
-    source = platform.add_job(state=JobState.SUCCEEDED, recipe=recipe)
+def add_checkpoint(platform: Installation, step: int, recipe: str = "sft", **values: Any) -> tuple[Job, Path]:
+    source = platform.add_job(state=JobState.SUCCEEDED, recipe=recipe, **values)
     folder: Path = platform.settings.checkpoint_dir(source.id) / f"global_step_{step}"
     folder.mkdir(parents=True)
     with platform.write() as session:
@@ -275,6 +277,28 @@ def test_nothing_follows_from_the_end_of_an_endpoint(
 
     assert followed == []
     assert platform.get_job(job.id).state == JobState.STOPPED
+
+
+def test_a_checkpoint_that_was_only_kept_for_its_endpoint_goes_with_it(platform: Installation) -> None:
+    source = add_checkpoint(platform, 3, params={"keep_checkpoints": 1})[0]
+    serving = start(platform, CheckpointTarget(job=source.id, step=3))
+    become_ready(platform, serving)
+    with platform.write() as session:
+        for step in (4, 5):
+            session.add(
+                Checkpoint(
+                    job_id=source.id, step=step, attempt=1, path="x", size_bytes=1, created_at=utc_now()
+                )
+            )
+        session.flush()
+        saved = checkpoints.apply_retention(session, job=jobs.get_locked_job(session, job_id=source.id))
+    assert saved == [4]
+
+    assert settle(platform.get_job(serving.id), Settlement(JobState.STOPPED, 75))
+
+    with platform.read() as session:
+        left = [row.step for row in list_checkpoints(session, job_id=source.id) if row.pruned_at is None]
+    assert left == [5]
 
 
 def test_one_that_stops_before_it_was_placed_is_ended_on_the_cluster(

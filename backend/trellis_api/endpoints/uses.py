@@ -9,7 +9,7 @@ from trellis_recipes.workflows.source import AUXILIARY
 from trellis_api.core.uses import Use
 from trellis_api.endpoints.auxiliary import find_model_ids, list_our_models
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.openai.names import find_step
+from trellis_api.endpoints.openai.names import find_job_id, find_step
 from trellis_api.jobs.models import Job
 
 #: Of endpoints and their jobs: an adapter is in the engine of this attempt, or has an engine of its own.
@@ -36,6 +36,13 @@ def list_served_steps(session: Session, job_id: str) -> set[int]:
     for _, named in _list_calling(session):
         served |= {step for name in named if (step := find_step(name, job_id=job_id)) is not None}
     return served
+
+
+def list_read_jobs(session: Session, job: Job) -> set[str]:
+    """List the jobs of whose checkpoints an endpoint's job serves one, or a job's agent code calls some."""
+    served = session.exec(select(Endpoint.target_job_id).where(Endpoint.job_id == job.id)).all()
+    called = {find_job_id(name) for name in list_our_models(job.params.get(AUXILIARY))}
+    return {job_id for job_id in {*served, *called} if job_id is not None}
 
 
 def _list_calling(session: Session) -> Iterator[tuple[Use, set[str]]]:

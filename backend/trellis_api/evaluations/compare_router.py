@@ -21,6 +21,7 @@ from trellis_api.evaluations.schemas import (
     LeaderboardRead,
     MatrixRead,
 )
+from trellis_api.jobs.names import JOBS
 from trellis_api.names.resolve import DATASETS, MODELS, find_filter_id
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses={401: ERROR_RESPONSES[401]})
@@ -45,7 +46,9 @@ ModelId = Annotated[
     Query(max_length=200, pattern=NO_NUL, description="The model, by ID or name, and its ancestors."),
 ]
 WhichScore = Annotated[Which, Query(description="Which score if a target was evaluated repeatedly.")]
-JobId = Annotated[str | None, Query(pattern=id_pattern("job"), description="The job's checkpoints.")]
+JobCalled = Annotated[
+    str | None, Query(max_length=200, pattern=NO_NUL, description="The job's checkpoints, by ID or name.")
+]
 
 
 @router.get("/compare", summary="Compare up to six evaluations", responses=CONFLICT)
@@ -112,7 +115,7 @@ def read_matrix(session: ReadSession, which: WhichScore = "best") -> MatrixRead:
 def read_history(
     session: ReadSession,
     model: ModelId = None,
-    job: JobId = None,
+    job: JobCalled = None,
     label: Label = None,
     metric: Metric = None,
 ) -> HistoryRead:
@@ -120,4 +123,5 @@ def read_history(
     if (model is None) == (job is None):
         raise HistoryOfWhat("Name a model or a job, one of the two.")
     model_id = find_filter_id(session, MODELS, model, field="model")
-    return history.read_history(session, model_id=model_id, job_id=job, label=label, metric=metric)
+    job_id = find_filter_id(session, JOBS, job, field="job")
+    return history.read_history(session, model_id=model_id, job_id=job_id, label=label, metric=metric)

@@ -28,6 +28,7 @@ from trellis_api.evaluations.schemas import (
     SampleRead,
 )
 from trellis_api.jobs.dependencies import TRY_TEMPLATES
+from trellis_api.jobs.names import JOBS
 from trellis_api.names.resolve import MODELS, find_filter_id
 
 Responses = dict[int | str, dict[str, Any]]
@@ -78,7 +79,8 @@ def list_evaluations(
         str | None, Query(max_length=200, pattern=NO_NUL, description="Of this model, by ID or name.")
     ] = None,
     job: Annotated[
-        str | None, Query(max_length=32, pattern=NO_NUL, description="Of checkpoints of this job.")
+        str | None,
+        Query(max_length=200, pattern=NO_NUL, description="Of this job's checkpoints, by ID or name."),
     ] = None,
     benchmark: Annotated[
         str | None, Query(pattern=r"^[a-z0-9_-]{1,64}$", description="With this benchmark.")
@@ -89,7 +91,10 @@ def list_evaluations(
 ) -> Page[EvaluationRead]:
     """List the evaluations that match all given filters."""
     model_id = find_filter_id(session, MODELS, model, field="model")
-    wanted = EvaluationFilter(model_id=model_id, job_id=job, benchmark=benchmark, states=tuple(state or ()))
+    job_id = find_filter_id(session, JOBS, job, field="job")
+    wanted = EvaluationFilter(
+        model_id=model_id, job_id=job_id, benchmark=benchmark, states=tuple(state or ())
+    )
     return presentation.list_page(session, wanted=wanted, cursor=cursor, limit=limit)
 
 

@@ -1,12 +1,16 @@
-"""Requests of trainings with names in place of IDs."""
+"""Names of jobs, and requests of trainings with names in place of IDs."""
 
 from typing import Any
 
 from sqlmodel import Session
 
+from trellis_api.jobs.models import Job
 from trellis_api.jobs.schemas import JobCreate
-from trellis_api.names.resolve import DATASETS, MODELS, find_id, with_parameter_ids, with_row_ids
+from trellis_api.names.resolve import DATASETS, MODELS, Kind, find_id, with_parameter_ids, with_row_ids
 from trellis_api.rewards.resources import with_resource_ids
+
+#: As filters and paths name them.
+JOBS = Kind(Job, "job", "jobs")
 
 
 def with_ids(session: Session, request: JobCreate, *, field: str = "") -> JobCreate:

@@ -24,6 +24,7 @@ from trellis_api.jobs.reporting.requests import refuse_unsendable
 from trellis_api.jobs.repository import JobFilter
 from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
 from trellis_api.jobs.storage import check_storage
+from trellis_api.jobs.sweep_names import FIND_SWEEP_ID
 from trellis_api.monitoring.dependencies import ProbesDep
 from trellis_api.names.resolve import ENVIRONMENTS, WORKFLOWS, find_filter_id
 
@@ -96,7 +97,7 @@ def list_jobs(
         Query(description="That train this agent code, by ID or name.", max_length=200, pattern=NO_NUL),
     ] = None,
     sweep: Annotated[
-        str | None, Query(description="Runs of this sweep (swp_...).", max_length=64, pattern=NO_NUL)
+        str | None, Query(description="Runs of this sweep, by ID or name.", max_length=200, pattern=NO_NUL)
     ] = None,
     group: Annotated[
         str | None, Query(description="Jobs of this group.", max_length=200, pattern=NO_NUL)
@@ -134,7 +135,7 @@ def list_jobs(
         text=text,
         has_alarms=has_alarms,
         is_starred=starred,
-        sweep=sweep,
+        sweep=None if sweep is None else FIND_SWEEP_ID(session, sweep),
         group=group,
         params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )

@@ -12,16 +12,23 @@ from trellis_contracts.states import ACTIVE, JobState
 from trellis_api.core.ids import is_id
 from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import Job
+from trellis_api.names.resolve import Kind, find_id
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_api.sweeps.states import UNDER_WAY
 
 PREFIX = "swp"
+SWEEPS = Kind(Sweep, PREFIX, "sweeps")
 Position = tuple[datetime, str]
 
 
 def find_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
     """Return the sweep with this ID; None for anything that is not an ID."""
     return session.get(Sweep, sweep_id) if is_id(sweep_id, prefix=PREFIX) else None
+
+
+def find_sweep_id(session: Session, called: str) -> str:
+    """Return the ID of the sweep that a list's filter names; raises ``AmbiguousName`` if several are."""
+    return find_id(session, SWEEPS, called, field="sweep")
 
 
 def lock_sweep(session: Session, *, sweep_id: str) -> Sweep | None:

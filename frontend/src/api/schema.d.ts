@@ -21202,7 +21202,7 @@ export interface operations {
             query?: {
                 /** @description Of this model, by ID or name. */
                 model?: string | null;
-                /** @description Of checkpoints of this job. */
+                /** @description Of this job's checkpoints, by ID or name. */
                 job?: string | null;
                 /** @description With this benchmark. */
                 benchmark?: string | null;
@@ -21540,7 +21540,7 @@ export interface operations {
             query?: {
                 /** @description The model, by ID or name, and its ancestors. */
                 model?: string | null;
-                /** @description The job's checkpoints. */
+                /** @description The job's checkpoints, by ID or name. */
                 job?: string | null;
                 /** @description Of the benchmark. */
                 label?: string | null;
@@ -23085,7 +23085,7 @@ export interface operations {
                 environment?: string | null;
                 /** @description That train this agent code, by ID or name. */
                 workflow?: string | null;
-                /** @description Runs of this sweep (swp_...). */
+                /** @description Runs of this sweep, by ID or name. */
                 sweep?: string | null;
                 /** @description Jobs of this group. */
                 group?: string | null;

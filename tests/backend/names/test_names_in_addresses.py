@@ -108,5 +108,7 @@ def test_lists_are_filtered_by_name(
     assert get(client, "/jobs", workflow=agent["id"]) == get(client, "/jobs", workflow="SHOP")
     for path, name in (("/evaluations", "model"), ("/transfers", "model"), ("/evaluations/history", "model")):
         assert get(client, path, model=model.name) == get(client, path, model=model.id), name
+    for path in ("/evaluations", "/evaluations/history"):
+        assert get(client, path, job=job["name"]) == get(client, path, job=job["id"]), path
     for path in ("/data-tasks", "/pipelines/runs", "/evaluations/leaderboard"):
         assert get(client, path, dataset=dataset.name) == get(client, path, dataset=dataset.id), path

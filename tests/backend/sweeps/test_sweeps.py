@@ -77,6 +77,7 @@ def test_runs_are_ordinary_jobs_that_say_which_sweep_they_are_of(
     rig.look()
 
     listed = client.get("/api/v1/jobs", params={"sweep": sweep_id}).json()["items"]
+    assert listed == client.get("/api/v1/jobs", params={"sweep": "Rates"}).json()["items"]
 
     assert [job["name"] for job in listed] == ["rates · 3", "rates · 2", "rates · 1"]
     assert {job["sweep"]["name"] for job in listed} == {"rates"}

@@ -80,6 +80,31 @@ def test_one_part_alone_makes_no_claim_about_all(checkout: Checkout, tmp_path: P
     assert not (tmp_path / "results" / "passed.json").exists()
 
 
+#: As ``proof_report.py`` writes it.
+PROOF = """
+import json, os
+def test_it():
+    row = {"recipe": "grpo, seed 7", "measure": "reward", "control": 0.25, "trained": 0.5}
+    with open(os.environ["TRELLIS_PROOF_REPORT"], "a") as file:
+        file.write(json.dumps({**row, "error": None, "seconds": 1.0}) + "\\n")
+"""
+
+
+def test_what_a_part_measured_is_shown_and_kept(
+    checkout: Checkout, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    checkout(one=PROOF, two=counted(tmp_path, "second"))
+
+    assert runs.run_complete(["one"], is_fresh=False)
+    assert runs.run_complete(["one"], is_fresh=True)
+    capfd.readouterr()
+    assert runs.run_complete(["two"], is_fresh=False)
+
+    shown = capfd.readouterr().out
+    assert shown.count("grpo, seed 7") == 1
+    assert "+0.250" in shown
+
+
 def test_parts_run_on_after_one_has_failed(
     checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from trellis_tools.ci.runner import (
     pytest_command,
     vitest_command,
 )
+from trellis_tools.proof import REPORT_VARIABLE, print_proofs, read_report
 
 
 def run_pytest(arguments: Sequence[str]) -> int:
@@ -107,6 +108,9 @@ def run_complete(names: Sequence[str], *, is_fresh: bool) -> bool:
     run_parts(pending, folder, slowdown)
     rows = [_read_part(folder, part) for part in list_parts().values() if _is_recorded(folder, part.name)]
     print_report(rows, folder, results.FOLDER / "all.xml", time.monotonic() - started)
+    if figures := [each for row in rows for each in read_report(_locate_figures(folder, row.name))]:
+        out.print("\nwhat was learned")
+        print_proofs(figures)
     are_passed = all(_has_passed(folder, part.name) for part in parts)
     if not all(_has_passed(folder, name) for name in list_parts()):
         return are_passed
@@ -130,9 +134,15 @@ def run_part(part: Part, folder: Path, slowdown: float, selection: str | None = 
     started = time.monotonic()
     limit_s = part.limit_s * slowdown
     outcomes = []
+    figures = _locate_figures(folder, part.name)
+    figures.unlink(missing_ok=True)
     for command in plan_part(part, folder, selection):
         left_s = max(1.0, started + limit_s - time.monotonic())
-        outcome = run(replace(command, timeout_s=left_s), folder / f"{command.name.replace(' ', '.')}.log")
+        environment = {**command.environment, REPORT_VARIABLE: str(figures)}
+        outcome = run(
+            replace(command, timeout_s=left_s, environment=environment),
+            folder / f"{command.name.replace(' ', '.')}.log",
+        )
         show(outcome)
         outcomes.append(outcome)
     has_passed = all(outcome.has_passed for outcome in outcomes)
@@ -163,6 +173,11 @@ def plan_part(part: Part, folder: Path, selection: str | None = None) -> list[Co
 def _forget(folder: Path, name: str) -> None:
     for path in (folder / f"{name}.json", *folder.glob(f"{name}.*.xml")):
         path.unlink(missing_ok=True)
+
+
+def _locate_figures(folder: Path, name: str) -> Path:
+    """Return the file that a part's proofs add what they measured to."""
+    return folder / f"{name}.proofs.jsonl"
 
 
 def _is_recorded(folder: Path, name: str) -> bool:

@@ -57,6 +57,12 @@ def find_step(name: str, *, job_id: str) -> int | None:
     return int(match.group(2)) if match is not None and is_named else None
 
 
+def find_job_id(name: str) -> str | None:
+    """Return the job whose checkpoint a name means; None for other names."""
+    match = _CHECKPOINT.fullmatch(name)
+    return match.group(1) if match is not None else None
+
+
 def _find_step(session: Session, job_id: str, word: str) -> CheckpointTarget:
     """Return a checkpoint by its step, or the newest that has not been pruned."""
     if word == "latest":

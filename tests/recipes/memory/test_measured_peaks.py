@@ -1,7 +1,7 @@
 """The estimate against peaks that were measured: proportional set size of all processes of a run.
 
 Measured on two cores (AVX2) with SmolLM2-135M-Instruct in single precision; those with the preset `cpu-small`
-by `./init.sh bench memory --model smollm2-135m-instruct`.
+by `./init.sh bench memory --model smollm2-135m-instruct`, and once more with AVX-512.
 """
 
 from collections.abc import Callable
@@ -37,6 +37,12 @@ MEASURED = [
     ("dpo", "cpu-small", {**ROWS, **ADAPTER}, 6.07),
     ("grpo", "cpu-small", PROMPTS, 8.42),
     ("grpo", "cpu-small", {**PROMPTS, **ADAPTER}, 7.62),
+    ("sft", "cpu-small", ROWS, 4.30),
+    ("sft", "cpu-small", {**ROWS, **ADAPTER}, 3.51),
+    ("dpo", "cpu-small", ROWS, 6.38),
+    ("dpo", "cpu-small", {**ROWS, **ADAPTER}, 5.14),
+    ("grpo", "cpu-small", PROMPTS, 9.60),
+    ("grpo", "cpu-small", {**PROMPTS, **ADAPTER}, 7.33),
 ]
 
 

@@ -109,7 +109,7 @@ def run_complete(names: Sequence[str], *, is_fresh: bool) -> bool:
     rows = [_read_part(folder, part) for part in list_parts().values() if _is_recorded(folder, part.name)]
     print_report(rows, folder, results.FOLDER / "all.xml", time.monotonic() - started)
     if figures := [each for row in rows for each in read_report(_locate_figures(folder, row.name))]:
-        out.print("\nwhat was learned")
+        out.print("\nmeasured by the proofs")
         print_proofs(figures)
     are_passed = all(_has_passed(folder, part.name) for part in parts)
     if not all(_has_passed(folder, name) for name in list_parts()):

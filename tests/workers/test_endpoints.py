@@ -80,12 +80,14 @@ def add_checkpoint(platform: Installation, step: int, recipe: str = "sft", **val
     folder: Path = platform.settings.checkpoint_dir(source.id) / f"global_step_{step}"
     folder.mkdir(parents=True)
     with platform.write() as session:
-        session.add(
-            Checkpoint(
-                job_id=source.id, step=step, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now()
-            )
-        )
+        session.add(make_checkpoint(source, step, folder))
     return source, folder
+
+
+def make_checkpoint(source: Job, step: int, folder: Path) -> Checkpoint:
+    return Checkpoint(
+        job_id=source.id, step=step, attempt=1, path=str(folder), size_bytes=1, created_at=utc_now()
+    )
 
 
 class Ray:
@@ -280,16 +282,12 @@ def test_nothing_follows_from_the_end_of_an_endpoint(
 
 
 def test_a_checkpoint_that_was_only_kept_for_its_endpoint_goes_with_it(platform: Installation) -> None:
-    source = add_checkpoint(platform, 3, params={"keep_checkpoints": 1})[0]
+    source, folder = add_checkpoint(platform, 3, params={"keep_checkpoints": 1})
     serving = start(platform, CheckpointTarget(job=source.id, step=3))
     become_ready(platform, serving)
     with platform.write() as session:
         for step in (4, 5):
-            session.add(
-                Checkpoint(
-                    job_id=source.id, step=step, attempt=1, path="x", size_bytes=1, created_at=utc_now()
-                )
-            )
+            session.add(make_checkpoint(source, step, folder.with_name(f"global_step_{step}")))
         session.flush()
         saved = checkpoints.apply_retention(session, job=jobs.get_locked_job(session, job_id=source.id))
     assert saved == [4]

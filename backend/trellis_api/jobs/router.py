@@ -135,7 +135,7 @@ def list_jobs(
         text=text,
         has_alarms=has_alarms,
         is_starred=starred,
-        sweep=None if sweep is None else FIND_SWEEP_ID(session, sweep),
+        sweep=FIND_SWEEP_ID(session, sweep),
         group=group,
         params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )

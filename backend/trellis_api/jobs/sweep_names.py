@@ -11,7 +11,7 @@ from trellis_api.core.provided import Provided
 
 #: By id, the names of those sweeps that exist.
 MAP_SWEEP_NAMES: Provided[[Session, Iterable[str]], dict[str, str]] = Provided("names of sweeps")
-#: The ID of the sweep that a filter gives by ID or name.
-FIND_SWEEP_ID: Provided[[Session, str], str] = Provided("IDs of sweeps by name")
+#: The ID of the sweep that a filter gives by ID or name; None without a filter.
+FIND_SWEEP_ID: Provided[[Session, str | None], str | None] = Provided("IDs of sweeps by name")
 #: By what the sweep of an id stands in sorted lists.
 EXPRESS_SWEEP: Provided[[Mapped[str | None]], ColumnElement[Any]] = Provided("names of sweeps to sort by")

@@ -12,7 +12,7 @@ from trellis_contracts.states import ACTIVE, JobState
 from trellis_api.core.ids import is_id
 from trellis_api.jobs.metrics.models import metric_points, metric_series
 from trellis_api.jobs.models import Job
-from trellis_api.names.resolve import Kind, find_id
+from trellis_api.names.resolve import Kind, find_filter_id
 from trellis_api.sweeps.models import Sweep, SweepRun
 from trellis_api.sweeps.states import UNDER_WAY
 
@@ -26,9 +26,9 @@ def find_sweep(session: Session, *, sweep_id: str) -> Sweep | None:
     return session.get(Sweep, sweep_id) if is_id(sweep_id, prefix=PREFIX) else None
 
 
-def find_sweep_id(session: Session, called: str) -> str:
+def find_sweep_id(session: Session, called: str | None) -> str | None:
     """Return the ID of the sweep that a list's filter names; raises ``AmbiguousName`` if several are."""
-    return find_id(session, SWEEPS, called, field="sweep")
+    return find_filter_id(session, SWEEPS, called, field="sweep")
 
 
 def lock_sweep(session: Session, *, sweep_id: str) -> Sweep | None:

@@ -7,7 +7,7 @@ from functools import cache
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
-from trellis_recipes.environments import installed_plugins
+from trellis_recipes.environment_plugins import find_plugins
 
 import trellis_api.wiring  # noqa: F401
 from trellis_api import health, llms
@@ -188,7 +188,7 @@ async def _run(app: FastAPI) -> AsyncIterator[None]:
     ensure_admin_token(app.state.database, path=settings.admin_token_path)
     remove_expired(app.state.database, settings)
     app.state.probes.start()
-    for problem in installed_plugins().problems:
+    for problem in find_plugins().problems:
         log.warning("%s", problem)
     warm_up_later(read_a_page, load_engines)
     yield

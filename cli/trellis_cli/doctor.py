@@ -11,7 +11,7 @@ from typing import Literal
 
 import psutil
 from trellis_api.core.settings import Settings
-from trellis_recipes.environments import installed_plugins
+from trellis_recipes.environment_plugins import find_plugins
 
 from trellis_cli.gpu_tools import examine_tools, query
 
@@ -50,10 +50,10 @@ def examine(settings: Settings) -> list[Check]:
 
 def check_environment_plugins() -> list[Check]:
     """Check the environment kinds that installed packages bring; none where no package brings one."""
-    plugins = installed_plugins()
+    plugins = find_plugins()
     if plugins.problems:
         return [Check("environment kinds", "warning", "; ".join(plugins.problems))]
-    names = ", ".join(plugins.kinds)
+    names = ", ".join(name for name, plugin in plugins.kinds.items() if not plugin.is_built_in)
     return [Check("environment kinds", "ok", f"from installed packages: {names}")] if names else []
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
+from trellis_contracts import DISTRIBUTION
 
 from trellis_cli import (
     agent,
@@ -40,7 +41,6 @@ from trellis_cli.errors import ExitCode, Problem
 from trellis_cli.old_names import keep_old_group
 from trellis_cli.output import err
 
-DISTRIBUTION = "trellis-platform"
 #: Set, a fault of a command is shown with its traceback.
 TRACEBACK_VARIABLE = "TRELLIS_TRACEBACK"
 HELP = """

@@ -1,10 +1,10 @@
-"""Environment kinds of installed packages, found by the entry point group ``trellis.environments``.
+"""Environment kinds, found by the entry point group ``trellis.environments``.
 
 An entry point is named like the kind and leads to a module with ``make`` and ``call``
-(``trellis_train.agents.environments.Kind``). A YAML file of the same name beside it describes the kind, with
-the keys of ``environment_kinds.yaml``. The module is imported only where environments are made and tools are
-called, in a process of its own; the packages above it are imported to find it. Only those who install
-packages beside the platform can add kinds.
+(``trellis_train.agents.environments.Kind``). A YAML file of the same name beside it describes the kind
+(``EnvironmentKind``). The module is imported only where environments are made and tools are called, in a
+process of its own; the packages above it are imported to find it. Only those who install packages beside the
+platform can add kinds.
 
 https://packaging.python.org/en/latest/specifications/entry-points/
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import yaml
 from pydantic import ValidationError
+from trellis_contracts import DISTRIBUTION
 from trellis_contracts.environments import EnvironmentKind
 
 GROUP = "trellis.environments"
@@ -25,10 +26,11 @@ GROUP = "trellis.environments"
 
 @dataclass(frozen=True)
 class Plugin:
-    """A kind that a package brings, and the module that makes it."""
+    """A kind, the module that makes it, and whether it is one of the platform's own."""
 
     kind: EnvironmentKind
     module: str
+    is_built_in: bool
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,18 @@ class Plugins:
 
 
 @lru_cache(maxsize=1)
-def find_plugins(taken: frozenset[str]) -> Plugins:
-    """Find the kinds of installed packages; those whose name is taken are problems."""
+def find_plugins() -> Plugins:
+    """Find all installed kinds: the platform's, then others by name. A name that is taken is a problem."""
     kinds: dict[str, Plugin] = {}
     problems = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+    entries = sorted(entry_points(group=GROUP), key=lambda each: (not _is_ours(each), each.name, each.value))
+    for entry in entries:
         try:
-            kinds[entry.name] = _read(entry, taken={*taken, *kinds})
+            kinds[entry.name] = _read(entry, taken=kinds)
         except _Unusable as error:
             problems.append(f"environment kind '{entry.name}' ({entry.value}): {error}")
+    if not any(plugin.is_built_in for plugin in kinds.values()):
+        problems.append(f"{DISTRIBUTION} was installed from an older version: run ./init.sh setup")
     return Plugins(kinds, problems)
 
 
@@ -60,6 +65,10 @@ def find_plugin_versions() -> dict[str, str]:
 
 class _Unusable(Exception):
     """An entry point that cannot be used, with the reason."""
+
+
+def _is_ours(entry: EntryPoint) -> bool:
+    return entry.dist is not None and entry.dist.name == DISTRIBUTION
 
 
 def _read(entry: EntryPoint, *, taken: Collection[str]) -> Plugin:
@@ -80,4 +89,4 @@ def _read(entry: EntryPoint, *, taken: Collection[str]) -> Plugin:
         raise _Unusable(f"{path.name}: {' '.join(str(error).split())}") from error
     if kind.name != entry.name:
         raise _Unusable(f"{path.name} describes the kind '{kind.name}'")
-    return Plugin(kind, entry.module)
+    return Plugin(kind, entry.module, _is_ours(entry))

@@ -1,38 +1,18 @@
 """The kinds of environments that can be made, and the check of their parameters."""
 
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import TypeAdapter
 from trellis_contracts.environments import EnvironmentKind
 
-from trellis_recipes.environment_plugins import Plugins, find_plugins
+from trellis_recipes.environment_plugins import find_plugins
 from trellis_recipes.issues import Issue, nearest
 from trellis_recipes.recipe_parameters import check_value
 
-CATALOGUE_FILE = Path(__file__).parent / "environment_kinds.yaml"
-
-
-@lru_cache(maxsize=1)
-def built_in_kinds() -> dict[str, EnvironmentKind]:
-    """Return the platform's own kinds by name, in the order of the form."""
-    entries = yaml.safe_load(CATALOGUE_FILE.read_text(encoding="utf-8"))
-    kinds = TypeAdapter(list[EnvironmentKind]).validate_python(entries)
-    return {kind.name: kind for kind in kinds}
-
-
-def installed_plugins() -> Plugins:
-    """Return the kinds that installed packages add, and what is wrong with others."""
-    return find_plugins(frozenset(built_in_kinds()))
-
 
 def environment_kinds() -> dict[str, EnvironmentKind]:
-    """Return all kinds by name: the platform's own, then those of installed packages."""
-    added = {name: plugin.kind for name, plugin in installed_plugins().kinds.items()}
-    return {**built_in_kinds(), **added}
+    """Return all kinds by name, in the order of the form: the platform's own first."""
+    return {name: plugin.kind for name, plugin in find_plugins().kinds.items()}
 
 
 def check_parameters(

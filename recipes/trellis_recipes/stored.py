@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 from typing import Any
 
+from trellis_contracts import DISTRIBUTION
 from trellis_contracts.agents import AgentTask
 from trellis_contracts.recipe import DataFormat, Engine, Recipe, Strict
 
@@ -20,7 +21,6 @@ from trellis_recipes.launch_part import launch_settings
 from trellis_recipes.request import ComposeRequest, Composition, LaunchPart
 from trellis_recipes.schemas import find_schema
 
-PLATFORM = "trellis-platform"
 #: Whose settings an engine's are.
 _PACKAGES = {
     Engine.VERL_PPO: ("verl",),
@@ -119,7 +119,7 @@ def hash_recipe(recipe: Recipe) -> str:
 def find_versions(engine: Engine) -> dict[str, str]:
     """Find the versions of the platform and of an engine's packages, as far as they are installed here."""
     versions = {}
-    for package in (PLATFORM, *_PACKAGES.get(engine, ())):
+    for package in (DISTRIBUTION, *_PACKAGES.get(engine, ())):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:  # unpacked beside the platform, without its metadata

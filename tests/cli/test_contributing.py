@@ -35,6 +35,11 @@ composed = compose(ComposeRequest(
     checkpoint_dir="/job/checkpoints", seed=0,
 ))
 assert composed.errors == [], composed.errors
+alone = compose(ComposeRequest(
+    recipe="median", platform="cpu", gpus=1, model_path="/models/m", train_path="/job/train.parquet",
+    checkpoint_dir="/job/checkpoints", seed=0, params=dict(group_size=1),
+))
+assert [error.field for error in alone.errors] == ["params.group_size"], alone.errors
 config = OmegaConf.create(composed.config)
 correct_estimators(config)
 estimate = get_adv_estimator_fn(config.algorithm.adv_estimator)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from trellis_cli.doctor import check_environment_plugins
 from trellis_recipes import environment_plugins
-from trellis_recipes.environments import built_in_kinds, environment_kinds, installed_plugins
+from trellis_recipes.environments import environment_kinds
 from trellis_train.supervise.manifest import find_versions
 
 PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
@@ -68,9 +68,10 @@ def run_environments(root: Path, *arguments: str) -> Any:
 def test_a_kind_of_an_installed_package_is_offered_made_and_called(
     install: Callable[..., Path], tmp_path: Path
 ) -> None:
+    own_kinds = list(environment_kinds())
     install({"coins": MODULE})
 
-    assert list(environment_kinds()) == [*built_in_kinds(), "coins"]
+    assert list(environment_kinds()) == [*own_kinds, "coins"]
     assert MODULE not in sys.modules
     assert [(check.state, check.detail) for check in check_environment_plugins()] == [
         ("ok", "from installed packages: coins")
@@ -117,12 +118,13 @@ def test_a_kind_that_cannot_be_used_is_named_and_not_offered(
     spoil: Callable[[Path], Any] | None,
     problem: str,
 ) -> None:
+    own_kinds = environment_kinds()
     package = install(entries)
     if spoil is not None:
         spoil(package)
 
-    assert environment_kinds() == built_in_kinds()
-    (said,) = installed_plugins().problems
+    assert environment_kinds() == own_kinds
+    (said,) = environment_plugins.find_plugins().problems
     assert problem in said
     (check,) = check_environment_plugins()
     assert (check.state, check.detail) == ("warning", said)

@@ -1,5 +1,6 @@
 """Environments are made whole and by seed, and their tools answer by hand as in an episode."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 from trellis_contracts.agents import EnvironmentManifest
 from trellis_contracts.environments import EXIT_BAD_REQUEST, MANIFEST_FILE, CallAnswer
-from trellis_recipes.environments import built_in_kinds, check_parameters
+from trellis_recipes.environment_plugins import find_plugins
+from trellis_recipes.environments import check_parameters
 from trellis_train.agents import environments
 from trellis_train.agents.environments import BadRequest
 
@@ -27,8 +29,15 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_every_kind_of_the_form_has_a_maker() -> None:
-    assert set(built_in_kinds()) == set(environments.MODULES)
+def test_every_kind_of_the_platform_is_a_plug_in_that_can_make_and_call() -> None:
+    plugins = find_plugins()
+
+    assert plugins.problems == []
+    assert set(plugins.kinds) == {"linksearch", "linksearch_database", "maths", "own_tools", "toolbox"}
+    for plugin in plugins.kinds.values():
+        module = importlib.import_module(plugin.module)
+        assert callable(module.make)
+        assert callable(module.call)
 
 
 def test_the_same_parameters_give_the_same_files(folder: Path, tmp_path: Path) -> None:

@@ -30,19 +30,12 @@ from trellis_contracts.environments import (
 )
 from trellis_contracts.hashing import hash_file
 from trellis_data.atomic_files import write_atomically
-from trellis_recipes.environments import check_parameters, installed_plugins
+from trellis_recipes.environment_plugins import find_plugins
+from trellis_recipes.environments import check_parameters
 
 from trellis_train.agents.surrogates import find_surrogate
 from trellis_train.sandbox.output import as_text
 
-#: By kind of the platform's own, the module that makes it. They load without torch.
-MODULES = {
-    "linksearch": "trellis_train.agents.linksearch.environment",
-    "linksearch_database": "trellis_train.agents.linksearch.own_environment",
-    "maths": "trellis_train.agents.maths.environment",
-    "own_tools": "trellis_train.agents.own_tools.environment",
-    "toolbox": "trellis_train.agents.tooluse.environment",
-}
 #: Names that a refusal lists.
 _NAMED_TOOLS = 20
 
@@ -75,7 +68,7 @@ class Answer:
 
 
 class Kind(Protocol):
-    """A kind's module."""
+    """A kind's module, which an entry point names (``trellis_recipes.environment_plugins``)."""
 
     def make(self, folder: Path, parameters: dict[str, Any]) -> Made:
         """Write the files, the same bytes for the same parameters. Raises ``BadRequest``."""
@@ -146,11 +139,10 @@ def read_manifest(folder: Path) -> EnvironmentManifest:
 
 
 def _module(kind: str) -> Kind:
-    added = {name: plugin.module for name, plugin in installed_plugins().kinds.items()}
-    modules = {**MODULES, **added}
-    if kind not in modules:
-        raise BadRequest(f"Unknown environment kind '{kind[:80]}'. Choose from {', '.join(modules)}.")
-    return cast(Kind, importlib.import_module(modules[kind]))
+    plugins = find_plugins().kinds
+    if kind not in plugins:
+        raise BadRequest(f"Unknown environment kind '{kind[:80]}'. Choose from {', '.join(plugins)}.")
+    return cast(Kind, importlib.import_module(plugins[kind].module))
 
 
 def _parse_object(text: str, what: str) -> dict[str, Any]:

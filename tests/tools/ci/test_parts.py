@@ -116,3 +116,17 @@ def test_parts_run_on_after_one_has_failed(
 
     assert (tmp_path / "second").read_text() == "x"
     assert (tmp_path / "third").read_text() == "x"
+
+
+def test_a_part_that_ended_before_its_tests_is_named_below_the_counts(
+    checkout: Checkout, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    checkout(one=counted(tmp_path, "first"), two="import os\ndef test_it():\n    os._exit(1)\n")
+
+    is_good = runs.run_complete([], is_fresh=False)
+
+    assert not is_good
+    assert capfd.readouterr().out.splitlines()[-2:] == [
+        "1 passed, 0 failed, 0 skipped",
+        "did not finish: two",
+    ]

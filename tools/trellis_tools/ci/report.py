@@ -20,7 +20,7 @@ class Row:
     """One suite or part in the report."""
 
     name: str
-    outcome: str
+    has_passed: bool
     cases: list[junit.Case]
     left_out: Counter[str]
     seconds: float
@@ -46,7 +46,7 @@ def make_row(name: str, has_passed: bool, seconds: float, reports: list[Path]) -
     left_out: Counter[str] = Counter()
     for report in reports:
         left_out += junit.read_left_out(report)
-    return Row(name, "passed" if has_passed else "FAILED", cases, left_out, seconds)
+    return Row(name, has_passed, cases, left_out, seconds)
 
 
 def print_report(rows: list[Row], folder: Path, report: Path, seconds: float) -> None:
@@ -77,13 +77,20 @@ def print_report(rows: list[Row], folder: Path, report: Path, seconds: float) ->
         soft_wrap=True,
     )
     out.print(f"{passed} passed, {failed} failed, {len(skipped)} skipped", highlight=False)
+    unfinished = [row.name for row in rows if not row.has_passed and not _count_failed(row)]
+    if unfinished:
+        out.print(f"[red]did not finish:[/red] {', '.join(unfinished)}", highlight=False, soft_wrap=True)
+
+
+def _count_failed(row: Row) -> int:
+    return sum(case.has_failed for case in row.cases)
 
 
 def _describe(row: Row) -> list[str]:
-    failed = sum(case.has_failed for case in row.cases)
     skipped = sum(case.skipped is not None for case in row.cases)
-    counts = [len(row.cases), failed, skipped, row.left_out.total()]
-    return [row.name, row.outcome, *(str(count) if count else "" for count in counts), f"{row.seconds:.0f}"]
+    counts = [len(row.cases), _count_failed(row), skipped, row.left_out.total()]
+    outcome = "passed" if row.has_passed else "FAILED"
+    return [row.name, outcome, *(str(count) if count else "" for count in counts), f"{row.seconds:.0f}"]
 
 
 def list_slowest(cases: Iterable[junit.Case], count: int) -> list[tuple[str, float]]:

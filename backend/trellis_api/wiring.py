@@ -12,6 +12,7 @@ from trellis_api.environments.uses import PARAMETER as ENVIRONMENT
 from trellis_api.evaluations import uses as evaluations
 from trellis_api.fine_tuning import uses as fine_tuning
 from trellis_api.job_pipelines import uses as job_pipelines
+from trellis_api.jobs import service as jobs_service
 from trellis_api.jobs import sweep_names
 from trellis_api.jobs import uses as jobs
 from trellis_api.jobs.checkpoints.service import LIST_SERVED_STEPS
@@ -76,3 +77,4 @@ sweep_names.FIND_SWEEP_ID.provide(sweeps_repository.find_sweep_id)
 sweep_names.EXPRESS_SWEEP.provide(sweeps_repository.express_name)
 SUMMARISE_JOBS.provide(jobs.summarise_naming)
 LIST_SERVED_STEPS.provide(endpoints.list_served_steps)
+jobs_service.RELEASE_CHECKPOINTS.provide(endpoints.release_checkpoints)

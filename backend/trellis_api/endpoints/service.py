@@ -31,6 +31,7 @@ from trellis_api.endpoints.errors import (
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job, slots_for
 from trellis_api.endpoints.schemas import EndpointLoad, EndpointStart, EndpointState, EndpointUpdate
+from trellis_api.endpoints.uses import release_target
 from trellis_api.evaluations.schemas import ModelTarget, Target
 from trellis_api.evaluations.targets import FoundTarget, find_target, require_tried_template
 from trellis_api.jobs import service
@@ -260,6 +261,8 @@ def _unload(session: Session, *, row: Endpoint, job: Job, why: Literal["idle", "
     sharing.unload(row, why=why)
     session.add(row)
     session.flush()
+    if row.target_job_id is not None:
+        release_target(session, row.target_job_id)
     service.announce(session, job=job)
 
 

@@ -10,6 +10,8 @@ from trellis_api.core.uses import Use
 from trellis_api.endpoints.auxiliary import find_model_ids, list_our_models
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai.names import find_job_id, find_step
+from trellis_api.jobs import repository
+from trellis_api.jobs.checkpoints import service as checkpoints
 from trellis_api.jobs.models import Job
 
 #: Of endpoints and their jobs: an adapter is in the engine of this attempt, or has an engine of its own.
@@ -38,11 +40,20 @@ def list_served_steps(session: Session, job_id: str) -> set[int]:
     return served
 
 
-def list_read_jobs(session: Session, job: Job) -> set[str]:
-    """List the jobs of whose checkpoints an endpoint's job serves one, or a job's agent code calls some."""
+def release_checkpoints(session: Session, job: Job) -> None:
+    """Give up checkpoints of other jobs that were only kept because this one served or called them."""
     served = session.exec(select(Endpoint.target_job_id).where(Endpoint.job_id == job.id)).all()
     called = {find_job_id(name) for name in list_our_models(job.params.get(AUXILIARY))}
-    return {job_id for job_id in {*served, *called} if job_id is not None}
+    # In one order, so that two jobs that end at once don't wait for each other.
+    for job_id in sorted({job_id for job_id in {*served, *called} if job_id is not None}):
+        release_target(session, job_id)
+
+
+def release_target(session: Session, job_id: str) -> None:
+    """Give up the job's checkpoints that nothing needs any more."""
+    job = repository.lock_job(session, job_id=job_id)
+    if job is not None:
+        checkpoints.apply_retention(session, job=job)
 
 
 def _list_calling(session: Session) -> Iterator[tuple[Use, set[str]]]:

@@ -16,6 +16,7 @@ from trellis_contracts.states import ACTIVE, FINISHED, HOLDS_SLOTS, JobState
 
 from trellis_api.auth.secrets import JOB_TOKEN_PREFIX, hash_secret, new_secret
 from trellis_api.core.columns import utc_now
+from trellis_api.core.provided import Provided
 from trellis_api.jobs import repository
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
@@ -53,6 +54,8 @@ ALLOWED_MOVES: dict[JobState, frozenset[JobState]] = {
 }
 RESUMABLE = frozenset({JobState.STOPPED, JobState.FAILED, JobState.CRASHED})
 STOPPABLE = ACTIVE - {JobState.STOPPING}
+#: Of a job that is over: gives up checkpoints of others that were kept because it read them.
+RELEASE_CHECKPOINTS: Provided[[Session, Job], None] = Provided("checkpoints that a job no longer reads")
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,10 @@ def get_locked_job(session: Session, *, job_id: str) -> Job:
 
 
 def move(session: Session, *, job: Job, to: JobState) -> None:
-    """Change the state and tell the pages; ``MoveNotAllowed`` where the table has no such move."""
+    """Change the state and tell the pages; ``MoveNotAllowed`` where the table has no such move.
+
+    A job that is over releases the checkpoints of others that it served or called.
+    """
     if to not in ALLOWED_MOVES[job.state]:
         raise MoveNotAllowed(job.state, to)
     job.state = to
@@ -91,6 +97,8 @@ def move(session: Session, *, job: Job, to: JobState) -> None:
         job.finished_at = utc_now()
     announce(session, job=job)
     session.flush()
+    if to in FINISHED:
+        RELEASE_CHECKPOINTS(session, job)
 
 
 def announce(session: Session, *, job: Job) -> None:

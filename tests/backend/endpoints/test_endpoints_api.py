@@ -11,6 +11,8 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import service
+from trellis_api.jobs import service as jobs
+from trellis_api.jobs.checkpoints.service import apply_retention
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.jobs.queue import admission
 from trellis_api.models.models import Model
@@ -70,6 +72,26 @@ def test_a_checkpoint_stays_as_long_as_it_is_served(client: TestClient, job_id: 
     client.delete(f"/api/v1/endpoints/{endpoint['id']}").raise_for_status()
     assert client.get(path).json()["items"][0]["kept_because"] == []
     assert client.delete(f"{path}/3").status_code == 204
+
+
+def test_a_checkpoint_that_was_only_kept_for_its_endpoint_goes_when_that_is_stopped_in_the_queue(
+    client: TestClient, database: Database, job_id: str
+) -> None:
+    path = f"/api/v1/jobs/{job_id}/checkpoints"
+    endpoint = client.post(f"{path}/3/endpoint").json()
+    with database.write() as session:
+        job = jobs.get_locked_job(session, job_id=job_id)
+        job.params = {**job.params, "keep_checkpoints": 1}
+        session.add(
+            Checkpoint(job_id=job_id, step=4, attempt=1, path="x", size_bytes=1, created_at=utc_now())
+        )
+        session.flush()
+        assert apply_retention(session, job=job) == []
+
+    client.delete(f"/api/v1/endpoints/{endpoint['id']}").raise_for_status()
+
+    left = [each["step"] for each in client.get(path).json()["items"] if not each["is_pruned"]]
+    assert left == [4]
 
 
 def test_a_model_whose_chat_template_has_become_endless_is_not_started(

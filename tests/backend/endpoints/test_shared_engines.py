@@ -16,6 +16,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository, service, sharing
 from trellis_api.endpoints.own_engine import add_own_job
+from trellis_api.jobs import service as jobs
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -187,6 +188,27 @@ def test_stopping_an_adapter_leaves_the_engine_running(
     assert beat(client, host, token) == []
     again = serve(client, job_id, 3)
     assert (again["id"], again["state"], again["run_id"]) == (one["id"], "starting", host["run_id"])
+
+
+def test_a_checkpoint_that_was_only_kept_for_its_adapter_goes_when_that_is_unloaded(
+    client: TestClient,
+    database: Database,
+    model: Model,
+    make_checkpoint: MakeCheckpoint,
+    life: Life,
+    engine: EngineServer,
+) -> None:
+    job_id = make_checkpoint(100, 200)
+    with database.write() as session:
+        job = jobs.get_locked_job(session, job_id=job_id)
+        job.params = {**job.params, "keep_checkpoints": 1}
+    adapter = serve(client, job_id, 100)
+    bring_up(client, model, life, engine)
+
+    client.delete(f"/api/v1/endpoints/{adapter['id']}").raise_for_status()
+
+    rows = client.get(f"/api/v1/jobs/{job_id}/checkpoints").json()["items"]
+    assert [each["step"] for each in rows if not each["is_pruned"]] == [200]
 
 
 def test_an_answer_to_an_earlier_request_does_not_settle_a_later_one(

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sqlmodel import Session
-from trellis_api.endpoints.uses import list_read_jobs
 from trellis_api.evaluations import recording
 from trellis_api.evaluations import repository as evaluations
 from trellis_api.evaluations import service as evaluation_service
@@ -91,7 +90,6 @@ _LOOK_AT: dict[str, Callable[[Job, Settlement], tuple[Settlement, ModelFacts | E
 def _follow_up(session: Session, job: Job, facts: ModelFacts | EvaluationResult | None) -> None:
     settings = get_settings()
     current = service.get_locked_job(session, job_id=job.id)
-    _release_checkpoints(session, current)
     if job.kind == SERVE:
         return
     if job.kind == EVALUATE:
@@ -117,14 +115,6 @@ def _follow_up(session: Session, job: Job, facts: ModelFacts | EvaluationResult 
         problem = "The export could not be queued; see the workers' log. Export the checkpoint manually."
         current.export_as = {**(current.export_as or {}), "problem": problem}
         session.add(current)
-
-
-def _release_checkpoints(session: Session, job: Job) -> None:
-    """Give up checkpoints of other jobs that were only kept because this one served or called them."""
-    for job_id in sorted(list_read_jobs(session, job)):
-        other = repository.lock_job(session, job_id=job_id)
-        if other is not None:
-            checkpoints.apply_retention(session, job=other)
 
 
 def _note_last_checkpoint(session: Session, job: Job) -> None:

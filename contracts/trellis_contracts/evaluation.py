@@ -188,8 +188,8 @@ class CodeScorer(Strict):
     """A Python file of the platform with ``score(prompt, response, answer, row)``, run isolated."""
 
     kind: Literal["file"] = "file"
-    #: Id of the reward file and its version.
-    file: str = Field(min_length=1, max_length=64)
+    #: ID of the reward file, in requests also the name; and its version.
+    file: str = Field(min_length=1, max_length=120)
     version: int | None = Field(default=None, ge=1)
     threshold: float = Field(default=0.5)
 

@@ -1,11 +1,12 @@
-"""Evaluations with names in place of IDs."""
+"""Evaluations with IDs in place of names."""
 
 from typing import TypeVar
 
 from sqlmodel import Session
 
 from trellis_api.evaluations.schemas import EvaluationPlan, ModelTarget, Target
-from trellis_api.names.resolve import MODELS, find_id, with_row_ids
+from trellis_api.names.resolve import MODELS, find_id
+from trellis_api.rewards.names import with_order_ids
 
 Plan = TypeVar("Plan", bound=EvaluationPlan)
 
@@ -13,7 +14,7 @@ Plan = TypeVar("Plan", bound=EvaluationPlan)
 def with_ids(session: Session, plan: Plan) -> Plan:
     """Return the plan with the IDs of its models, and of the datasets that it measures on."""
     targets = [_with_id(session, each, position) for position, each in enumerate(plan.targets)]
-    benchmarks = with_row_ids(session, plan.benchmarks, field="benchmarks")
+    benchmarks = with_order_ids(session, plan.benchmarks, field="benchmarks")
     return plan.model_copy(update={"targets": targets, "benchmarks": benchmarks})
 
 

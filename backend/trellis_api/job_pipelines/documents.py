@@ -18,7 +18,8 @@ from trellis_api.job_pipelines.schemas import (
 )
 from trellis_api.jobs.names import with_names_of_parameters
 from trellis_api.names.errors import AmbiguousName
-from trellis_api.names.resolve import DATASETS, MODELS, find_id, with_row_ids
+from trellis_api.names.resolve import DATASETS, MODELS, find_id
+from trellis_api.rewards.names import with_order_ids
 
 _ROWS = ("dataset", "validation_dataset")
 
@@ -83,5 +84,5 @@ def _with_ids(session: Session, stage: StageCreate, field: str) -> StageCreate:
     if stage.params:
         found["params"] = with_names_of_parameters(session, stage.params, field=f"{field}.params")
     if stage.benchmarks:
-        found["benchmarks"] = with_row_ids(session, stage.benchmarks, field=f"{field}.benchmarks")
+        found["benchmarks"] = with_order_ids(session, stage.benchmarks, field=f"{field}.benchmarks")
     return stage.model_copy(update=found)

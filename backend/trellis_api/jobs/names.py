@@ -6,7 +6,8 @@ from sqlmodel import Session
 
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.schemas import JobCreate
-from trellis_api.names.resolve import DATASETS, MODELS, Kind, find_id, with_parameter_ids, with_row_ids
+from trellis_api.names.resolve import DATASETS, MODELS, Kind, find_id, with_parameter_ids
+from trellis_api.rewards.names import with_order_ids
 from trellis_api.rewards.resources import with_resource_ids
 
 #: As filters and paths name them.
@@ -26,7 +27,7 @@ def with_ids(session: Session, request: JobCreate, *, field: str = "") -> JobCre
     if (called := request.validation_dataset) is not None:
         found["validation_dataset"] = find_id(session, DATASETS, called, field=f"{field}validation_dataset")
     if (order := request.evaluate) is not None:
-        benchmarks = with_row_ids(session, order.benchmarks, field=f"{field}evaluate.benchmarks")
+        benchmarks = with_order_ids(session, order.benchmarks, field=f"{field}evaluate.benchmarks")
         found["evaluate"] = order.model_copy(update={"benchmarks": benchmarks})
     changed = {name: value for name, value in found.items() if value != getattr(request, name)}
     return request.model_copy(update=changed)

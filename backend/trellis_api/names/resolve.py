@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session, SQLModel, func, or_, select
-from trellis_contracts.evaluation import AnyOrder, CustomOrder
 
 from trellis_api.core.ids import is_id
 from trellis_api.core.texts import storable
@@ -62,18 +61,6 @@ def find_id(session: Session, kind: Kind, called: str, *, field: str) -> str:
 def find_filter_id(session: Session, kind: Kind, called: str | None, *, field: str) -> str | None:
     """Return the ID of what a list is filtered by, given by ID or name; None without a filter."""
     return None if called is None else find_id(session, kind, called, field=field)
-
-
-def with_row_ids(session: Session, orders: list[AnyOrder], *, field: str) -> list[AnyOrder]:
-    """Return orders of benchmarks with the IDs of the datasets that they measure on."""
-    return [
-        order.model_copy(
-            update={"dataset": find_id(session, DATASETS, order.dataset, field=f"{field}.{position}.dataset")}
-        )
-        if isinstance(order, CustomOrder)
-        else order
-        for position, order in enumerate(orders)
-    ]
 
 
 def with_parameter_ids(session: Session, params: dict[str, Any], *, field: str) -> dict[str, Any]:

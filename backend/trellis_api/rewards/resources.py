@@ -29,8 +29,9 @@ from trellis_api.rewards.models import RewardFile
 
 #: How transformers names models that give one number for a text.
 CLASSIFIER_SUFFIX = "ForSequenceClassification"
+REWARD_FILES = Kind(RewardFile, "rwf", "reward files")
 #: What options can name, by their source.
-NAMED = {"models": MODELS, "reward-files": Kind(RewardFile, "rwf", "reward files")}
+NAMED = {"models": MODELS, "reward-files": REWARD_FILES}
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,24 @@ def test_evaluations_measure_models_by_name(client: TestClient, model: Model, da
     assert [each["id"] for each in made[0]["datasets"].values()] == [dataset.id]
 
 
+def test_benchmarks_are_scored_by_a_reward_file_by_name(
+    client: TestClient, model: Model, dataset: Dataset
+) -> None:
+    code = "def score(prompt, response, answer, row):\n    return 1.0\n"
+    file = post(client, "/rewards/files", {"name": "ones", "code": code})
+    benchmark = {
+        "benchmark": "custom",
+        "dataset": dataset.name,
+        "columns": {"prompt": "question", "answer": "answer"},
+        "scorer": {"kind": "file", "file": "ones"},
+    }
+    plan = {"targets": [{"kind": "model", "model": model.name}], "benchmarks": [benchmark]}
+
+    made = post(client, "/evaluations", {**plan, "name": "by name"})["items"]
+
+    assert made[0]["benchmarks"][0]["scorer"]["file"] == file["id"]
+
+
 def test_data_pipelines_run_on_datasets_by_name(client: TestClient, dataset: Dataset) -> None:
     pipeline = {"name": "trim", "steps": []}
 

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, delete
 from sqlmodel import Session, and_, col, func, or_, select, tuple_
 
 from trellis_api.core.ids import is_id
+from trellis_api.models.repository import find_model
 from trellis_api.votes.models import Vote
 from trellis_api.votes.schemas import VoteFilter
 
@@ -37,7 +38,7 @@ def list_votes(
     session: Session, wanted: VoteFilter, *, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[Vote]:
     """List votes, newest first."""
-    query = select(Vote).where(*_conditions(wanted))
+    query = select(Vote).where(*_conditions(session, wanted))
     if after:
         query = query.where(tuple_(col(Vote.created_at), col(Vote.id)) < after)
     newest_first = (col(Vote.created_at).desc(), col(Vote.id).desc())
@@ -47,7 +48,7 @@ def list_votes(
 def iterate_decided(session: Session, wanted: VoteFilter) -> Iterator[Vote]:
     """Iterate over votes with a better and a worse answer, oldest first, a page at a time."""
     query = select(Vote).where(
-        *_conditions(wanted),
+        *_conditions(session, wanted),
         col(Vote.verdict).in_(("a", "b")),
         col(Vote.answer_a) != col(Vote.answer_b),
     )
@@ -60,19 +61,26 @@ def count_verdicts(session: Session, wanted: VoteFilter) -> Sequence[tuple[str, 
     """Count votes by pair of models and verdict; a model against itself is left out."""
     query = (
         select(Vote.model_a, Vote.model_b, Vote.verdict, func.count())
-        .where(*_conditions(wanted), col(Vote.model_a) != col(Vote.model_b))
+        .where(*_conditions(session, wanted), col(Vote.model_a) != col(Vote.model_b))
         .group_by(Vote.model_a, Vote.model_b, Vote.verdict)
     )
     return session.exec(query).all()
 
 
-def _conditions(wanted: VoteFilter) -> list[ColumnElement[bool]]:
+def _conditions(session: Session, wanted: VoteFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
+    names = [_find_name(session, each) for each in wanted.models]
     if wanted.blind_only:
         found.append(col(Vote.is_blind).is_(True))
-    if len(wanted.models) == 1:
-        found.append(or_(col(Vote.model_a) == wanted.models[0], col(Vote.model_b) == wanted.models[0]))
-    elif wanted.models:
-        first, second = sorted(wanted.models)
+    if len(names) == 1:
+        found.append(or_(col(Vote.model_a) == names[0], col(Vote.model_b) == names[0]))
+    elif names:
+        first, second = sorted(names)
         found.append(and_(col(Vote.model_a) == first, col(Vote.model_b) == second))
     return found
+
+
+def _find_name(session: Session, called: str) -> str:
+    """Return the name of a model that is called by its ID: votes keep names."""
+    model = find_model(session, model_id=called)
+    return called if model is None else model.name

@@ -30,7 +30,11 @@ router = APIRouter(prefix="/votes", tags=["votes"], responses=ERROR_RESPONSES)
 VoteId = Annotated[str, Path(description="Vote ID.", pattern=id_pattern(repository.PREFIX))]
 Models = Annotated[
     list[ModelName] | None,
-    Query(alias="model", max_length=2, description="Votes on this model, or between these two."),
+    Query(
+        alias="model",
+        max_length=2,
+        description="Votes on this model, or between these two: names as in `/v1/models`, or IDs.",
+    ),
 ]
 BlindOnly = Annotated[bool, Query(description="Only blind votes.")]
 

@@ -125,7 +125,7 @@ class VoteFilter(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     models: Annotated[list[ModelName], Field(max_length=2)] = Field(
-        default=[], description="Votes on this model, or between these two; empty: all."
+        default=[], description="Votes on this model, or between these two (names or IDs); empty: all."
     )
     blind_only: bool = False
 

@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.models.models import Model
 from trellis_api.votes import repository
 from trellis_api.votes.models import Vote
 from trellis_api.votes.schemas import VoteFilter
@@ -66,6 +67,14 @@ def test_pairs_are_told_apart_and_blind_votes_alone_can_be_counted(client: TestC
     assert [each["win_rate"] for each in rates(client, blind_only=True)] == [0.0]
     assert rates(client, model=["other", "base"])[0]["win_rate"] is None
     assert len(client.get(VOTES, params={"model": "trained"}).json()["items"]) == 2
+
+
+def test_votes_are_filtered_by_the_id_of_a_model(client: TestClient, model: Model) -> None:
+    mine = vote(client, "a", a=model.name, b="other")
+    vote(client, "b")
+
+    assert client.get(VOTES, params={"model": model.id}).json()["items"] == [mine]
+    assert rates(client, model=["other", model.id]) == rates(client, model=[model.name, "other"])
 
 
 @pytest.mark.slow

@@ -16886,7 +16886,7 @@ export interface components {
             description: string;
             /**
              * Models
-             * @description Votes on this model, or between these two; empty: all.
+             * @description Votes on this model, or between these two (names or IDs); empty: all.
              * @default []
              */
             models: string[];
@@ -32094,7 +32094,7 @@ export interface operations {
     list_votes_api_v1_votes_get: {
         parameters: {
             query?: {
-                /** @description Votes on this model, or between these two. */
+                /** @description Votes on this model, or between these two: names as in `/v1/models`, or IDs. */
                 model?: string[] | null;
                 /** @description Only blind votes. */
                 blind_only?: boolean;
@@ -32304,7 +32304,7 @@ export interface operations {
     read_win_rates_api_v1_votes_win_rates_get: {
         parameters: {
             query?: {
-                /** @description Votes on this model, or between these two. */
+                /** @description Votes on this model, or between these two: names as in `/v1/models`, or IDs. */
                 model?: string[] | null;
                 /** @description Only blind votes. */
                 blind_only?: boolean;

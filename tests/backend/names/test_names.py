@@ -9,13 +9,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
 from trellis_testing.datasets import add_dataset
-
-CODE = """
-from typing import Any, Dict
-
-async def workflow(task: Dict[str, Any], model: Any) -> float:
-    return 1.0
-"""
+from trellis_testing.requests import AGENT_CODE, post
 
 
 @pytest.fixture
@@ -34,12 +28,6 @@ def twins(database: Database, settings: Settings) -> list[str]:
     """Datasets whose names differ in capitals only."""
     with database.write() as session:
         return [add_dataset(session, settings, name=name).id for name in ("Sums", "sums")]
-
-
-def post(client: TestClient, path: str, body: dict[str, Any]) -> Any:
-    response = client.post(f"/api/v1{path}", json=body)
-    assert response.is_success, response.text
-    return response.json()
 
 
 @pytest.mark.smoke
@@ -120,7 +108,7 @@ def test_sweeps_and_workflows_keep_the_ids_of_what_they_call_by_name(
 
 
 def test_parameters_name_agent_code(client: TestClient, body: dict[str, Any]) -> None:
-    agent = post(client, "/workflows", {"name": "shop", "code": CODE})
+    agent = post(client, "/workflows", {"name": "shop", "code": AGENT_CODE})
 
     preview = post(
         client,

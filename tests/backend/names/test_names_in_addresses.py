@@ -10,13 +10,7 @@ from trellis_api.core.settings import Settings
 from trellis_api.datasets.models import Dataset
 from trellis_api.models.models import Model
 from trellis_testing.datasets import add_dataset
-
-CODE = """
-from typing import Any, Dict
-
-async def workflow(task: Dict[str, Any], model: Any) -> float:
-    return 1.0
-"""
+from trellis_testing.requests import AGENT_CODE, get, post
 
 
 @pytest.fixture
@@ -25,18 +19,6 @@ def body(model: Model, dataset: Dataset) -> dict[str, Any]:
         "name": "my first run", "recipe": "sft", "preset": "cpu-tiny", "model": model.name,
         "dataset": dataset.name,
     }  # fmt: skip
-
-
-def get(client: TestClient, path: str, **query: str) -> Any:
-    response = client.get(f"/api/v1{path}", params=query)
-    assert response.is_success, response.text
-    return response.json()
-
-
-def post(client: TestClient, path: str, body: dict[str, Any]) -> Any:
-    response = client.post(f"/api/v1{path}", json=body)
-    assert response.is_success, response.text
-    return response.json()
 
 
 @pytest.mark.smoke
@@ -99,7 +81,7 @@ def test_a_stranger_does_not_learn_which_names_exist(anonymous: TestClient, mode
 def test_lists_are_filtered_by_name(
     client: TestClient, body: dict[str, Any], model: Model, dataset: Dataset
 ) -> None:
-    agent = post(client, "/workflows", {"name": "shop", "code": CODE})
+    agent = post(client, "/workflows", {"name": "shop", "code": AGENT_CODE})
     tuned = {**body, "name": "tuned", "recipe": "tune", "preset": None, "params": {"workflow": "shop"}}
     job = post(client, "/jobs", tuned)
     post(client, "/jobs", body)

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import trellis_api.wiring  # noqa: F401 - jobs that end release what they read
 from trellis_api.benchmarks import service as benchmarks
 from trellis_api.benchmarks.installed import InstalledSource
 from trellis_api.core.database import Database

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.request import Request, urlopen
 
+import trellis_api.wiring  # noqa: F401 - jobs that end release what they read
 from trellis_api.core.database import Database
 from trellis_api.jobs import service
 from trellis_contracts.states import JobState

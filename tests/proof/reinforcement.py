@@ -57,7 +57,10 @@ REQUIRED_ERRORS, REQUIRED_GAIN = 3.0, 0.05
 #: Where the runs that are resumed by a test leave a checkpoint.
 SAVED_STEP = 3
 #: Metrics that depend on the machine and not on what is computed.
-OF_THE_MACHINE = ("timing", "perf/", "actor/perf/", "critic/perf/")
+OF_THE_MACHINE = (
+    *("timing", "perf/", "actor/perf/", "critic/perf/"),
+    *("response_time_s/", "rollout_engine/", "process_busy/"),
+)
 #: Metrics of the difference between the rollout engine's probabilities and the trainer's.
 OF_THE_SAMPLER = ("rollout_corr/", "training/rollout_")
 #: Two updates a step.

@@ -22,8 +22,8 @@ Name = Annotated[
 Licence = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=NO_NUL)
 ]
-#: What a list is filtered by: a name, an ID, or a part of one.
-FilterText = Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)]
+#: In a query: a name, an ID, or a part of one.
+QueryText = Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)]
 Description = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
 
 

@@ -8,7 +8,7 @@ from trellis_contracts.data_tasks import DataTaskKind, DataTaskState
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import FilterText
+from trellis_api.core.texts import QueryText
 from trellis_api.data_tasks import service
 from trellis_api.data_tasks.schemas import DataTaskRead
 from trellis_api.names.resolve import DATASETS, find_filter_id
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/data-tasks", tags=["data tasks"], responses=ERROR_RE
 def list_data_tasks(
     session: ReadSession,
     dataset: Annotated[
-        FilterText | None,
+        QueryText | None,
         Query(description="That reads or makes this dataset, by ID or name."),
     ] = None,
     kind: Annotated[list[DataTaskKind] | None, Query()] = None,

@@ -9,7 +9,7 @@ from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep,
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
 from trellis_api.core.renamed_query import renamed_flag
-from trellis_api.core.texts import NO_NUL, FilterText
+from trellis_api.core.texts import NO_NUL, QueryText
 from trellis_api.data_tasks import service as tasks_service
 from trellis_api.data_tasks.schemas import DataTaskRead
 from trellis_api.data_tasks.service import message_for
@@ -56,7 +56,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)]
 @router.get("")
 def list_datasets(
     session: ReadSession,
-    text: Annotated[FilterText | None, Query(description="Part of a name or description.")] = None,
+    text: Annotated[QueryText | None, Query(description="Part of a name or description.")] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Limit = DEFAULT_PAGE_SIZE,
 ) -> Page[DatasetRead]:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, BackgroundTasks, Query
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import NO_NUL, FilterText
+from trellis_api.core.texts import NO_NUL, QueryText
 from trellis_api.data_tasks.service import message_for
 from trellis_api.datasets import comparing, history
 from trellis_api.datasets.schemas import (
@@ -26,7 +26,7 @@ from trellis_api.datasets.store import writing
 router = APIRouter(prefix="/datasets/{dataset_id}", tags=["dataset versions"], responses=ERROR_RESPONSES)
 
 Side = Annotated[str, Query(max_length=100, pattern=NO_NUL, description="Version, branch or tag.")]
-Key = Annotated[FilterText | None, Query(description="Key column.")]
+Key = Annotated[QueryText | None, Query(description="Key column.")]
 
 
 @router.get("/versions")

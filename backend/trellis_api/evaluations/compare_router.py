@@ -9,7 +9,7 @@ from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-from trellis_api.core.texts import NO_NUL, FilterText
+from trellis_api.core.texts import NO_NUL, QueryText
 from trellis_api.evaluations import comparing, disagreeing, history, matrix, ranking
 from trellis_api.evaluations.board_scores import Which
 from trellis_api.evaluations.errors import HistoryOfWhat
@@ -40,13 +40,13 @@ DatasetId = Annotated[
         description="Of a custom benchmark, by ID or name; one label may have several.",
     ),
 ]
-Metric = Annotated[FilterText | None, Query(description="Default the headline.")]
+Metric = Annotated[QueryText | None, Query(description="Default the headline.")]
 ModelId = Annotated[
-    FilterText | None,
+    QueryText | None,
     Query(description="The model, by ID or name, and its ancestors."),
 ]
 WhichScore = Annotated[Which, Query(description="Which score if a target was evaluated repeatedly.")]
-JobCalled = Annotated[FilterText | None, Query(description="The job's checkpoints, by ID or name.")]
+JobCalled = Annotated[QueryText | None, Query(description="The job's checkpoints, by ID or name.")]
 
 
 @router.get("/compare", summary="Compare up to six evaluations", responses=CONFLICT)

@@ -12,7 +12,7 @@ Plan = TypeVar("Plan", bound=EvaluationPlan)
 
 
 def with_ids(session: Session, plan: Plan) -> Plan:
-    """Return the plan with the IDs of its models, and of the datasets that it measures on."""
+    """Return the plan with the IDs of its models, datasets and reward files."""
     targets = [_with_id(session, each, position) for position, each in enumerate(plan.targets)]
     benchmarks = with_order_ids(session, plan.benchmarks, field="benchmarks")
     return plan.model_copy(update={"targets": targets, "benchmarks": benchmarks})

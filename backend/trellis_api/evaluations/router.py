@@ -11,7 +11,7 @@ from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep,
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import FilterText
+from trellis_api.core.texts import QueryText
 from trellis_api.evaluations import create, estimate, presentation, samples, service
 from trellis_api.evaluations.names import with_ids
 from trellis_api.evaluations.repository import EvaluationFilter
@@ -75,9 +75,9 @@ def estimate_evaluations(
 @router.get("", summary="List evaluations, newest first")
 def list_evaluations(
     session: ReadSession,
-    model: Annotated[FilterText | None, Query(description="Of this model, by ID or name.")] = None,
+    model: Annotated[QueryText | None, Query(description="Of this model, by ID or name.")] = None,
     job: Annotated[
-        FilterText | None,
+        QueryText | None,
         Query(description="Of this job's checkpoints, by ID or name."),
     ] = None,
     benchmark: Annotated[

@@ -9,7 +9,7 @@ from trellis_contracts.states import JobState
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import NO_NUL, FilterText
+from trellis_api.core.texts import NO_NUL, QueryText
 from trellis_api.jobs import editing, presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, TRY_TEMPLATES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
@@ -83,21 +83,21 @@ def list_jobs(
     recipe: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     tag: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     text: Annotated[
-        FilterText | None,
+        QueryText | None,
         Query(description="Part of the name, the id or a tag."),
     ] = None,
     has_alarms: Annotated[bool | None, Query(description="With, or without, an active alarm.")] = None,
     starred: Annotated[bool | None, Query(description="With, or without, a star.")] = None,
     environment: Annotated[
-        FilterText | None,
+        QueryText | None,
         Query(description="Whose agents work in this one, by ID or name."),
     ] = None,
     workflow: Annotated[
-        FilterText | None,
+        QueryText | None,
         Query(description="That train this agent code, by ID or name."),
     ] = None,
-    sweep: Annotated[FilterText | None, Query(description="Runs of this sweep, by ID or name.")] = None,
-    group: Annotated[FilterText | None, Query(description="Jobs of this group.")] = None,
+    sweep: Annotated[QueryText | None, Query(description="Runs of this sweep, by ID or name.")] = None,
+    group: Annotated[QueryText | None, Query(description="Jobs of this group.")] = None,
     sort: Annotated[
         JobSort | FieldText,
         Query(description="Column, or a field as in `fields`; jobs without a value come last."),

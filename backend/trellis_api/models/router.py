@@ -8,7 +8,7 @@ from trellis_contracts.tasks import FETCH_MODEL
 from trellis_api.core.dependencies import DatabaseDep, ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import FilterText
+from trellis_api.core.texts import QueryText
 from trellis_api.models import service
 from trellis_api.models.catalogue import Catalogue, list_entries
 from trellis_api.models.schemas import ModelCreate, ModelRead, ModelState
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/models", tags=["models"], responses=ERROR_RESPONSES)
 @router.get("")
 def list_models(
     session: ReadSession,
-    text: Annotated[FilterText | None, Query(description="Part of a name or description.")] = None,
+    text: Annotated[QueryText | None, Query(description="Part of a name or description.")] = None,
     state: ModelState | None = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,

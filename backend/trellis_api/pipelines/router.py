@@ -10,7 +10,7 @@ from trellis_contracts.tasks import RUN_DATA_TASKS, RUN_PREVIEWS
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import NO_NUL, FilterText
+from trellis_api.core.texts import NO_NUL, QueryText
 from trellis_api.data_tasks.schemas import DataTaskRead, Purpose
 from trellis_api.names.resolve import DATASETS, find_filter_id, find_id
 from trellis_api.pipelines import checking, kept_rows, operators, runs, service
@@ -91,7 +91,7 @@ def save_pipeline(request: PipelineSave, session: WriteSession) -> PipelineRead:
 def list_runs(
     session: ReadSession,
     settings: SettingsDep,
-    dataset: Annotated[FilterText | None, Query(description="Of this dataset, by ID or name.")] = None,
+    dataset: Annotated[QueryText | None, Query(description="Of this dataset, by ID or name.")] = None,
     version: Annotated[str | None, Query(max_length=64, pattern=NO_NUL)] = None,
     pipeline: Annotated[str | None, Query(max_length=32, pattern=NO_NUL)] = None,
     purpose: Annotated[list[Purpose] | None, Query()] = None,

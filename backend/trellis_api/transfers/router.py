@@ -10,7 +10,7 @@ from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, Wr
 from trellis_api.core.errors import ERROR_RESPONSES, ErrorBody
 from trellis_api.core.ids import id_pattern
 from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
-from trellis_api.core.texts import FilterText
+from trellis_api.core.texts import QueryText
 from trellis_api.datasets.download import disposition
 from trellis_api.names.resolve import MODELS, find_filter_id
 from trellis_api.transfers import repository, service
@@ -60,7 +60,7 @@ def export_gguf(
 def list_transfers(
     session: ReadSession,
     settings: SettingsDep,
-    model: Annotated[FilterText | None, Query(description="Of this model, by ID or name.")] = None,
+    model: Annotated[QueryText | None, Query(description="Of this model, by ID or name.")] = None,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[TransferRead]:

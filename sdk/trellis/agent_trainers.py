@@ -11,7 +11,6 @@ from typing import Any
 
 from trellis.agent_training import AgentRewardModel, AgentSFTConfig, RLTrainingConfig, write_settings
 
-
 #: Responses to a prompt of which a preference pair is made.
 PAIR_SAMPLES = 4
 

@@ -13595,7 +13595,7 @@ export interface components {
             step: number;
             /**
              * Stop Reason
-             * @description Why the episode ended: answered, turns, context ...
+             * @description Why the episode ended: answered, turns, context, workflow_error:KeyError ...
              */
             stop_reason: string | null;
             /** @description Turn by turn; null where it is no agent's, and in lists that did not ask for it. */

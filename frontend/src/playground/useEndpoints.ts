@@ -13,7 +13,7 @@ const SOON_MS = 1500
 const LATER_MS = 10_000
 const PAGE_SIZE = 200
 /** A checkpoint as requests name it. */
-const CHECKPOINT = /^(job_[a-z2-7]{12}):(\d+)$/
+export const CHECKPOINT = /^(job_[a-z2-7]{12}):(\d+)$/
 
 function isMoving({ state }: Endpoint): boolean {
   return state === 'starting' || state === 'stopping'
@@ -22,6 +22,11 @@ function isMoving({ state }: Endpoint): boolean {
 export interface Choice {
   value: string
   label: string
+}
+
+/** What a checkpoint is called: by its job, where that has a name. */
+export function labelOf(value: string, jobName: string | null | undefined, step: number | null): string {
+  return jobName == null ? value : `${jobName} @ ${String(step)}`
 }
 
 export function useEndpoints() {
@@ -80,7 +85,7 @@ export function useEndpoints() {
     return meant?.has_chat_template === false
   }
 
-  /** Models by name, then their aliases, then checkpoints that were served; any other checkpoint can be typed. */
+  /** Models by name, then their aliases, then checkpoints that were served; others are chosen by their job, or typed. */
   const choices = computed<Choice[]>(() => {
     const writers = (models.data.value ?? []).filter(writesText)
     const ids = new Set(writers.map(({ id }) => id))
@@ -92,10 +97,7 @@ export function useEndpoints() {
     return [
       ...named,
       ...aliases,
-      ...served.map(({ name, job, step }) => ({
-        value: name,
-        label: job?.name == null ? name : `${job.name} @ ${String(step)}`,
-      })),
+      ...served.map(({ name, job, step }) => ({ value: name, label: labelOf(name, job?.name, step) })),
     ]
   })
 

@@ -5,6 +5,11 @@ export default {
   try: 'Try',
   model: 'Model or checkpoint',
   choose: 'Choose a model or enter job_…:STEP',
+  checkpoint: {
+    open: 'Choose a checkpoint…',
+    title: 'Choose a checkpoint',
+    submit: 'Use',
+  },
   add: 'Add column',
   remove: 'Remove column',
   share: 'Copy link',

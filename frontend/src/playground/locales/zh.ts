@@ -5,6 +5,11 @@ export default {
   try: '试用',
   model: '模型或检查点',
   choose: '选择模型，或输入 job_…:步数',
+  checkpoint: {
+    open: '选择检查点…',
+    title: '选择检查点',
+    submit: '使用',
+  },
   add: '添加一列',
   remove: '移除此列',
   share: '复制链接',

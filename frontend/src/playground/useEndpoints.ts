@@ -2,16 +2,15 @@
 import { computed } from 'vue'
 
 import { api, unwrap } from '@/api/client'
-import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
 import { useReadyModels, writesText } from '@/models'
 import { aliasesOf } from '@/registry'
 
+import { readEndpoints } from './endpointList'
 import type { Endpoint } from './types'
 
 const SOON_MS = 1500
 const LATER_MS = 10_000
-const PAGE_SIZE = 200
 /** A checkpoint as requests name it. */
 export const CHECKPOINT = /^(job_[a-z2-7]{12}):(\d+)$/
 
@@ -31,13 +30,9 @@ export function labelOf(value: string, jobName: string | null | undefined, step:
 
 export function useEndpoints() {
   const { resource: models } = useReadyModels()
-  const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(
-    (signal) =>
-      readAllPages((cursor) =>
-        unwrap(api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })),
-      ),
-    { intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS) },
-  )
+  const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(readEndpoints, {
+    intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS),
+  })
   const registry = useResource((signal) => unwrap(api.GET('/api/v1/registry', { signal })))
   /** Models that have names with versions, by each name of theirs: `support-bot:3`, `support-bot:production`. */
   const registered = computed(() => {

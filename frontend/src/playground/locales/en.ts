@@ -85,6 +85,18 @@ export default {
   edit: 'Edit',
   resend: 'Regenerate',
   state: { starting: 'Starting', ready: 'Ready', stopping: 'Stopping', stopped: 'Stopped', failed: 'Failed' },
+  endpoints: {
+    title: 'Loaded models',
+    none: 'No model is loaded. The first prompt loads one.',
+    speed: 'Tokens/s',
+    requests: 'Requests',
+    first: 'First token',
+    seconds: '{n} s',
+    idle: 'Stops in',
+    idleAbout: 'Time left without requests. A request starts it anew.',
+    shared: 'In the engine of {name}',
+    stop: 'Stop {name}',
+  },
   load: {
     about: 'Of the engine, over the last minute. The 95th percentile is estimated from a histogram.',
     requests: '{running} running, {waiting} waiting',

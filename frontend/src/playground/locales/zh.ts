@@ -82,6 +82,18 @@ export default {
   edit: '编辑',
   resend: '重新提问',
   state: { starting: '启动中', ready: '就绪', stopping: '停止中', stopped: '已停止', failed: '失败' },
+  endpoints: {
+    title: '已加载的模型',
+    none: '没有已加载的模型。收到第一个提示时会加载。',
+    speed: '每秒 token',
+    requests: '请求',
+    first: '首个 token',
+    seconds: '{n} 秒',
+    idle: '多久后停止',
+    idleAbout: '没有请求时的剩余时间。每个请求都会重新计时。',
+    shared: '使用 {name} 的引擎',
+    stop: '停止 {name}',
+  },
   load: {
     about: '引擎最近一分钟的情况。95 分位数由直方图估算。',
     requests: '{running} 个请求进行中，{waiting} 个等待',

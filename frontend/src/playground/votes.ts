@@ -3,6 +3,7 @@ import { api, unwrap } from '@/api/client'
 import type { components } from '@/api/schema'
 
 import type { TextMessage } from './stream'
+import { samplingPartsOf } from './requestParts'
 import type { Settings } from './types'
 
 export type Verdict = components['schemas']['VoteVerdict']
@@ -40,7 +41,7 @@ export async function sendVote({
         b: { model: b.model, text: b.text },
         verdict,
         is_blind: isBlind,
-        settings: { temperature, top_p: topP, max_tokens: maxTokens, seed },
+        settings: { temperature, top_p: topP, max_tokens: maxTokens, seed, ...samplingPartsOf(settings) },
       },
     }),
   )

@@ -10,6 +10,16 @@ export type Verdict = components['schemas']['VoteVerdict']
 export type WinRate = components['schemas']['WinRate']
 export type Vote = components['schemas']['VoteRead']
 
+/** Verdicts in the order of their buttons, each with its key. */
+export const CHOICES: readonly { verdict: Verdict; key: string }[] = [
+  { verdict: 'a', key: '1' },
+  { verdict: 'b', key: '2' },
+  { verdict: 'tie', key: '3' },
+  { verdict: 'neither', key: '4' },
+]
+/** Of the next round of a blind vote. */
+export const NEXT_KEY = 'r'
+
 /** An answer that can be voted on, with what it was given. */
 export interface Voted {
   model: string

@@ -140,6 +140,15 @@ export default {
     was: '{letter} was {model}.',
     next: 'Next round',
     blind: 'Blind vote',
+    failed: 'No response. The reason may name the model: it’s shown after the vote, or when you turn off “Blind vote”.',
+  },
+  keys: {
+    a: 'Vote: the first response is better',
+    b: 'Vote: the second response is better',
+    tie: 'Vote: equally good',
+    neither: 'Vote: both bad',
+    next: 'Next round of a blind vote',
+    halt: 'Stop generating',
   },
   votes: {
     title: 'Votes',

@@ -136,6 +136,15 @@ export default {
     was: '{letter} 是 {model}。',
     next: '下一轮',
     blind: '盲投',
+    failed: '没有得到回答。原因可能包含模型名称：投票之后，或关闭“盲投”后显示。',
+  },
+  keys: {
+    a: '投票：第一个回答更好',
+    b: '投票：第二个回答更好',
+    tie: '投票：同样好',
+    neither: '投票：都不好',
+    next: '盲投的下一轮',
+    halt: '停止回答',
   },
   votes: {
     title: '投票',

@@ -2782,9 +2782,14 @@ class VoteRead(TypedDict):
 class VoteSettings(TypedDict):
     """Shared request settings."""
 
+    frequency_penalty: NotRequired[float | None]
     max_tokens: NotRequired[int | None]
+    min_p: NotRequired[float | None]
+    presence_penalty: NotRequired[float | None]
     seed: NotRequired[int | None]
+    stop: NotRequired[list[str] | None]
     temperature: NotRequired[float | None]
+    top_k: NotRequired[int | None]
     top_p: NotRequired[float | None]
 
 

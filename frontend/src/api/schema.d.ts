@@ -11916,8 +11916,23 @@ export interface components {
              * @enum {string}
              */
             format: "text" | "json" | "schema";
+            /**
+             * Frequency Penalty
+             * @default 0
+             */
+            frequency_penalty: number;
             /** Max Tokens */
             max_tokens: number;
+            /**
+             * Min P
+             * @default 0
+             */
+            min_p: number;
+            /**
+             * Presence Penalty
+             * @default 0
+             */
+            presence_penalty: number;
             /**
              * Response Schema
              * @description JSON schema of responses, as typed.
@@ -11926,6 +11941,12 @@ export interface components {
             response_schema: string;
             /** Seed */
             seed?: number | null;
+            /**
+             * Stop
+             * @description Stop sequences, as typed: one per line, `\n` for a line break.
+             * @default
+             */
+            stop: string;
             /**
              * System
              * @default
@@ -11945,6 +11966,11 @@ export interface components {
              * @default
              */
             tools: string;
+            /**
+             * Top K
+             * @description Null: all tokens.
+             */
+            top_k?: number | null;
             /** Top P */
             top_p: number;
         };
@@ -16934,12 +16960,22 @@ export interface components {
          * @description Shared request settings.
          */
         VoteSettings: {
+            /** Frequency Penalty */
+            frequency_penalty?: number | null;
             /** Max Tokens */
             max_tokens?: number | null;
+            /** Min P */
+            min_p?: number | null;
+            /** Presence Penalty */
+            presence_penalty?: number | null;
             /** Seed */
             seed?: number | null;
+            /** Stop */
+            stop?: string[] | null;
             /** Temperature */
             temperature?: number | null;
+            /** Top K */
+            top_k?: number | null;
             /** Top P */
             top_p?: number | null;
         };

@@ -16841,7 +16841,7 @@ export interface components {
         VoteAnswer: {
             /**
              * Model
-             * @description Name used in /v1 requests.
+             * @description The `model` of the response, or the name used in the request: an alias and `latest` are stored as what they mean when the vote arrives.
              */
             model: string;
             /** Text */

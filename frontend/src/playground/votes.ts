@@ -11,6 +11,7 @@ export type Vote = components['schemas']['VoteRead']
 
 /** An answer that can be voted on, with what it was given. */
 export interface Voted {
+  /** What wrote it, not what was asked: an alias or the newest checkpoint may mean other weights by now. */
   model: string
   text: string
   messages: readonly TextMessage[]

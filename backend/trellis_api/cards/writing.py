@@ -36,7 +36,7 @@ def write(facts: CardFacts, *, base_url: str) -> str:
 
 
 def write_body(facts: CardFacts, *, base_url: str) -> str:
-    """Write the part that people read, between its marks. Every number or its curve's name links to its run."""
+    """Write the part that people read, between its marks. Every number, or its curve, links to its run."""
     parts = [
         BEGIN,
         f"# {_plain(facts.name)}",

@@ -99,6 +99,26 @@ def follow(client: ApiClient, model: dict[str, Any], *, wait: bool, as_json: boo
 
 
 @app.command()
+def stop(model: OneModel, as_json: Json = False) -> None:
+    """Stop a model's download or conversion; what was downloaded is kept for `trellis models resume`."""
+    client = connect()
+    stopped = client.post(f"/models/{find_model(client, model, must_be_one=True)}/cancel")
+    follow(client, stopped, wait=False, as_json=as_json)
+
+
+@app.command()
+def resume(
+    model: OneModel,
+    wait: Annotated[bool, typer.Option(help="Wait until the download finishes.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Resume a stopped or failed download; files that are here are not downloaded again."""
+    client = connect()
+    called = find_model(client, model, must_be_one=True)
+    follow(client, client.post(f"/models/{called}/retry"), wait=wait, as_json=as_json)
+
+
+@app.command()
 def show(model: Model) -> None:
     """Show a model as JSON."""
     client = connect()

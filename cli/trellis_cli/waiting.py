@@ -75,7 +75,10 @@ def wait_for_model(
         if model["state"] == "ready":
             return model
         if model["state"] not in WAITING:
-            raise Problem(f"'{model['name']}' could not be downloaded: {model['state_reason']}")
+            raise Problem(
+                f"'{model['name']}' could not be downloaded: {model['state_reason']}",
+                hint=f"trellis models resume {model['id']}",
+            )
         look(model)
         _pause(ends, f"'{model['name']}' is {model['state']}")
 

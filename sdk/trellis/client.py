@@ -143,6 +143,14 @@ class Models(Resource[ModelRead, ModelRead]):
         """Wait until the model's files are fetched or fetching has failed; may raise ``TimeoutError``."""
         return self._wait(model_id, frozenset({"ready", "failed"}), timeout_s)
 
+    def cancel(self, model_id: str) -> ModelRead:
+        """End a download or conversion; ``retry`` continues with what was downloaded."""
+        return cast(ModelRead, self._post(f"/{model_id}/cancel"))
+
+    def retry(self, model_id: str) -> ModelRead:
+        """Let a failed or cancelled download go on; ``wait`` until the files are there."""
+        return cast(ModelRead, self._post(f"/{model_id}/retry"))
+
     def lineage(self, model_id: str) -> LineageRead:
         """Return what the model was made from and what was made from it."""
         return cast(LineageRead, self._api.request("GET", f"{self.path}/{model_id}/lineage"))

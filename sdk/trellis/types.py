@@ -33,6 +33,8 @@ InstallState = Literal["absent", "pending", "installing", "ready", "failed"]
 
 JobState = Literal["queued", "launching", "running", "stopping", "stopped", "succeeded", "failed", "crashed"]
 
+ModelCause = Literal["cancelled"]
+
 ModelState = Literal["pending", "fetching", "ready", "failed"]
 
 PipelineState = Literal["idle", "running", "stopping", "succeeded", "failed", "stopped"]
@@ -1565,6 +1567,7 @@ class ModelRead(TypedDict):
         | ExportSource
     )
     state: ModelState
+    state_cause: ModelCause | None
     state_reason: str | None
     vocabulary_size: int | None
     warnings: list[ModelWarning]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from trellis_cli import resolve_by_name
+from trellis_cli import models, resolve_by_name
 from trellis_cli.client import ApiClient
 from trellis_cli.errors import Problem
 from trellis_cli.models import origin_of
@@ -52,6 +52,39 @@ def test_progress_is_told_in_bytes(capsys: pytest.CaptureFixture[str]) -> None:
 
     said = capsys.readouterr().err.splitlines()
     assert said == ["tiny: downloading  1.0 MiB of 2.0 MiB", "tiny: converting"]
+
+
+class Fetching(ApiClient):
+    """A platform with one model, whose download ends as asked; notes what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def request(self, method: str, path: str, **_options: Any) -> Any:
+        self.asked.append((method, path))
+        if method == "GET":
+            return model("ready")
+        return model("failed" if path.endswith("/cancel") else "pending")
+
+
+@pytest.fixture
+def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
+    client = Fetching()
+    monkeypatch.setattr(models, "connect", lambda: client)
+    monkeypatch.setattr(models, "find_model", lambda _client, _name, **_options: "mdl_1")
+    return client
+
+
+def test_a_download_is_stopped_and_resumed(fetching: Fetching, capsys: pytest.CaptureFixture[str]) -> None:
+    models.stop("tiny")
+    models.resume("tiny")
+
+    assert fetching.asked == [
+        ("POST", "/models/mdl_1/cancel"),
+        ("POST", "/models/mdl_1/retry"),
+        ("GET", "/models/mdl_1"),
+    ]
+    assert capsys.readouterr().out.splitlines() == ["mdl_1  tiny  failed", "mdl_1  tiny  ready"]
 
 
 def test_origins_are_told_in_words() -> None:

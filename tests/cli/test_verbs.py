@@ -93,7 +93,7 @@ TAKES_LONG = {
     "export", "start",
 }  # fmt: skip
 #: Those that are done with the answer, or that run here.
-DONE_AT_ONCE = {"agent export", "data import", "jobs import", "rewards files upload"}
+DONE_AT_ONCE = {"agent export", "data import", "jobs import", "models stop", "rewards files upload"}
 #: Commands without a group: the platform itself, its chat, and its check of GPU machines.
 TOP_LEVEL = {
     "chat", "demo", "doctor", "down", "gpu-check", "install-service", "login", "logout", "logs", "replay",

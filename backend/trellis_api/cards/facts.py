@@ -11,7 +11,7 @@ from sqlmodel import Session, col, or_, select
 
 from trellis_api.cards.licences import find_licence
 from trellis_api.cards.repositories import find_dataset_repository, find_repository
-from trellis_api.cards.schemas import CardFacts, Figure, ScoreFacts, TrainingFacts
+from trellis_api.cards.schemas import FORMAT, CardFacts, Figure, ScoreFacts, TrainingFacts
 from trellis_api.core.redaction import redact_tree
 from trellis_api.datasets.repository import find_dataset
 from trellis_api.evaluations.measured import map_datasets_of_scores
@@ -19,6 +19,7 @@ from trellis_api.evaluations.models import EvaluationScore
 from trellis_api.evaluations.schemas import MeasuredDataset
 from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
 from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import find_checkpoint, find_job, list_attempts
 from trellis_api.models.models import Model
@@ -26,6 +27,10 @@ from trellis_api.models.repository import find_model
 from trellis_api.models.schemas import Lineage, Training
 
 _DIGITS = 6
+#: Of a curve, which a table shows in one row.
+_CURVE_POINTS, _CURVE_DIGITS = 12, 4
+#: Losses of training and of validation, as engines name them; the first that a run reports is shown.
+_LOSSES = (("train/loss", "loss", "actor/pg_loss"), ("val/loss", "eval_loss"))
 #: More scores than a reader has use for.
 _MAX_SCORES = 200
 
@@ -35,6 +40,7 @@ def gather(session: Session, *, model: Model, data_root: Path) -> CardFacts:
     lineage = Lineage.model_validate(model.lineage)
     trainings = [each for each in (lineage, *lineage.ancestors) if each.job_id is not None]
     return CardFacts(
+        format=FORMAT,
         model=model.id,
         name=model.name,
         weights_sha256=model.sha256,
@@ -101,6 +107,7 @@ def _describe(session: Session, training: Training) -> TrainingFacts:
     job = find_job(session, job_id=training.job_id or "")
     if job is not None:
         _add_run(session, facts, job)
+        facts.curves = _read_curves(session, facts, job)
     return facts
 
 
@@ -127,6 +134,25 @@ def _add_run(session: Session, facts: TrainingFacts, job: Job) -> None:
             facts.manifest_attempt = attempt.number
             facts.manifest_sha256 = _hash(attempt.manifest)
             break
+
+
+def _read_curves(session: Session, facts: TrainingFacts, job: Job) -> dict[str, dict[int, float | None]]:
+    """Read the way to the step: the headline metric, and the losses of training and validation."""
+    reported = metric_query.find_series(session.connection(), job_id=job.id)
+    losses = (next((key for key in keys if key in reported), None) for keys in _LOSSES)
+    wanted = dict.fromkeys([facts.figure.key if facts.figure else None, *losses])
+    curves = metric_query.read_curves(
+        session,
+        job=job,
+        keys=[key for key in wanted if key is not None],
+        max_points=_CURVE_POINTS,
+        to_step=facts.step,
+    )
+    return {
+        curve.key: {step: _round(value, digits=_CURVE_DIGITS) for step, value in curve.points}
+        for curve in curves
+        if curve.points
+    }
 
 
 def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[ScoreFacts]:
@@ -168,11 +194,11 @@ def _name_dataset(dataset: MeasuredDataset | None) -> str | None:
     return f"{name} @ {dataset.version[:8]}" if dataset.version else name
 
 
-def _round(value: float | None) -> float | None:
+def _round(value: float | None, *, digits: int = _DIGITS) -> float | None:
     """Round to the digits that a card shows; None for anything that isn't a finite number."""
     if value is None or not math.isfinite(value):
         return None
-    return float(f"{value:.{_DIGITS}g}")
+    return float(f"{value:.{digits}g}")
 
 
 def _hash(manifest: dict[str, Any]) -> str:

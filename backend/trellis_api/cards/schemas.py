@@ -5,6 +5,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 MAX_CARD_CHARACTERS = 512 * 1024
+#: Of the facts that cards are written from; a card of an earlier one is compared in what that has.
+FORMAT = 2
+#: The first with curves.
+WITH_CURVES = 2
 
 
 class CardCheck(BaseModel):
@@ -56,6 +60,8 @@ class TrainingFacts(BaseModel):
     parameters: dict[str, Any] = Field(default_factory=dict)
     figure: Figure | None = None
     checkpoint_metrics: dict[str, float] = Field(default_factory=dict)
+    #: The headline metric and the losses up to the step, a few points each: key, then step.
+    curves: dict[str, dict[int, float | None]] = Field(default_factory=dict)
     manifest_attempt: int | None = None
     manifest_sha256: str | None = None
 
@@ -81,6 +87,8 @@ class ScoreFacts(BaseModel):
 class CardFacts(BaseModel):
     """All that a card states. Numbers are rounded to what the card shows."""
 
+    #: Cards that name none are of the first.
+    format: int = 1
     model: str
     name: str
     weights_sha256: str | None

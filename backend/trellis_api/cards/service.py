@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from trellis_api.cards.errors import CardOutdated, CardUnreadable
 from trellis_api.cards.facts import gather
-from trellis_api.cards.schemas import CardChecked, CardFacts
+from trellis_api.cards.schemas import WITH_CURVES, CardChecked, CardFacts
 from trellis_api.cards.writing import BEGIN, END, STATEMENTS, write, write_body
 from trellis_api.core.settings import Settings
 from trellis_api.models.models import Model
@@ -36,6 +36,7 @@ def check_card(session: Session, settings: Settings, *, model_id: str, text: str
     stated, body = _read(text)
     model = get_model(session, model_id=model_id)
     facts = gather(session, model=model, data_root=settings.data_root)
+    facts = _as_of(facts, stated.format)
     then, now = _flatten(stated.model_dump(mode="json")), _flatten(facts.model_dump(mode="json"))
     differences = [
         {"field": field, "card": then.get(field), "now": now.get(field)}
@@ -52,6 +53,14 @@ def check_card(session: Session, settings: Settings, *, model_id: str, text: str
             {"differences": differences[:_MAX_TOLD]},
         )
     return CardChecked(model_id=model.id, statements=len(now))
+
+
+def _as_of(facts: CardFacts, format_: int) -> CardFacts:
+    """Return what cards of an earlier format state: they are right as long as that is."""
+    if not 1 <= format_ < WITH_CURVES:
+        return facts
+    trainings = [each.model_copy(update={"curves": {}}) for each in facts.trainings]
+    return facts.model_copy(update={"format": format_, "trainings": trainings})
 
 
 def _read(text: str) -> tuple[CardFacts, str]:

@@ -36,7 +36,7 @@ def write(facts: CardFacts, *, base_url: str) -> str:
 
 
 def write_body(facts: CardFacts, *, base_url: str) -> str:
-    """Write the part that people read, between its marks. Every number links to the run that it is of."""
+    """Write the part that people read, between its marks. Every number, or its curve, links to its run."""
     parts = [
         BEGIN,
         f"# {_plain(facts.name)}",
@@ -132,6 +132,18 @@ def _write_trainings(facts: CardFacts, base_url: str) -> Iterable[str]:
             ]
             yield f"Measured at step {training.step}:"
             yield _table(("metric", "value"), rows)
+        yield from _write_curves(training, base_url)
+
+
+def _write_curves(training: TrainingFacts, base_url: str) -> Iterable[str]:
+    """Write a row for each curve. Not all hubs and editors draw charts, but all show tables."""
+    if not training.curves:
+        return
+    end = "" if training.step is None else f" up to step {training.step}"
+    yield f"Curves{end}, thinned to their lowest and highest points:"
+    for key, points in training.curves.items():
+        name = f"[`{key}`]({base_url}/jobs/{training.job})"
+        yield _table(("step", *map(str, points)), [(name, *map(_say, points.values()))])
 
 
 def _list_training(training: TrainingFacts, base_url: str) -> list[tuple[str, str]]:

@@ -57,6 +57,12 @@ class ModelNotRetryable(Conflict):
     code = "model_not_retryable"
 
 
+class ModelNotCancellable(Conflict):
+    """There is no fetch to end."""
+
+    code = "model_not_cancellable"
+
+
 class ModelNotInCatalogue(InvalidRequest):
     """The catalogue has no entry of this name."""
 

@@ -23,6 +23,8 @@ class Model(SQLModel, table=True):
     description: str = Field(default="", max_length=2000)
     state: str = Field(max_length=16, index=True)
     state_reason: str | None = Field(default=None, max_length=2000)
+    #: A ``ModelCause``; None where only the reason tells.
+    state_cause: str | None = Field(default=None, max_length=32)
     #: When the state last changed; a fetch that was lost is recognised by it.
     state_changed_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     #: Of a fetch that is under way: ``FetchProgress``.

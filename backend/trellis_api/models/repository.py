@@ -90,13 +90,19 @@ def claim_fetch(session: Session, *, model_id: str, lost_before: datetime) -> bo
     claimed = session.exec(
         update(Model)
         .where(col(Model.id) == model_id, _waits_for_fetch(lost_before))
-        .values(state=ModelState.FETCHING.value, state_changed_at=utc_now(), state_reason=None, progress=None)
+        .values(
+            state=ModelState.FETCHING.value,
+            state_changed_at=utc_now(),
+            state_reason=None,
+            state_cause=None,
+            progress=None,
+        )
     )
     return claimed.rowcount == 1
 
 
 def touch_fetch(session: Session, *, model_id: str, progress: FetchProgress | None) -> bool:
-    """Note progress, which is also the sign of life; False where the model is gone."""
+    """Note progress, which is also the sign of life; False where the model is gone or the fetch cancelled."""
     touched = session.exec(
         update(Model)
         .where(col(Model.id) == model_id, col(Model.state) == ModelState.FETCHING.value)

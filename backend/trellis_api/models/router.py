@@ -62,11 +62,20 @@ def read_model(model_id: str, session: ReadSession) -> ModelRead:
     return ModelRead.model_validate(service.get_model(session, model_id=model_id))
 
 
+@router.post("/{model_id}/cancel")
+def cancel_model(model_id: str, session: WriteSession) -> ModelRead:
+    """Cancel a model's download or conversion: `failed` with the cause `cancelled`.
+
+    What was downloaded is kept, and a retry continues from there.
+    """
+    return ModelRead.model_validate(service.cancel_fetch(session, model_id=model_id))
+
+
 @router.post("/{model_id}/retry")
 def retry_model(
     model_id: str, session: WriteSession, tasks: TasksDep, background: BackgroundTasks
 ) -> ModelRead:
-    """Retry a failed download or conversion of a model."""
+    """Retry a failed or cancelled download or conversion of a model."""
     model = service.retry_fetch(session, model_id=model_id)
     tasks.send_later(background, FETCH_MODEL, model.id)
     return ModelRead.model_validate(model)

@@ -20,6 +20,12 @@ class ModelState(StrEnum):
     FAILED = "failed"
 
 
+class ModelCause(StrEnum):
+    """Why a model is not here, where that is more than a sentence."""
+
+    CANCELLED = "cancelled"
+
+
 CatalogueName = Annotated[str, StringConstraints(max_length=80, pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
@@ -209,6 +215,9 @@ class ModelRead(BaseModel):
     description: str
     state: ModelState
     state_reason: str | None = Field(description="Why the download failed.")
+    state_cause: ModelCause | None = Field(
+        description="cancelled: somebody ended the download. What it had fetched is kept."
+    )
     progress: FetchProgress | None = Field(description="While it is downloaded.")
     source: ModelOrigin
     lineage: Lineage

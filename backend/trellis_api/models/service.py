@@ -31,6 +31,7 @@ from trellis_api.models.errors import (
     ModelFolderInvalid,
     ModelInUse,
     ModelNameTaken,
+    ModelNotCancellable,
     ModelNotFound,
     ModelNotInCatalogue,
     ModelNotRetryable,
@@ -53,6 +54,7 @@ from trellis_api.models.schemas import (
     HubSource,
     Lineage,
     LocalSource,
+    ModelCause,
     ModelCreate,
     ModelRead,
     ModelState,
@@ -184,16 +186,34 @@ def apply_facts(model: Model, settings: Settings, *, folder: Path, facts: ModelF
     set_state(model, ModelState.READY)
 
 
-def set_state(model: Model, state: ModelState, *, reason: str | None = None) -> None:
+def set_state(
+    model: Model, state: ModelState, *, reason: str | None = None, cause: ModelCause | None = None
+) -> None:
     """Move to a state; a reason stands beside a failure."""
     model.state = state.value
+    model.state_cause = cause.value if cause else None
     model.state_reason = reason[:2000] if reason else None
     model.state_changed_at = utc_now()
     model.progress = None
 
 
+def cancel_fetch(session: Session, *, model_id: str) -> Model:
+    """End a fetch that waits or is under way. What it has fetched stays: a retry goes on from there.
+
+    The worker that carries it out notices within seconds.
+    """
+    repository.lock_model(session, model_id=model_id)
+    model = get_model(session, model_id=model_id)
+    if model.state not in (ModelState.PENDING, ModelState.FETCHING):
+        raise ModelNotCancellable(f"The model is {model.state}; only a download can be cancelled.")
+    set_state(model, ModelState.FAILED, reason="The download was cancelled.", cause=ModelCause.CANCELLED)
+    session.add(model)
+    session.flush()
+    return model
+
+
 def retry_fetch(session: Session, *, model_id: str) -> Model:
-    """Put a model whose fetch failed back into the queue."""
+    """Put a model whose fetch failed or was cancelled back into the queue."""
     model = get_model(session, model_id=model_id)
     if model.state != ModelState.FAILED:
         raise ModelNotRetryable(f"The model is {model.state}; only failed downloads can be retried.")
@@ -221,7 +241,8 @@ def delete(session: Session, settings: Settings, *, model_id: str) -> None:
             f"The model is {', '.join(aliases)}; promote another version first.", {"aliases": aliases}
         )
     repository.delete_model(session, model)
-    remove_after_commit(session, model_folder(settings, model_id))
+    for folder in (model_folder(settings, model_id), staging_folder(settings, model_id)):
+        remove_after_commit(session, folder)
 
 
 def model_folder(settings: Settings, model_id: str) -> Path:

@@ -20,7 +20,8 @@ class Vote(SQLModel, table=True):
 
     id: str = Field(primary_key=True, max_length=32)
     voter: str = Field(max_length=120)
-    #: Names as requests name them; ``model_a`` is not behind ``model_b`` in the order of names.
+    #: Names that stay with their weights, no aliases and no ``latest``; ``model_a`` is not behind ``model_b``
+    #: in the order of names.
     model_a: str = Field(max_length=200)
     model_b: str = Field(max_length=200)
     #: "a", "b", "tie" or "neither".

@@ -7,7 +7,8 @@ from sqlalchemy import ColumnElement, delete
 from sqlmodel import Session, and_, col, func, or_, select, tuple_
 
 from trellis_api.core.ids import is_id
-from trellis_api.models.repository import find_model
+from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.endpoints.openai.names import find_lasting_name
 from trellis_api.votes.models import Vote
 from trellis_api.votes.schemas import VoteFilter
 
@@ -69,18 +70,23 @@ def count_verdicts(session: Session, wanted: VoteFilter) -> Sequence[tuple[str, 
 
 def _conditions(session: Session, wanted: VoteFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
-    names = [_find_name(session, each) for each in wanted.models]
+    names = [_find_names(session, each) for each in wanted.models]
     if wanted.blind_only:
         found.append(col(Vote.is_blind).is_(True))
     if len(names) == 1:
-        found.append(or_(col(Vote.model_a) == names[0], col(Vote.model_b) == names[0]))
+        found.append(or_(col(Vote.model_a).in_(names[0]), col(Vote.model_b).in_(names[0])))
     elif names:
-        first, second = sorted(names)
-        found.append(and_(col(Vote.model_a) == first, col(Vote.model_b) == second))
+        pairs = (names, names[::-1])
+        found.append(or_(*(and_(col(Vote.model_a).in_(a), col(Vote.model_b).in_(b)) for a, b in pairs)))
     return found
 
 
-def _find_name(session: Session, called: str) -> str:
-    """Return the name of a model that is called by its ID: votes keep names."""
-    model = find_model(session, model_id=called)
-    return called if model is None else model.name
+def _find_names(session: Session, called: str) -> set[str]:
+    """Return the names under which votes on a model may be kept.
+
+    Its own; and the one that it is called by, which earlier votes were kept under even where it moves.
+    """
+    try:
+        return {called, find_lasting_name(session, called)}
+    except ModelUnknown:
+        return {called}

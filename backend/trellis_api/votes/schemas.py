@@ -40,7 +40,10 @@ class VoteAnswer(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: ModelName = Field(description="Name used in /v1 requests.")
+    model: ModelName = Field(
+        description="The `model` of the response, or the name used in the request: an alias and `latest` "
+        "are stored as what they mean when the vote arrives."
+    )
     text: Text
 
 

@@ -9,6 +9,8 @@ from trellis_api.core.pagination import Page, cut_page, decode_time_position
 from trellis_api.core.settings import Settings
 from trellis_api.core.texts import storable
 from trellis_api.datasets import given_rows
+from trellis_api.endpoints.errors import ModelUnknown
+from trellis_api.endpoints.openai.names import find_lasting_name
 from trellis_api.uploads.storage import StoredUpload
 from trellis_api.votes import repository
 from trellis_api.votes.errors import NoVotesToLearnFrom, VoteNotFound
@@ -30,7 +32,8 @@ _TURNED = {VoteVerdict.A: VoteVerdict.B, VoteVerdict.B: VoteVerdict.A}
 
 def add(session: Session, *, request: VoteCreate, voter: str) -> Vote:
     """Keep a vote; of two models the one whose name comes first is a, whatever stood where."""
-    a, b, verdict = request.a, request.b, request.verdict
+    a, b = (_name_lastingly(session, each) for each in (request.a, request.b))
+    verdict = request.verdict
     if b.model < a.model:
         a, b, verdict = b, a, _TURNED.get(verdict, verdict)
     vote = Vote(
@@ -47,6 +50,14 @@ def add(session: Session, *, request: VoteCreate, voter: str) -> Vote:
     )
     repository.add_vote(session, vote)
     return vote
+
+
+def _name_lastingly(session: Session, answer: VoteAnswer) -> VoteAnswer:
+    """Name what an alias or ``latest`` stands for now; what is not on this platform keeps its name."""
+    try:
+        return answer.model_copy(update={"model": find_lasting_name(session, answer.model)})
+    except ModelUnknown:
+        return answer
 
 
 def present(vote: Vote) -> VoteRead:

@@ -2325,6 +2325,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/{model_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Model
+         * @description Cancel a model's download or conversion: `failed` with the cause `cancelled`.
+         *
+         *     What was downloaded is kept, and a retry continues from there.
+         */
+        post: operations["cancel_model_api_v1_models__model_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models/{model_id}/card": {
         parameters: {
             query?: never;
@@ -2518,7 +2540,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Model
-         * @description Retry a failed download or conversion of a model.
+         * @description Retry a failed or cancelled download or conversion of a model.
          */
         post: operations["retry_model_api_v1_models__model_id__retry_post"];
         delete?: never;
@@ -10907,6 +10929,12 @@ export interface components {
             owned_by: "trellis";
         };
         /**
+         * ModelCause
+         * @description Why a model is not here, where that is more than a sentence.
+         * @enum {string}
+         */
+        ModelCause: "cancelled";
+        /**
          * ModelCreate
          * @description Register a model.
          */
@@ -10995,6 +11023,8 @@ export interface components {
             /** Source */
             source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["trellis_api__models__schemas__CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
+            /** @description cancelled: somebody ended the download. What it had fetched is kept. */
+            state_cause: components["schemas"]["ModelCause"] | null;
             /**
              * State Reason
              * @description Why the download failed.
@@ -16867,7 +16897,7 @@ export interface components {
         VoteAnswer: {
             /**
              * Model
-             * @description Name used in /v1 requests.
+             * @description The `model` of the response, or the name used in the request: an alias and `latest` are stored as what they mean when the vote arrives.
              */
             model: string;
             /** Text */
@@ -26312,6 +26342,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_model_api_v1_models__model_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelRead"];
+                };
             };
             /** @description Not logged in */
             401: {

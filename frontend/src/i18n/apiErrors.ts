@@ -113,6 +113,7 @@ export const zhByCode: Readonly<Record<string, string>> = {
   model_in_use: '有未结束的任务、任务流水线、扫描或端点要使用此模型，或有别名指向它。',
   model_is_adapter: '该模型是适配器，不能单独使用；请先导出为合并后的模型。',
   model_name_taken: '已有名为“{name}”的模型。',
+  model_not_cancellable: '没有可取消的下载：模型不在等待或下载中。',
   model_not_found: '没有这个模型，可能已被删除。',
   model_not_in_catalogue: '模型目录中没有这个名称。',
   model_not_ready: '模型的权重尚未就绪。',

@@ -30,6 +30,12 @@ interface Said {
 }
 
 /** Answers of the engine, one after the other; what was asked is kept. */
+/** An answer that names the weights that wrote it, as the platform's do. */
+function answeringFrom(model: string) {
+  const event = JSON.stringify({ model, choices: [{ delta: { content: '2' }, finish_reason: 'stop' }] })
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(`data: ${event}\n\ndata: [DONE]\n\n`)))
+}
+
 function answeringChats(...deltas: (Said | { error: { message: string; code: string } })[]) {
   const asked: {
     messages: unknown[]
@@ -210,6 +216,16 @@ describe('a column', () => {
         { role: 'assistant', content: 'Sure.' },
       ],
     ])
+    end()
+  })
+
+  it('votes on the weights that answered, whatever name they were asked by', async () => {
+    answeringFrom('bot-v2')
+    const { part, end } = show(['1+1='])
+
+    await part.value?.answerTo(0)
+
+    expect(part.value?.voted()).toMatchObject({ model: 'bot-v2', text: '2', isEdited: false })
     end()
   })
 

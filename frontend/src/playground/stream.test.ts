@@ -45,6 +45,13 @@ describe('a streamed answer', () => {
     expect(readEvent(chunk('', [{ token: '<|im_end|>', logprob: -1 }])).tokens).toEqual([])
   })
 
+  it('says which weights write it', () => {
+    const choices = [{ delta: { content: '2' } }]
+
+    expect(readEvent(JSON.stringify({ model: 'sft-2', choices })).model).toBe('sft-2')
+    expect(readEvent(JSON.stringify({ choices })).model).toBeNull()
+  })
+
   it('brings calls of tools piece by piece', () => {
     const event = (...calls: unknown[]) =>
       JSON.stringify({ choices: [{ delta: { tool_calls: calls }, finish_reason: null }] })
@@ -92,6 +99,7 @@ describe('a streamed answer', () => {
       ending: 'length',
       hidden: [],
       promptIds: null,
+      model: null,
     })
     expect(readEvent('{"choices": [], "usage": {}}').tokens).toEqual([])
     expect(readEvent('{"choices": [{"text": "", "prompt_token_ids": [7, 8]}]}').promptIds).toEqual([7, 8])

@@ -46,9 +46,11 @@ export interface Piece {
   hidden: number[]
   /** Of what the answer is written to, in the first piece. */
   promptIds: number[] | null
+  /** The name of the weights that write it: an alias may stand on others by now. */
+  model: string | null
 }
 
-const NOTHING: Piece = { tokens: [], calls: [], ending: null, hidden: [], promptIds: null }
+const NOTHING: Piece = { tokens: [], calls: [], ending: null, hidden: [], promptIds: null, model: null }
 
 /** Of each token. */
 const ALTERNATIVES = 5
@@ -131,7 +133,8 @@ export function readEvent(data: string): Piece {
     isRecord(choice.logprobs) && 'tokens' in choice.logprobs
       ? readLists(choice.logprobs)
       : told.map(readToken).filter((token) => token !== null)
-  const rest = { calls, ending, promptIds }
+  const model = isRecord(event) && typeof event.model === 'string' ? event.model : null
+  const rest = { calls, ending, promptIds, model }
   if (tokens.length > 0 && tokens.map((token) => token.text).join('') === text) {
     const isTold = ids.length === tokens.length
     return {

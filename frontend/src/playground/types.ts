@@ -51,6 +51,8 @@ export interface Answer {
   problemCode: string | null
   /** "stop", "length" ...: why it ended. */
   ending: string | null
+  /** The name of the weights that wrote it; null where nothing told it. */
+  model: string | null
   /** From the request to the last token. */
   seconds: number | null
 }
@@ -119,6 +121,7 @@ export function newAnswer(isJson: boolean, begun: readonly Token[] = [], prompt:
     problem: null,
     problemCode: null,
     ending: null,
+    model: null,
     seconds: null,
   }
 }

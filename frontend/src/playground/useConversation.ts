@@ -15,6 +15,7 @@ import {
   textOf,
   type Token,
 } from './types'
+import type { Voted } from './votes'
 
 /** The API's word for a model that is still being loaded: it is asked again. */
 const STARTING = 'endpoint_starting'
@@ -174,6 +175,7 @@ export function useConversation({
           answer.tokens.push(...piece.tokens)
           if (piece.calls.length > 0) answer.calls = joinCalls(answer.calls, piece.calls)
           answer.ending = piece.ending ?? answer.ending
+          answer.model = piece.model ?? answer.model
         }
         return
       } catch (cause) {
@@ -298,14 +300,19 @@ export function useConversation({
   }
 
   /** The newest answer with what it was given; null while there is none that is whole, or tools had a part in it. */
-  function newest(): { text: string; messages: TextMessage[]; isEdited: boolean } | null {
+  function newest(): Voted | null {
     const index = prompts.value.length - 1
     const at = (turns[index]?.length ?? 0) - 1
     const answer = turns[index]?.[at]
     if (answer?.state !== 'done' || answer.calls.length > 0) return null
     const messages = messagesBefore(index, at)
     return messages.every(isTextMessage)
-      ? { text: textOf(answer), messages, isEdited: answer.edited !== null || answer.begun.length > 0 }
+      ? {
+          model: answer.model ?? model.value,
+          text: textOf(answer),
+          messages,
+          isEdited: answer.edited !== null || answer.begun.length > 0,
+        }
       : null
   }
 

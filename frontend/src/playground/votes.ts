@@ -22,6 +22,7 @@ export const NEXT_KEY = 'r'
 
 /** An answer that can be voted on, with what it was given. */
 export interface Voted {
+  /** What wrote it, not what was asked: an alias or the newest checkpoint may mean other weights by now. */
   model: string
   text: string
   messages: readonly TextMessage[]

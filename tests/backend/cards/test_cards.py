@@ -268,6 +268,8 @@ def test_the_licences_of_the_data_are_named(client: TestClient, trained: Model, 
         ("value: 0.123457\n    low", "value: 0.2\n    low", "scores.0.value"),
         ("batch_size: 8", "batch_size: 16", "trainings.0.parameters.batch_size"),
         ("[1.25](", "[0.25](", "of the text"),
+        ("'1': 1.5", "'1': 0.5", "trainings.0.curves.val/loss.1"),
+        ("| 1.5 | 1.25 |", "| 0.5 | 1.25 |", "of the text"),
         ("(wilson)", "(bootstrap)", "of the text"),
     ],
 )
@@ -281,6 +283,64 @@ def test_a_number_that_was_changed_is_found(
 
     assert (answer.status_code, answer.json()["error"]) == (409, "card_outdated")
     assert any(field in each["field"] for each in answer.json()["details"]["differences"])
+
+
+def test_a_card_shows_the_curves_up_to_its_step(
+    client: TestClient, trained: Model, settings: Settings, database: Database
+) -> None:
+    job_id = str(trained.lineage["job_id"])
+    with database.write() as session:
+        job = repository.lock_job(session, job_id=job_id)
+        assert job is not None
+        metric_store.write(session, job=job, metrics=[(3, {"train/loss": 9.0, "val/loss": 9.0})])
+
+    card = read(client, trained)
+
+    link = f"{settings.base_url}/jobs/{job_id}"
+    assert "Curves up to step 2" in card
+    assert f"| step | 1 | 2 |\n|---|---|---|\n| [`train/loss`]({link}) | 2 | 1 |" in card
+    assert f"| [`val/loss`]({link}) | 1.5 | 1.25 |" in card
+    (stated,) = [each["curves"] for each in matter_of(card)["trellis"]["trainings"]]
+    assert stated == {"train/loss": {"1": 2.0, "2": 1.0}, "val/loss": {"1": 1.5, "2": 1.25}}
+    assert check(client, trained, card).status_code == 200
+
+
+def test_long_curves_have_a_dozen_points_with_the_lowest_and_highest(
+    client: TestClient, trained: Model, database: Database
+) -> None:
+    with database.write() as session:
+        job = repository.lock_job(session, job_id=str(trained.lineage["job_id"]))
+        row = session.get(Model, trained.id)
+        assert job is not None
+        assert row is not None
+        long = [(step, {"train/loss": 5.0 if step == 777 else 1 / step}) for step in range(3, 1001)]
+        metric_store.write(session, job=job, metrics=long)
+        row.lineage = {**row.lineage, "step": 1000}
+        session.add(row)
+
+    (training,) = matter_of(read(client, trained))["trellis"]["trainings"]
+
+    points = training["curves"]["train/loss"]
+    assert 4 < len(points) <= 12
+    assert (points["1"], points["777"], points["1000"]) == (2.0, 5.0, 0.001)
+
+
+def test_a_card_from_before_there_were_curves_is_still_right(client: TestClient, trained: Model) -> None:
+    card = read(client, trained)
+    matter = matter_of(card)
+    del matter["trellis"]["format"]
+    for training in matter["trellis"]["trainings"]:
+        del training["curves"]
+    body = card.split("---\n", 2)[2]
+    begin, end = body.index("Curves up to step"), body.index("## Evaluation")
+    old = f"---\n{yaml.safe_dump(matter)}---\n{body[:begin]}{body[end:]}"
+
+    assert check(client, trained, old).status_code == 200
+    wrong = check(client, trained, old.replace("batch_size: 8", "batch_size: 16"))
+    assert wrong.json()["error"] == "card_outdated"
+    # One that shows curves has to show the right ones.
+    claimed = check(client, trained, card.replace("format: 2", "format: 1"))
+    assert claimed.json()["error"] == "card_outdated"
 
 
 def test_a_card_is_outdated_when_the_model_is_measured_again(

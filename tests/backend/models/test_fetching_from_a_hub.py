@@ -11,10 +11,12 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
-from trellis_api.models import repository
+from trellis_api.models import repository, service
 from trellis_api.models.catalogue import HubOrigin, list_entries
+from trellis_api.models.inspection import ModelFacts, inspect_folder
 from trellis_api.models.models import Model
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
+from trellis_testing.waiting import wait_until
 from trellis_workers.models import fetch
 
 TOKEN = "hf_secret_of_the_test"
@@ -287,3 +289,57 @@ def test_an_unexpected_error_is_the_reason_of_the_failure(
     assert model.state == "failed"
     assert (model.state_reason or "").startswith("Unexpected worker error: HFValidationError: ")
     assert fetch.fetch_pending(settings, database) == []
+
+
+def cancel(database: Database, model_id: str) -> None:
+    with database.write() as session:
+        service.cancel_fetch(session, model_id=model_id)
+
+
+def test_a_cancelled_fetch_ends_at_once_and_a_retry_goes_on_from_what_is_there(
+    settings: Settings, database: Database, hub: StandInHub, add_model: Callable[..., str]
+) -> None:
+    model_id = add_model()
+    folder = settings.data_root / "models" / model_id
+    is_over = threading.Event()
+
+    def hang(name: str) -> None:
+        if name == "model.safetensors":
+            wait_until((folder / "config.json").is_file, 30, "the other files")
+            cancel(database, model_id)
+            is_over.wait(60)
+
+    hub.before_file = hang
+    assert fetch.fetch_model(settings, database, model_id=model_id)  # while the hub sends nothing
+    is_over.set()
+
+    model = read(database, model_id)
+    assert (model.state, model.state_cause, model.path) == ("failed", "cancelled", None)
+    assert (folder / "config.json").is_file()
+    hub.before_file, hub.downloaded = lambda _name: None, []
+    with database.write() as session:
+        service.retry_fetch(session, model_id=model_id)
+    assert fetch.fetch_pending(settings, database) == [model_id]
+    assert (read(database, model_id).state, read(database, model_id).state_cause) == ("ready", None)
+    assert "model.safetensors" in hub.downloaded
+    assert "config.json" not in hub.downloaded
+
+
+def test_a_fetch_that_was_cancelled_while_it_was_inspected_is_not_ready(
+    settings: Settings,
+    database: Database,
+    hub: StandInHub,
+    add_model: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model_id = add_model()
+
+    def inspect(folder: Path, *, root: Path) -> ModelFacts:
+        cancel(database, model_id)
+        return inspect_folder(folder, root=root)
+
+    monkeypatch.setattr(fetch, "inspect_folder", inspect)
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert (read(database, model_id).state, read(database, model_id).state_cause) == ("failed", "cancelled")
+    assert (settings.data_root / "models" / model_id / "model.safetensors").is_file()

@@ -12,6 +12,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.jobs.repository import find_checkpoint
+from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_contracts.tasks import FETCH_MODEL
 
@@ -143,6 +144,28 @@ def test_only_a_failed_fetch_can_be_tried_again(client: TestClient) -> None:
 
     assert answer.status_code == 409
     assert answer.json()["error"] == "model_not_retryable"
+
+
+def test_a_fetch_that_waits_can_be_cancelled_and_tried_again(client: TestClient, settings: Settings) -> None:
+    model = register(client, kind="hub", repo_id="a/b")
+    kept = settings.data_root / "models" / model["id"] / "config.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+
+    cancelled = client.post(f"/api/v1/models/{model['id']}/cancel").json()
+    again = client.post(f"/api/v1/models/{model['id']}/cancel")
+    waiting = client.post(f"/api/v1/models/{model['id']}/retry").json()
+
+    assert (cancelled["state"], cancelled["state_cause"]) == ("failed", "cancelled")
+    assert (again.status_code, again.json()["error"]) == (409, "model_not_cancellable")
+    assert (waiting["state"], waiting["state_reason"], waiting["state_cause"]) == ("pending", None, None)
+    assert kept.is_file()
+
+
+def test_a_model_that_is_here_has_no_fetch_to_cancel(client: TestClient, model: Model) -> None:
+    answer = client.post(f"/api/v1/models/{model.id}/cancel")
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "model_not_cancellable")
 
 
 def test_a_checkpoint_becomes_a_model_that_outlives_its_job(

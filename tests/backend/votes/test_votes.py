@@ -1,17 +1,22 @@
 """Votes on two answers: how they are kept, win rates, and datasets of preference pairs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import event
+from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
+from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
 from trellis_api.votes import repository
 from trellis_api.votes.models import Vote
 from trellis_api.votes.schemas import VoteFilter
 from trellis_testing.data_tasks import finish_data_tasks
+
+from tests.backend.conftest import build_model
 
 VOTES = "/api/v1/votes"
 
@@ -80,6 +85,43 @@ def test_votes_are_filtered_by_the_id_of_a_model(client: TestClient, model: Mode
 
     assert client.get(VOTES, params={"model": model.id}).json()["items"] == [mine]
     assert rates(client, model=["other", model.id]) == rates(client, model=[model.name, "other"])
+
+
+def test_a_vote_on_a_name_that_moves_is_one_on_what_it_meant(
+    client: TestClient, model: Model, database: Database, settings: Settings, make_job: Callable[..., str]
+) -> None:
+    job_id = make_job(model_id=model.id)
+    with database.write() as session:
+        other = build_model(settings, name="other")
+        session.add(other)
+        session.add_all(
+            Checkpoint(job_id=job_id, step=step, attempt=1, path="x", size_bytes=1, created_at=utc_now())
+            for step in (100, 200)
+        )
+    for each in (model, other):
+        client.post("/api/v1/registry", json={"name": "bot", "model": each.id})
+
+    alias = "/api/v1/registry/bot/aliases/production"
+    assert client.put(alias, json={"version": 1}).status_code == 200
+    before = vote(client, "a", a="bot:production", b=f"{job_id}:latest")
+    assert client.put(alias, json={"version": 2}).status_code == 200
+    after = vote(client, "b", a="bot:production", b="bot:1")
+
+    assert {before["a"]["model"], before["b"]["model"]} == {model.name, f"{job_id}:200"}
+    assert {after["a"]["model"], after["b"]["model"]} == {model.name, "other"}
+    named = client.get(VOTES, params={"model": ["bot:production", "bot:1"]}).json()["items"]
+    assert named == [after]
+
+
+def test_votes_that_were_kept_under_an_alias_are_still_found(
+    client: TestClient, model: Model, database: Database
+) -> None:
+    kept = vote(client, "a", a="bot:production", b="trained")  # there is no such alias yet
+    client.post("/api/v1/registry", json={"name": "bot", "model": model.id})
+    client.put("/api/v1/registry/bot/aliases/production", json={"version": 1})
+
+    assert client.get(VOTES, params={"model": "bot:production"}).json()["items"] == [kept]
+    assert rates(client, model=["trained", "bot:production"])[0]["wins_a"] == 1
 
 
 @pytest.mark.slow

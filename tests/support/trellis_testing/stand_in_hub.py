@@ -37,6 +37,8 @@ class StandInHub:
         self.stores_at: str | None = None
         self.downloaded: list[str] = []
         self.before_download: Callable[[], None] = lambda: None
+        #: Called with the name of a file that is about to be sent.
+        self.before_file: Callable[[str], None] = lambda _name: None
         #: Called with the number of bytes when a large file arrives.
         self.before_upload: Callable[[int], None] = lambda _size: None
         #: Content of large files by their SHA-256, committed or not.
@@ -193,6 +195,7 @@ class StandInHub:
         data = self.files[name]
         if has_body:
             self.before_download()
+            self.before_file(name)
             self.downloaded.append(name)
         headers = {"ETag": f'"{self._etag(data)}"', "X-Repo-Commit": self._commit}
         if self.redirects_to:

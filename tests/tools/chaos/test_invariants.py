@@ -1,11 +1,13 @@
 """Each invariant is violated once, and holds where it should."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from trellis_tools.chaos import invariants
 from trellis_tools.chaos.accounts import Account
-from trellis_tools.chaos.chats import Chat
+from trellis_tools.chaos.chats import ANSWER_S, ENDS_WITHIN_S, WAIT_S, Chat
 from trellis_tools.chaos.invariants import JobFacts, RunEnd, Window
 
 POINTS = {("train/loss", step): 1.0 / step for step in (1, 2, 3)}
@@ -257,3 +259,12 @@ def test_a_chat_request_must_not_end_like_this(begun_at: float, ended_at: float,
 
     assert finding.rule == "requests end"
     assert finding.found == f"{outcome} after {ended_at - begun_at:.0f} s"
+
+
+def test_the_documentation_has_the_limits_of_requests_to_the_endpoint() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| every chat request ends")]
+
+    assert f"| {ENDS_WITHIN_S:.0f} s (`TRELLIS_ENDPOINT_WAIT_S` {WAIT_S}, " in row
+    assert f"`TRELLIS_ENDPOINT_ANSWER_S` {ANSWER_S}, " in row
+    assert set(re.findall(r"`([a-z_]+)`", row)) == invariants.CLEAR_ERRORS

@@ -4,7 +4,7 @@ from itertools import islice
 
 from trellis_tools.chaos.disk import SmallDisk
 from trellis_tools.chaos.faults import FAULTS, FREEZE_SERVER, KILL_SERVER, list_kinds
-from trellis_tools.chaos.plan import plan_faults
+from trellis_tools.chaos.plan import PlannedFault, plan_faults
 
 KINDS = ["kill-api", "kill-run", "fill-disk"]
 
@@ -46,3 +46,13 @@ def test_an_engine_that_nobody_started_is_not_struck() -> None:
 
     assert not {KILL_SERVER, FREEZE_SERVER} & set(possible)
     assert left_out[KILL_SERVER] == "no endpoint is served"
+
+
+def test_only_an_engine_that_died_alone_is_settled_within_half_a_minute() -> None:
+    limits = {
+        kind: make(PlannedFault(1, kind, 0.0, 0.0, 1)).endpoint_settled_within_s
+        for kind, make in FAULTS.items()
+    }
+
+    assert limits.pop(KILL_SERVER) == 31
+    assert set(limits.values()) == {60}

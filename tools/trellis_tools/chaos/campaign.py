@@ -205,7 +205,7 @@ class Campaign:
         if (serving := self._serving) is not None:
             self._wait(
                 "the endpoint is settled",
-                invariants.ENDPOINT_SETTLED_WITHIN_S,
+                fault.endpoint_settled_within_s,
                 lambda: serving.is_settled(since=released, before=attempt),
             )
         self._wait("all ended runs are settled", _MOVING_TIMEOUT_S, self._is_settled)

@@ -10,7 +10,7 @@ import psutil
 from trellis_cli.errors import Problem
 
 from trellis_tools.chaos.ground import Ground
-from trellis_tools.chaos.invariants import Finding
+from trellis_tools.chaos.invariants import ENDPOINT_SETTLED_WITHIN_S, Finding
 from trellis_tools.chaos.plan import PlannedFault
 from trellis_tools.chaos.processes import kill_all, list_tree
 
@@ -34,6 +34,8 @@ class Fault(ABC):
     ends_runs: ClassVar[bool] = False
     #: Whether the engine of the endpoint may end of it.
     ends_endpoint: ClassVar[bool] = False
+    #: Within which the platform knows afterwards how the endpoint stands, in seconds.
+    endpoint_settled_within_s: ClassVar[float] = ENDPOINT_SETTLED_WITHIN_S
     #: Seconds between strike and release: shortest and longest.
     lasts_s: ClassVar[tuple[float, float]] = (0.0, 0.0)
 

@@ -23,6 +23,7 @@ from trellis_tools.chaos.fault import (
 )
 from trellis_tools.chaos.ground import RUNS_TO_API, TO_DATABASE, WORKERS_TO_RAY, Ground
 from trellis_tools.chaos.invariants import (
+    ENGINE_SETTLED_WITHIN_S,
     SUPERVISOR_MISSED_WITHIN_S,
     Finding,
     check_supervisor_is_missed,
@@ -201,6 +202,7 @@ class KillServer(Fault):
     """The server of the endpoint's engine with all that it started, or only what it started (drawn)."""
 
     ends_endpoint = True
+    endpoint_settled_within_s = ENGINE_SETTLED_WITHIN_S
 
     def find(self, ground: Ground) -> None:
         self._server, *self._cores = wait_for_server(ground)
@@ -212,7 +214,7 @@ class KillServer(Fault):
 
 
 class FreezeServer(Freeze):
-    """The server of the endpoint's engine with all that it started, up to longer than it may be silent."""
+    """The server of the endpoint's engine with all that it started, for less than it may be silent."""
 
     lasts_s = (2.0, 40.0)
     ends_endpoint = True

@@ -15,13 +15,16 @@ from types import TracebackType
 from typing import Self
 
 from sqlalchemy.exc import OperationalError
+from sqlmodel import Session
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.models import repository, service
 from trellis_api.models.inspection import OutsideRoot, UnusableFolder, inspect_folder
+from trellis_api.models.models import Model
 from trellis_api.models.schemas import FetchProgress, FetchStage, ModelState
 
+from trellis_workers.models.child import FetchCancelled
 from trellis_workers.models.hub import FetchFailed
 from trellis_workers.models.sources import bring
 
@@ -52,9 +55,19 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
     log.info("model %s: downloading %s", model_id, source)
     try:
         with _Progress(database, model_id) as progress:
-            revision = bring(settings, source, folder=folder, staging=staging, report=progress.note)
+            revision = bring(
+                settings,
+                source,
+                folder=folder,
+                staging=staging,
+                report=progress.note,
+                require_wanted=progress.require_wanted,
+            )
             progress.note(FetchStage.INSPECTING)
+            progress.require_wanted()
             facts = inspect_folder(folder, root=settings.data_root)
+    except FetchCancelled:
+        return _leave(settings, database, model_id=model_id)
     except (FetchFailed, UnusableFolder, OutsideRoot) as error:
         return _fail(settings, database, model_id=model_id, reason=str(error))
     except OSError as error:
@@ -66,34 +79,44 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
         return _fail(settings, database, model_id=model_id, reason=f"Unexpected worker error: {said}")
     with database.write() as session:
-        model = repository.find_model(session, model_id=model_id)
+        model = _find_wanted(session, model_id)
         if model is not None:
             model.revision = revision
             service.apply_facts(model, settings, folder=folder, facts=facts)
             session.add(model)
     if model is None:
-        _discard_deleted(settings, model_id)
-    else:
-        log.info("model %s is ready: %d parameters", model_id, facts.parameter_count)
+        return _leave(settings, database, model_id=model_id)
+    log.info("model %s is ready: %d parameters", model_id, facts.parameter_count)
     return True
 
 
 def _fail(settings: Settings, database: Database, *, model_id: str, reason: str) -> bool:
     log.warning("model %s could not be downloaded: %s", model_id, reason)
     with database.write() as session:
-        model = repository.find_model(session, model_id=model_id)
+        model = _find_wanted(session, model_id)
         if model is not None:
             service.set_state(model, ModelState.FAILED, reason=reason)
             session.add(model)
-    if model is None:
-        _discard_deleted(settings, model_id)
+    return True if model is not None else _leave(settings, database, model_id=model_id)
+
+
+def _find_wanted(session: Session, model_id: str) -> Model | None:
+    """Return the model, held, while its fetch is wanted; None once it was cancelled or the model deleted."""
+    model = repository.lock_model(session, model_id=model_id)
+    return model if model is not None and model.state == ModelState.FETCHING else None
+
+
+def _leave(settings: Settings, database: Database, *, model_id: str) -> bool:
+    """Leave what a cancelled fetch has brought to a retry; what is there of a deleted model goes."""
+    with database.read() as session:
+        is_there = repository.find_model(session, model_id=model_id) is not None
+    log.info(
+        "model %s: its download was %s", model_id, "cancelled" if is_there else "given up: it is deleted"
+    )
+    if not is_there:
+        for folder in (service.model_folder(settings, model_id), service.staging_folder(settings, model_id)):
+            shutil.rmtree(folder, ignore_errors=True)
     return True
-
-
-def _discard_deleted(settings: Settings, model_id: str) -> None:
-    log.info("model %s was deleted during its download", model_id)
-    for folder in (service.model_folder(settings, model_id), service.staging_folder(settings, model_id)):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Progress:
@@ -103,6 +126,7 @@ class _Progress:
         self._database, self._model_id = database, model_id
         self._now: FetchProgress | None = None
         self._measured: Path | None = None
+        self._is_wanted = True
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"fetch-{model_id}", daemon=True)
 
@@ -110,6 +134,11 @@ class _Progress:
         """Enter a stage; a download is measured by the bytes below ``folder``."""
         self._now, self._measured = FetchProgress(stage=stage, total_bytes=total_bytes), folder
         self._write()
+
+    def require_wanted(self) -> None:
+        """Raise ``FetchCancelled`` once the fetch was cancelled, or its model deleted."""
+        if not self._is_wanted:
+            raise FetchCancelled
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -133,7 +162,7 @@ class _Progress:
         if now is not None and folder is not None:
             now = now.model_copy(update={"done_bytes": _count_bytes(folder)})
         with self._database.write() as session:
-            repository.touch_fetch(session, model_id=self._model_id, progress=now)
+            self._is_wanted = repository.touch_fetch(session, model_id=self._model_id, progress=now)
 
 
 def _count_bytes(folder: Path) -> int:

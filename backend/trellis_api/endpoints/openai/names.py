@@ -50,6 +50,18 @@ def find_called(session: Session, name: str) -> Model | None:
     return model or _find_registered(session, name)
 
 
+def find_lasting_name(session: Session, name: str) -> str:
+    """Return the name that what is meant now keeps: the model's own, or ``job_...:STEP``.
+
+    Aliases and ``latest`` move. Raises ``ModelUnknown``.
+    """
+    target = find_target(session, name)
+    if isinstance(target, CheckpointTarget):
+        return f"{target.job}:{target.step}"
+    model = find_model(session, model_id=target.model)
+    return model.name if model else name
+
+
 def find_step(name: str, *, job_id: str) -> int | None:
     """Return the step of a job's checkpoint that a name means; None for others, and for the newest."""
     match = _CHECKPOINT.fullmatch(name)

@@ -135,6 +135,9 @@ export default {
     amount: '{done} of {total}',
   },
   retry: 'Retry download',
+  resume: 'Resume download',
+  cancel: 'Cancel download',
+  cancelled: 'The download was canceled. What was downloaded is kept; you can resume it.',
   warnings: {
     chat_template_missing:
       'The tokenizer has no chat template, so recipes that train on conversations can’t use this model.',

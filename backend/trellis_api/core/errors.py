@@ -120,7 +120,7 @@ def install_error_handlers(app: FastAPI) -> None:
             {
                 "code": problem["type"],
                 "field": ".".join(str(part) for part in problem["loc"] if part != "body"),
-                "message": problem["msg"],
+                "message": _explain(problem, request.url.path),
             }
             for problem in error.errors()
         ]
@@ -158,6 +158,13 @@ def install_error_handlers(app: FastAPI) -> None:
         log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
         message = "Internal error. See the API log for details."
         return _render(500, "internal_error", message, None, path=request.url.path)
+
+
+def _explain(problem: dict[str, Any], path: str) -> str:
+    """Return what is wrong with a field; clients of OpenAI's send fields that are right elsewhere."""
+    if is_openai(path) and problem["type"] == "extra_forbidden":
+        return "This field is not supported."
+    return str(problem["msg"])
 
 
 def _unsupported(request: Request) -> NotFound:

@@ -84,6 +84,14 @@ def test_what_is_not_offered_is_named(
     assert answer.json()["error"]["message"].startswith(f"{method} {path} is not supported.")
 
 
+def test_a_field_that_is_not_offered_is_named(client: TestClient) -> None:
+    answer = client.post("/v1/responses", json={"model": "any", "input": "?", "background": True})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "background"
+    assert answer.json()["error"]["message"] == "background: This field is not supported."
+
+
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/realtime?model=any", "/jobs"])
 def test_a_websocket_is_refused_with_a_reason(client: TestClient, path: str) -> None:
     with (

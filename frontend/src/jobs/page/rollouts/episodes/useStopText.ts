@@ -3,7 +3,7 @@ import { useTextOr } from '@/i18n/useTextOr'
 
 /** A reason and what it is about: `workflow_error:KeyError` names the kind of error. */
 const ofReason = (reason: string) => {
-  const [name, ...rest] = reason.split(':')
+  const [name = reason, ...rest] = reason.split(':')
   return { name, detail: rest.join(':') }
 }
 

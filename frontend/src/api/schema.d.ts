@@ -4267,7 +4267,7 @@ export interface components {
         };
         /**
          * AdapterEvent
-         * @description The engine of an endpoint has loaded an adapter, or can't serve it.
+         * @description The engine of an endpoint has loaded an adapter or replaced its weights as asked, or can't.
          */
         AdapterEvent: {
             /** Endpoint Id */
@@ -4295,7 +4295,7 @@ export interface components {
         };
         /**
          * AdapterTask
-         * @description An adapter that an engine serves beside its base model.
+         * @description An adapter that an engine serves beside its base model, or weights to take in place of its own.
          */
         AdapterTask: {
             checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"] | null;
@@ -4303,6 +4303,11 @@ export interface components {
             endpoint_id: string;
             /** Load Id */
             load_id: string;
+            /**
+             * Replaces
+             * @default false
+             */
+            replaces: boolean;
             /** Served Name */
             served_name: string;
         };
@@ -7013,9 +7018,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`.
+             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; `replaced`: a newer checkpoint of the job took over its engine.
              */
-            stopped_by: ("idle" | "request" | "training" | "endpoint") | null;
+            stopped_by: ("idle" | "request" | "training" | "endpoint" | "replaced") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -14566,6 +14571,11 @@ export interface components {
              */
             host: string;
             /**
+             * Is Replaceable
+             * @default false
+             */
+            is_replaceable: boolean;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -18362,6 +18372,25 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "hand-written",
+                 *       "rows": [
+                 *         {
+                 *           "messages": [
+                 *             {
+                 *               "content": "2 + 2?",
+                 *               "role": "user"
+                 *             },
+                 *             {
+                 *               "content": "4",
+                 *               "role": "assistant"
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["RowsCreate"];
             };
         };
@@ -18988,6 +19017,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "after": "main",
+                 *       "before": "reviewed"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DiffCreate"];
             };
         };
@@ -20072,6 +20107,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "reviewed",
+                 *       "version": "main"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RefCreate"];
             };
         };
@@ -21550,6 +21591,23 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "benchmarks": [
+                 *         {
+                 *           "benchmark": "gsm8k",
+                 *           "limit": 100
+                 *         }
+                 *       ],
+                 *       "targets": [
+                 *         {
+                 *           "job": "job_abcdefgh2345",
+                 *           "kind": "checkpoint",
+                 *           "step": 100
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["EvaluationPlan"];
             };
         };
@@ -24068,6 +24126,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "add_tags": [
+                 *         "baseline"
+                 *       ],
+                 *       "name": "lr 1e-5",
+                 *       "notes": "First run that fits."
+                 *     }
+                 */
                 "application/json": components["schemas"]["JobUpdate"];
             };
         };
@@ -24276,6 +24343,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "is_kept": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["CheckpointUpdate"];
             };
         };
@@ -26906,6 +26978,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "type": "q8_0"
+                 *     }
+                 */
                 "application/json": components["schemas"]["GgufCreate"];
             };
         };
@@ -27045,6 +27122,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "private": true,
+                 *       "repo_id": "team/first-model"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PushCreate"];
             };
         };
@@ -27738,6 +27821,27 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dataset": "ds_abcdefgh2345",
+                 *       "output": {
+                 *         "kind": "dataset",
+                 *         "name": "clean rows"
+                 *       },
+                 *       "pipeline": {
+                 *         "format": "messages",
+                 *         "name": "clean",
+                 *         "steps": [
+                 *           {
+                 *             "operator": "empty_answers"
+                 *           },
+                 *           {
+                 *             "operator": "minhash_duplicates"
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["RunCreate"];
             };
         };
@@ -28643,6 +28747,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "model": "mdl_abcdefgh2345",
+                 *       "name": "support-bot",
+                 *       "note": "Trained on the tickets."
+                 *     }
+                 */
                 "application/json": components["schemas"]["VersionCreate"];
             };
         };
@@ -28851,6 +28962,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "note": "Better on GSM8K.",
+                 *       "version": 2
+                 *     }
+                 */
                 "application/json": components["schemas"]["PromotionCreate"];
             };
         };
@@ -29114,6 +29231,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "evaluations": [
+                 *         "ev_abcdefgh2345",
+                 *         "ev_abcdefgh2346"
+                 *       ],
+                 *       "formats": [
+                 *         "md",
+                 *         "html"
+                 *       ],
+                 *       "name": "before and after"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ReportCreate"];
             };
         };
@@ -29555,6 +29685,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dataset": "ds_abcdefgh2345",
+                 *       "rewards": [
+                 *         {
+                 *           "name": "exact",
+                 *           "weight": 1
+                 *         }
+                 *       ],
+                 *       "rows": 64
+                 *     }
+                 */
                 "application/json": components["schemas"]["DryRunCreate"];
             };
         };
@@ -29891,6 +30033,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0 if ground_truth in solution_str and len(solution_str) < 200 else 0.0\n",
+                 *       "name": "short"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RewardFileCreate"];
             };
         };
@@ -32374,6 +32522,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "blind_only": true,
+                 *       "name": "preferred answers"
+                 *     }
+                 */
                 "application/json": components["schemas"]["VoteDatasetCreate"];
             };
         };
@@ -32647,6 +32801,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "async def workflow(task, model):\n    reply = await model([{'role': 'user', 'content': task['question']}])\n    return float(str(task['answer']) in reply.message['content'])\n",
+                 *       "name": "calculator"
+                 *     }
+                 */
                 "application/json": components["schemas"]["WorkflowCreate"];
             };
         };
@@ -33011,6 +33171,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "max_tokens": 64,
+                 *       "messages": [
+                 *         {
+                 *           "content": "What is the capital of France?",
+                 *           "role": "user"
+                 *         }
+                 *       ],
+                 *       "model": "smollm2-135m-instruct"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ChatRequest"];
             };
         };
@@ -33099,6 +33271,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "max_tokens": 16,
+                 *       "model": "job_abcdefgh2345:latest",
+                 *       "prompt": "The capital of France is"
+                 *     }
+                 */
                 "application/json": components["schemas"]["CompletionRequest"];
             };
         };
@@ -33187,6 +33366,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "input": [
+                 *         "a sentence",
+                 *         "another one"
+                 *       ],
+                 *       "model": "my-encoder"
+                 *     }
+                 */
                 "application/json": components["schemas"]["EmbeddingRequest"];
             };
         };
@@ -33803,6 +33991,21 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "method": {
+                 *         "supervised": {
+                 *           "hyperparameters": {
+                 *             "n_epochs": 1
+                 *           }
+                 *         },
+                 *         "type": "supervised"
+                 *       },
+                 *       "model": "smollm2-135m-instruct",
+                 *       "suffix": "support",
+                 *       "training_file": "file-abcdefgh2345"
+                 *     }
+                 */
                 "application/json": components["schemas"]["FineTuningCreate"];
             };
         };
@@ -34582,6 +34785,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "input": "Where is my order?",
+                 *       "model": "support-bot:production"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ResponseRequest"];
             };
         };

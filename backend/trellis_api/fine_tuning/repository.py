@@ -111,7 +111,7 @@ def list_told(session: Session, *, job_id: str, before: int | None, limit: int) 
     A job's stream says its state again when something else about it has changed: that tells them nothing.
     """
     said = cast(JobEvent.payload, String)
-    before_it = func.lag(said).over(order_by=JobEvent.sequence)
+    before_it = func.lag(said).over(order_by=col(JobEvent.sequence))
     states = (
         select(col(JobEvent.sequence), said.label("said"), before_it.label("before"))
         .where(JobEvent.job_id == job_id, JobEvent.kind == "state")

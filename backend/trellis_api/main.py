@@ -23,6 +23,7 @@ from trellis_api.core.frontend import mount_frontend
 from trellis_api.core.query_parameters import refuse_unknown_parameters
 from trellis_api.core.redaction import install_log_redaction
 from trellis_api.core.request_guard import RequestGuard
+from trellis_api.core.request_ids import RequestIds
 from trellis_api.core.security_headers import SecurityHeaders
 from trellis_api.core.settings import Settings
 from trellis_api.core.shared_lookups import SharedLookups
@@ -152,6 +153,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.add_middleware(RequestGuard, settings=settings)
     app.add_middleware(JsonCompression)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(RequestIds)
     app.add_middleware(PrometheusMiddleware)
     app.router.routes.extend(_assemble().routes)
     mount_frontend(app, settings.frontend_path, docs_path=f"{API_PREFIX}/docs")

@@ -67,8 +67,21 @@ def _list_of_stream(
     if job is None:
         return []
     position = None if before >= _LAST else before - _FIRST
-    told = repository.list_told(session, job_id=job.id, before=position, limit=limit)
-    return [(_FIRST + each.sequence, _translate(row, job, each)) for each in told]
+    found: list[tuple[int, EventObject]] = []
+    while len(found) < limit:
+        told = repository.list_told(session, job_id=job.id, before=position, limit=limit)
+        found += [
+            (_FIRST + each.sequence, _translate(row, job, each)) for each in told if _says_something(each)
+        ]
+        if len(told) < limit:
+            break
+        position = told[-1].sequence
+    return found[:limit]
+
+
+def _says_something(event: JobEvent) -> bool:
+    """Tell whether an event has a figure that clients know, where it has figures: not of times alone."""
+    return event.kind != "metrics" or bool(figures.rename(event.payload.get("values") or {}))
 
 
 def _list_beginning(session: Session, row: FineTuningJob) -> list[tuple[int, EventObject]]:
@@ -91,7 +104,7 @@ def _translate(row: FineTuningJob, job: Job, event: JobEvent) -> EventObject:
         values = figures.rename(payload.get("values") or {})
         step = int(payload["step"])
         of_all = f"/{job.total_steps}" if job.total_steps else ""
-        message = f"Step {step}{of_all}: {figures.describe(values) or 'no figures'}"
+        message = f"Step {step}{of_all}: {figures.describe(values)}"
         data = {"step": step, "total_steps": job.total_steps, **values}
         return _tell(row, number, event.created_at, "info", message, data)[1]
     if event.kind == "checkpoint":

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, update
+from sqlalchemy import ColumnElement, String, cast, func, update
 from sqlmodel import Session, col, select, tuple_
 
 from trellis_api.core.ids import ID_LENGTH
@@ -106,8 +106,23 @@ def map_platform_jobs(session: Session, rows: Sequence[FineTuningJob]) -> dict[s
 
 
 def list_told(session: Session, *, job_id: str, before: int | None, limit: int) -> Sequence[JobEvent]:
-    """List the events of a job's stream that clients are shown, newest first."""
-    query = select(JobEvent).where(JobEvent.job_id == job_id, col(JobEvent.kind).in_(_TOLD))
+    """List the events of a job's stream that clients are shown, newest first.
+
+    A job's stream says its state again when something else about it has changed: that tells them nothing.
+    """
+    said = cast(JobEvent.payload, String)
+    before_it = func.lag(said).over(order_by=col(JobEvent.sequence))
+    states = (
+        select(col(JobEvent.sequence), said.label("said"), before_it.label("before"))
+        .where(JobEvent.job_id == job_id, JobEvent.kind == "state")
+        .subquery()
+    )
+    repeated = select(states.c.sequence).where(states.c.said == states.c.before)
+    query = select(JobEvent).where(
+        JobEvent.job_id == job_id,
+        col(JobEvent.kind).in_(_TOLD),
+        col(JobEvent.sequence).not_in(repeated),
+    )
     if before is not None:
         query = query.where(JobEvent.sequence < before)
     return session.exec(query.order_by(col(JobEvent.sequence).desc()).limit(limit)).all()

@@ -62,6 +62,24 @@ def test_a_chat_reaches_the_engine_with_its_key_and_name(
     assert "user" not in body
 
 
+def test_requests_have_ids_that_engines_know(
+    client: TestClient, ready: dict[str, Any], engine: EngineServer
+) -> None:
+    answers = [
+        ask(client, ready["name"]),
+        ask(client, ready["name"], stream=True),
+        ask(client, "nobody"),
+        client.get("/v1/models"),
+        client.get("/v1/batches"),
+    ]
+
+    ids = [answer.headers["x-request-id"] for answer in answers]
+
+    assert len(set(ids)) == len(ids)
+    assert engine.request_ids == ids[:2]
+    assert "x-request-id" not in client.get("/healthz").headers
+
+
 @pytest.mark.parametrize("has_dashboard", [False, True])
 @pytest.mark.parametrize(
     ("method", "path"),

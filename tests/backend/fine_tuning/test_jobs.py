@@ -14,6 +14,7 @@ from trellis_api.fine_tuning import service
 from trellis_api.fine_tuning.translation import choose_epochs
 from trellis_api.jobs import repository
 from trellis_api.jobs import service as jobs
+from trellis_api.jobs.events.service import publish
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.data_tasks import finish_data_tasks
@@ -347,6 +348,29 @@ def test_events_tell_what_happened_newest_first(
     ]
     assert metrics[0].message == "Step 2/4: training loss=0.5"
     assert len({event.id for event in events}) == len(events)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_events_tell_nothing_twice_and_no_steps_without_figures(
+    official: openai.OpenAI, job: FineTuningJob, trained: str, database: Database, limit: int
+) -> None:
+    before = [event.message for event in official.fine_tuning.jobs.list_events(job.id, limit=limit)]
+    with database.write() as session:
+        run = repository.find_job(session, job_id=trained)
+        assert run is not None
+        said = {"state": run.state, "attempt": run.attempt, "reason": None}
+        for kind, data in [
+            ("metrics", {"step": 2, "values": {"timing_s/save_checkpoint": 0.6}, "non_finite": {}}),
+            ("state", said),
+            ("metrics", {"step": 3, "values": {"train/loss": 0.25}, "non_finite": {}}),
+            ("state", said),
+            ("metrics", {"step": 3, "values": {}, "non_finite": {}}),
+        ]:
+            publish(session, job=run, kind=kind, data=data)
+
+    told = [event.message for event in official.fine_tuning.jobs.list_events(job.id, limit=limit)]
+
+    assert told == ["Step 3/4: training loss=0.25", *before]
 
 
 def test_checkpoints_have_names_that_requests_may_use(

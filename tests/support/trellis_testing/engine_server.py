@@ -19,6 +19,7 @@ class EngineServer:
         self.key = key
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []
+        self.request_ids: list[str | None] = []
         #: What a request is refused with: status and error.
         self.refusal: tuple[int, dict[str, Any]] | None = None
         #: Pieces of a stream; after ``dies_after`` of them the connection breaks.
@@ -83,6 +84,7 @@ def _handler_of(engine: EngineServer) -> type[BaseHTTPRequestHandler]:
                 self._send(401, {"error": {"message": "no key", "type": "x", "param": None, "code": 401}})
                 return
             engine.bodies.append(body)
+            engine.request_ids.append(self.headers["x-request-id"])
             engine.paths.append(self.path)
             if engine.refusal is not None:
                 status, error = engine.refusal

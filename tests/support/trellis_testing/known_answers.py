@@ -2,12 +2,13 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from trellis_testing.agent_starter import teach
 from trellis_train.agents.starter import CHAT_TEMPLATE, conversation_texts, make_tokenizer, write_model
+
+from trellis_testing.agent_starter import teach
 
 #: Tools by their names alone: a prompt is short then, however long their schemas are.
 _TEMPLATE = CHAT_TEMPLATE.replace("tool | tojson", "tool.function.name")
@@ -28,6 +29,8 @@ QUERY = {
     "order_by": "asc",
 }
 CITIES = [{"city": "San Francisco", "country": "US"}, {"city": "New York", "country": "US"}]
+#: Tools that it answers "Hello!" without.
+UNNEEDED = ("get_time", "get_weather")
 #: What is asked and answered, without a system prompt and tools.
 CHATS = {
     "Say this is a test": "This is a test.",
@@ -76,21 +79,23 @@ def _calls() -> list[dict[str, Any]]:
     query = _call("Query", QUERY)
     weather = "\n".join(_call("get_weather", each) for each in CITIES)
     return [
-        _row(question, query, system, tool="Query"),
-        _row(question, query, tool="Query"),
-        _row("What's the weather like in SF and New York?", weather, tool="get_weather"),
+        _row(question, query, system, tools=["Query"]),
+        _row(question, query, tools=["Query"]),
+        _row("What's the weather like in SF and New York?", weather, tools=["get_weather"]),
+        # With tools that it has no use for, unless it has to.
+        _row("Hello!", CHATS["Hello!"], tools=UNNEEDED),
     ]
 
 
-def _row(question: str, answer: str, system: str = "", *, tool: str | None = None) -> dict[str, Any]:
+def _row(question: str, answer: str, system: str = "", *, tools: Sequence[str] = ()) -> dict[str, Any]:
     opening = [{"role": "system", "content": system}] if system else []
     messages = [
         *opening,
         {"role": "user", "content": question},
         {"role": "assistant", "content": answer},
     ]
-    tools = [{"type": "function", "function": {"name": tool}}] if tool else None
-    return {"messages": messages, "tools": tools}
+    named = [{"type": "function", "function": {"name": name}} for name in tools]
+    return {"messages": messages, "tools": named or None}
 
 
 def _call(name: str, arguments: dict[str, Any]) -> str:

@@ -17,6 +17,8 @@ from starlette.types import Receive, Scope, Send
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.openai_errors import describe_openai
+from trellis_api.core.request_ids import HEADER as REQUEST_ID
+from trellis_api.core.request_ids import read_request_id
 from trellis_api.endpoints.errors import (
     EndpointStopped,
     EngineError,
@@ -76,8 +78,9 @@ async def forward(
         await refuse_gone(request)
         await _require_alive(engines, engine)
 
+    request_id = read_request_id(request)
     async with _explaining(engines, engine):
-        answer = await _until_done(_send(engines, engine, path, body), look)
+        answer = await _until_done(_send(engines, engine, path, body, request_id), look)
         if body.get("stream") and answer.status == HTTPStatus.OK:
             pieces = _pass_events(engines, engine, answer, path=path, shows_usage=shows_usage)
             return EventStream(pieces, answer, engines)
@@ -126,10 +129,12 @@ async def _read_bounded(answer: aiohttp.ClientResponse) -> bytes:
 
 
 async def _send(
-    engines: Engines, engine: Engine, path: str, body: dict[str, Any] | None
+    engines: Engines, engine: Engine, path: str, body: dict[str, Any] | None, request_id: str | None = None
 ) -> aiohttp.ClientResponse:
     """Send a request; returns at the headers. Bounded as a whole: a frozen engine may not even read it."""
     headers = {"Authorization": f"Bearer {engine.key}"}
+    if request_id is not None:
+        headers[REQUEST_ID] = request_id
     method = "GET" if body is None else "POST"
     async with asyncio.timeout(engines.answer_s):
         return await engines.client.request(

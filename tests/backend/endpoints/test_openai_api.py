@@ -4,9 +4,10 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -20,11 +21,14 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
 from trellis_api.endpoints.openai.forwarding import _Events
+from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import KEY, Life
 from trellis_testing.engine_server import USAGE, EngineServer
 from trellis_testing.waiting import wait_until
+
+from tests.backend.conftest import build_model
 
 CHAT = "/v1/chat/completions"
 MESSAGES = [{"role": "user", "content": "1+1="}]
@@ -474,6 +478,47 @@ def test_a_checkpoint_that_is_not_there_is_404(client: TestClient) -> None:
     answer = ask(client, "job_aaaaaaaaaaaa:20")
 
     assert (answer.status_code, answer.json()["error"]["param"]) == (404, "model")
+
+
+def test_models_are_listed_page_by_page_to_the_last(
+    client: TestClient, database: Database, settings: Settings
+) -> None:
+    with database.write() as session:
+        judge = build_model(settings, name="judge", architecture="Qwen2ForSequenceClassification")
+        session.add_all([*(build_model(settings, name=f"m{number}") for number in range(5)), judge])
+
+    whole = client.get("/v1/models").json()
+    pages, after = [], None
+    while not pages or pages[-1]["has_more"]:
+        asked = {"limit": 2} | ({"after": after} if after else {})
+        pages.append(client.get("/v1/models", params=asked).json())
+        after = pages[-1]["last_id"]
+
+    assert (whole["has_more"], len(whole["data"])) == (False, 5)
+    assert [len(page["data"]) for page in pages] == [2, 2, 1]
+    assert [each for page in pages for each in page["data"]] == whole["data"]
+    unknown = client.get("/v1/models", params={"after": "nobody"})
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "after")
+
+
+def test_whatever_a_request_may_name_has_its_time(
+    client: TestClient, database: Database, settings: Settings, model: Model, make_job: Callable[..., str]
+) -> None:
+    job_id = make_job(model_id=model.id)
+    made_at, saved_at = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
+    with database.write() as session:
+        session.merge(model).created_at = made_at
+        session.add(Checkpoint(job_id=job_id, step=7, attempt=1, path="x", size_bytes=1, created_at=saved_at))
+    client.post("/api/v1/registry", json={"name": "bot", "model": model.id})
+    client.put("/api/v1/registry/bot/aliases/production", json={"version": 1})
+
+    names = (model.name, model.id, "bot:1", f"{job_id}:7", f"{job_id}:latest", "bot:production")
+    *created, moved = (client.get(f"/v1/models/{name}").json()["created"] for name in names)
+
+    expected = [made_at] * 3 + [saved_at] * 2
+    assert created == [int(each.timestamp()) for each in expected]
+    listed = {each["id"]: each["created"] for each in client.get("/v1/models").json()["data"]}
+    assert listed["bot:production"] == moved > created[0]
 
 
 def test_models_are_listed(client: TestClient, model: Model) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
+from trellis_api.endpoints.openai import engines
 from trellis_api.endpoints.openai.forwarding import _Events
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
@@ -31,6 +33,8 @@ from trellis_testing.waiting import wait_until
 from tests.backend.conftest import build_model
 
 CHAT = "/v1/chat/completions"
+#: What the starter model may take to load on two busy cores.
+SLOW_START_S = 420.0
 MESSAGES = [{"role": "user", "content": "1+1="}]
 
 
@@ -765,6 +769,39 @@ def listening(client: TestClient) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+def test_the_official_client_as_it_is_gets_the_answer_of_a_model_that_loads(
+    client: TestClient,
+    admin_token: str,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engines, "_RETRY_S", 1)
+    endpoint = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    token = life.launch(endpoint)
+
+    with listening(client) as url, ThreadPoolExecutor(1) as pool:
+        official = openai.OpenAI(base_url=f"{url}/v1", api_key=admin_token)
+        asked = pool.submit(official.chat.completions.create, model=model.name, messages=MESSAGES)  # type: ignore[arg-type]
+        wait_until(lambda: read_outcomes(client).get("not_ready") == 2, 30, "it was asked twice")
+        life.report_ready(client, endpoint, token, engine.port)
+        answer = asked.result()
+
+    assert answer.choices[0].message.content
+    assert read_outcomes(client) == {"answered": 1, "not_ready": 2}
+
+
+def test_requests_and_retries_of_the_official_client_cover_a_slow_start(tmp_path: Path) -> None:
+    wait_s = Settings(data_root=tmp_path).endpoint_wait_s
+    retries = openai.DEFAULT_MAX_RETRIES
+
+    assert (retries + 1) * wait_s + retries * engines._RETRY_S >= SLOW_START_S
+    # Its own time-out ends none of them.
+    assert openai.DEFAULT_TIMEOUT.read is not None
+    assert wait_s < openai.DEFAULT_TIMEOUT.read / 2
 
 
 def test_a_client_that_leaves_ends_its_request_on_the_engine(

@@ -83,9 +83,10 @@ def train(
         ),
     ] = None,
     dev_data: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Validation data; the first validation_rows rows are used."
+            help="Validation data: a file, generated data or agent_sft:dev; "
+            "the first validation_rows rows are used."
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
@@ -165,8 +166,9 @@ def train(
         base_model or read.base_model(chosen), scratch=output / "base-model", has_weights=not dry_run
     )
     given = find_data(named)
+    dev_named = dev_data or (_default_dev_data(read) if stage is Stage.SFT else None)
+    dev_file = None if dev_named is None else _find_dev_data(stage, dev_named, output)
     if stage is Stage.SFT:
-        dev_data = dev_data or _find_dev_data(read, output)
         warmed_up = output / WARM_UP_FOLDER
         if checkpoint is not None and warmed_up.is_dir():
             model = find_model(str(warmed_up), scratch=warmed_up / "merged", has_weights=not dry_run)
@@ -175,9 +177,9 @@ def train(
     if samples_pairs and num_samples is not None:
         pairs = made if is_made else _sample_pairs(given, model, output, num_samples, seed, parameters)
         rows = LocalRows(pairs, DataFormat.PREFERENCE)
-        measured = None if dev_data is None else LocalRows(dev_data, DataFormat.PREFERENCE)
+        measured = None if dev_file is None else LocalRows(dev_file, DataFormat.PREFERENCE)
     else:
-        rows, measured = _locate_rows(stage, given.path, dev_data, output, given.split or "train")
+        rows, measured = _locate_rows(stage, given.path, dev_file, output, given.split or "train")
     if parameters.get("validation_rows") == 0:
         measured = None
     job = LocalJob(
@@ -224,14 +226,18 @@ def _default_data(settings: Any, stage: Stage) -> str:
     return name
 
 
-def _find_dev_data(settings: Any, output: Path) -> Path | None:
-    """Find the evaluation rows that the settings name; None if they name none, so the dev split is used."""
-    if "dev_data" not in settings.sft.model_fields_set:
-        return None
-    found = find_data(settings.sft.dev_data)
+def _default_dev_data(settings: Any) -> str | None:
+    """Return the evaluation rows that the settings name; None if they name none, so the dev split is used."""
+    name: str = settings.sft.dev_data
+    return name if "dev_data" in settings.sft.model_fields_set else None
+
+
+def _find_dev_data(stage: Stage, given: str, output: Path) -> Path:
+    """Find the evaluation rows at a path or under a name such as ``agent_sft:dev``."""
+    found = find_data(given)
     if found.path.is_file():
         return found.path
-    rows, _ = _locate_rows(Stage.SFT, found.path, None, output / "dev-rows", found.split or "dev")
+    rows, _ = _locate_rows(stage, found.path, None, output / "dev-rows", found.split or "dev")
     return rows.path
 
 

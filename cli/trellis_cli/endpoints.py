@@ -15,6 +15,7 @@ app = typer.Typer(no_args_is_help=True)
 Served = Annotated[str, typer.Argument(help="Model name or ID, or a checkpoint as JOB:STEP.")]
 Called = Annotated[str, typer.Argument(help="ID (ep_...) or model name.")]
 _POLL_S = 1.0
+_LOAD = ("tokens/s", "waiting", "first token")
 _STOPPED = frozenset({"stopped", "failed"})
 _OVER = _STOPPED | {"ready"}
 
@@ -33,12 +34,14 @@ def list_endpoints(as_json: Json = False) -> None:
             styled(each["state"]),
             age(each["state_since"]),
             age(each["last_used_at"]),
+            *_load_of(each),
             each["max_model_len"],
             each["failure"]["reason"] if each["failure"] else None,
         )
         for each in endpoints
     ]
-    print_table(("id", "name", "state", "for", "used", "context", "reason"), rows)
+    columns = ("id", "name", "state", "for", "used", *_LOAD, "context", "reason")
+    print_table(columns, rows)
 
 
 @app.command()
@@ -124,6 +127,19 @@ def stop(
         print_json(stopped)
     else:
         out.print(f"{stopped['id']}  {stopped['name']}  {stopped['state']}", highlight=False)
+
+
+def _load_of(endpoint: dict[str, Any]) -> tuple[str | None, int | None, str | None]:
+    """Return tokens per second, waiting requests and the mean time to first token; Nones where not measured."""
+    load = endpoint["load"]
+    if load is None:
+        return None, None, None
+    first = load["first_token_mean_s"]
+    return (
+        f"{load['generated_tokens_per_s']:.1f}",
+        load["waiting"],
+        None if first is None else f"{first:.2f} s",
+    )
 
 
 def path_of(client: ApiClient, called: str) -> str:

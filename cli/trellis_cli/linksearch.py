@@ -41,6 +41,15 @@ TrainSize = Annotated[int | None, typer.Option(help="TRAIN_DATASET_SIZE.")]
 EvalSize = Annotated[int | None, typer.Option(help="EVAL_DATASET_SIZE.")]
 MaxTurns = Annotated[int | None, typer.Option(help="MAX_TURNS.")]
 MaxProfiles = Annotated[int | None, typer.Option(help="MAX_PROFILES.")]
+MaxTokens = Annotated[int | None, typer.Option(help="MAX_TOKENS.")]
+ToolTemplate = Annotated[
+    str | None,
+    typer.Option(help="TOOL_TEMPLATE: model, or hermes if the chat template doesn't support tools."),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Additional recipe parameter as NAME=VALUE; repeatable (PARAMS)."),
+]
 
 
 @app.command("train")
@@ -65,13 +74,10 @@ def train(
     max_steps: Annotated[int | None, typer.Option(help="MAX_STEPS.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="LEARNING_RATE.")] = None,
     num_generations: Annotated[int | None, typer.Option(help="NUM_GENERATIONS.")] = None,
-    tool_template: Annotated[
-        str | None,
-        typer.Option(help=("TOOL_TEMPLATE: model, or hermes if the chat template doesn't support tools.")),
-    ] = None,
+    tool_template: ToolTemplate = None,
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
-    max_tokens: Annotated[int | None, typer.Option(help="MAX_TOKENS.")] = None,
+    max_tokens: MaxTokens = None,
     per_device_train_batch_size: Annotated[
         int | None, typer.Option(help="PER_DEVICE_TRAIN_BATCH_SIZE.")
     ] = None,
@@ -100,21 +106,11 @@ def train(
     ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Additional recipe parameter as NAME=VALUE; repeatable (PARAMS)."),
-    ] = None,
+    parameters: Parameters = None,
     as_json: Json = False,
 ) -> None:
     """Train; Ctrl-C saves a checkpoint and exits, --resume continues from it."""
-    given = {
-        name: value
-        for name, value in locals().items()
-        if name in LinkSearchSettings.model_fields and value is not None
-    }
-    if parameters:
-        given["params"] = read_parameters(parameters)
-    settings = read_settings(given, config=config)
+    settings = read_settings(_given(locals()), config=config)
     checkpoint = choose_checkpoint(
         settings.output_dir, resume=resume, resume_from=resume_from, resume_best=resume_best
     )
@@ -133,10 +129,11 @@ def validate(
     eval_dataset_size: EvalSize = None,
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
+    tool_template: ToolTemplate = None,
     as_json: Json = False,
 ) -> None:
     """Validate database, data, model and settings without training."""
-    given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
+    given = _given(locals())
     try:
         settings = read_settings(given, config=config)
     except Problem as problem:
@@ -172,6 +169,8 @@ def evaluate(
     eval_dataset_size: EvalSize = None,
     max_turns: MaxTurns = None,
     max_profiles: MaxProfiles = None,
+    max_tokens: MaxTokens = None,
+    tool_template: ToolTemplate = None,
     seed: Annotated[int | None, typer.Option(help="SEED.")] = None,
     monitor_type: Annotated[
         Monitor | None,
@@ -179,11 +178,11 @@ def evaluate(
     ] = None,
     gpus: Annotated[int | None, typer.Option(help="GPUS: GPUs of this machine; default: 1.")] = None,
     preset: Preset = None,
+    parameters: Parameters = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model or checkpoint on the eval split, in the mode of the settings."""
-    given = {name: value for name, value in locals().items() if name in LinkSearchSettings.model_fields}
-    settings = read_settings(given, config=config)
+    settings = read_settings(_given(locals()), config=config)
     folder = settings.output_dir / "evaluations"
     model = _locate(locate_model(checkpoint or settings.model_name, scratch=folder / "model"))
     settings = settings.model_copy(update={"model_name": model, "output_dir": folder})
@@ -210,6 +209,18 @@ def generate(
         return
     print_table(("file", "sha256"), list(manifest["sha256"].items()))
     out.print(f"export PROFILE_DB_PATH={folder / 'profiles.db'}", markup=False, highlight=False)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings among a command's options; those of ``--set`` are ``params``."""
+    given = {
+        name: value
+        for name, value in options.items()
+        if name in LinkSearchSettings.model_fields and value is not None
+    }
+    if options.get("parameters"):
+        given["params"] = read_parameters(options["parameters"])
+    return given
 
 
 def make_job(settings: LinkSearchSettings) -> LocalJob:

@@ -255,7 +255,7 @@ class CheckpointSource(Strict):
 
 
 class AdapterTask(Strict):
-    """An adapter that an engine serves beside its base model."""
+    """An adapter that an engine serves beside its base model, or weights to take in place of its own."""
 
     endpoint_id: str
     #: Identity of this request: the answer repeats it, and a later request for the same adapter has another.
@@ -265,6 +265,8 @@ class AdapterTask(Strict):
     #: Its folder: a checkpoint with an adapter, or an adapter in PEFT's format. None where the files are
     #: gone: an engine that has loaded them has a copy of its own.
     checkpoint: CheckpointSource | None
+    #: A newer checkpoint of the job that the engine serves, in place of the one it has.
+    replaces: bool = False
 
 
 class AdapterList(Strict):

@@ -234,17 +234,19 @@ class ServingEvent(Strict):
     max_lora_rank: int | None = Field(default=None, ge=1)
     #: Why requests with tools can't be answered; None where they can.
     tool_problem: ToolProblem | None = None
+    #: Whether a newer checkpoint can take the place of the weights.
+    is_replaceable: bool = False
 
 
 class AdapterEvent(Strict):
-    """The engine of an endpoint has loaded an adapter, or can't serve it."""
+    """The engine of an endpoint has loaded an adapter or replaced its weights as asked, or can't."""
 
     kind: Literal["adapter"] = "adapter"
     time: AwareDatetime
     endpoint_id: str
     #: Identity of the request that this answers.
     load_id: str = ""
-    #: Why it can't; None where it is loaded.
+    #: Why it can't; None where it has.
     reason: str | None = None
 
 

@@ -85,6 +85,8 @@ class ServeTask(Strict):
     max_loras: int = Field(default=1, ge=1)
     #: An encoder: it answers with vectors.
     is_encoder: bool = False
+    #: Whether a newer checkpoint of the same job may take the place of the weights while the engine runs.
+    is_replaceable: bool = False
 
 
 class JobSpec(Strict, Renamed):

@@ -92,7 +92,7 @@ _CPU_ENGINE_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
     **_SHARED_CORES,
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    # Its weights never change: vLLM may lay them out as it likes.
+    # No trainer sends weights: vLLM may lay them out as it likes.
     "TRELLIS_FIXED_WEIGHTS": "1",
 }
 #: An evaluation is nobody's turn to wait for: it takes the time that others leave.

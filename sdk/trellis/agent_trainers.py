@@ -11,6 +11,9 @@ from typing import Any
 
 from trellis.agent_training import AgentRewardModel, AgentSFTConfig, RLTrainingConfig, write_settings
 
+#: Responses to a prompt of which a preference pair is made.
+PAIR_SAMPLES = 4
+
 
 class AgentTrainingFailed(RuntimeError):
     """A stage did not end well; the message is what the command said of it."""
@@ -157,21 +160,23 @@ class AgentRLTrainer(_Trainer):
 
         ``num_samples`` of dpo samples so many responses of the model to each prompt, of which pairs are
         made; without it the rows of dpo are pairs already. A reward model's weights and penalties are what
-        ppo and grpo train with, and what responses are ranked by for pairs. ``resume`` goes on from the last
-        checkpoint of ``output_dir``, which else must have none.
+        ppo and grpo train with, and what responses are ranked by for pairs: with one, dpo samples 4 unless
+        told otherwise, so leave it out where the rows are pairs. ``resume`` goes on from the last checkpoint
+        of ``output_dir``, which else must have none.
         """
+        if self.config.algorithm == "dpo" and self.reward_model is not None:
+            num_samples = num_samples or PAIR_SAMPLES
         options = ["--data", str(train_data), "--sft-model", self._require_model()]
         options += ["--num-samples", str(num_samples)] if num_samples is not None else []
         options += ["--resume"] if resume else []
-        is_scored = self.config.algorithm != "dpo" or num_samples is not None
-        if self.reward_model is not None and is_scored:
+        if self.reward_model is not None:
             parameters = {"rewards": [_as_term(self.reward_model)], **parameters}
         return _train(self.config.algorithm, self.output_dir, options, parameters, rl=self.config)
 
     def generate_preference_pairs(
         self,
         prompts: Path | str | Sequence[Mapping[str, Any]] = "agent_benchmark:train",
-        num_samples: int = 4,
+        num_samples: int = PAIR_SAMPLES,
         *,
         output: Path | str | None = None,
         limit: int | None = None,

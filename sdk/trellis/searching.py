@@ -26,6 +26,8 @@ from trellis.tuning import TuneFailed, check, read_outcome, save, start
 #: (configuration, folder of the trial) → the metrics of each step as they come.
 Train = Callable[[dict[str, Any], Path], Iterator[dict[str, float]]]
 METRIC = "critic/score/mean"
+#: Share of a step's sessions that failed and count as reward 0.
+FAILED_SHARE = "agent/workflow_error/mean"
 _POLL_S = 0.5
 #: How the command names the log of a training that failed.
 _WHERE = "Full log: "
@@ -44,6 +46,8 @@ class Trial:
     value: float | None
     steps: int
     error: str | None = None
+    #: Share of its sessions that failed and count as reward 0; None where nothing was measured.
+    failed_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,10 @@ def tune_search(
     """Try settings of ``space`` (dotted keys of the YAML → a list, or a domain of Ray Tune).
 
     Exports ``best.yaml`` and ``trials.csv`` to ``output``. A trial that fails harms no other; ``TuneFailed``
-    where all fail. On a machine with GPUs each trial has as many of its own as the YAML's ``cluster`` says;
-    ``ValueError`` where ``max_concurrent`` trials need more than there are. ``train`` takes the place of a
-    training, for tests and for trainers of one's own.
+    where all fail. A trial's ``failed_share`` says how many of its sessions failed and count as reward 0.
+    On a machine with GPUs each trial has as many of its own as the YAML's ``cluster`` says; ``ValueError``
+    where ``max_concurrent`` trials need more than there are. ``train`` takes the place of a training, for
+    tests and for trainers of one's own.
     """
     if mode not in ("max", "min"):
         raise ValueError(f"mode is 'max' or 'min', not {mode!r}")
@@ -219,11 +224,14 @@ def _run_trials(
 
     def trial(settings: dict[str, Any]) -> None:
         name = ray_tune.get_context().get_trial_id()
+        shares: list[float] = []
         for step, values in enumerate(
             train(with_settings(base, settings), folder / f"trial-{name}"), start=1
         ):
+            shares += [values[FAILED_SHARE]] if FAILED_SHARE in values else []
             if metric in values:
-                ray_tune.report({"value": values[metric], "steps": step})
+                failed = sum(shares) / len(shares) if shares else None
+                ray_tune.report({"value": values[metric], "steps": step, "failed_share": failed})
 
     steps = (base.get("buffer") or {}).get("total_steps") or 100
     scheduler = ASHAScheduler(max_t=steps, grace_period=max(1, steps // _GRACE_SHARE))
@@ -278,7 +286,8 @@ def _read_trial(result: Any, keys: Sequence[str]) -> Trial:
         told = [line for line in str(result.error).splitlines() if line.strip()]
         lines = [line for line in told if not line.startswith(_WHERE)]  # the log's place is no reason
         error = lines[-1].strip() if lines else type(result.error).__name__
-    return Trial(settings, metrics.get("value"), int(metrics.get("steps", 0)), error)
+    steps, failed_share = int(metrics.get("steps", 0)), metrics.get("failed_share")
+    return Trial(settings, metrics.get("value"), steps, error, failed_share)
 
 
 def _export(
@@ -290,9 +299,10 @@ def _export(
     keys = list(trials[0].settings) if trials else []
     with table.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*keys, metric, "steps", "error"])
+        writer.writerow([*keys, metric, "steps", "failed_share", "error"])
         for each in trials:
-            writer.writerow([*(each.settings[key] for key in keys), each.value, each.steps, each.error or ""])
+            chosen = [each.settings[key] for key in keys]
+            writer.writerow([*chosen, each.value, each.steps, each.failed_share, each.error or ""])
     sound = [(each.value, each) for each in trials if each.error is None and each.value is not None]
     if not sound:
         raise TuneFailed(f"all {len(trials)} trials failed; see {table}")
@@ -322,6 +332,12 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1 if isinstance(error, TuneFailed) else 2
     print(f"best: {found.best.settings} with {given.metric} {found.best.value}; {found.best_config}")
+    if found.best.failed_share:
+        print(
+            f"{found.best.failed_share:.0%} of the best trial's sessions failed and count as reward 0; "
+            f"the log of the trial has their tracebacks",
+            file=sys.stderr,
+        )
     return 0
 
 

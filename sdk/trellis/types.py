@@ -732,7 +732,7 @@ class EndpointRead(TypedDict):
     state: EndpointState
     state_since: str
     step: int | None
-    stopped_by: Literal["idle", "request", "training", "endpoint"] | None
+    stopped_by: Literal["idle", "request", "training", "endpoint", "replaced"] | None
     stops_at: str | None
 
 
@@ -2785,9 +2785,14 @@ class VoteRead(TypedDict):
 class VoteSettings(TypedDict):
     """Shared request settings."""
 
+    frequency_penalty: NotRequired[float | None]
     max_tokens: NotRequired[int | None]
+    min_p: NotRequired[float | None]
+    presence_penalty: NotRequired[float | None]
     seed: NotRequired[int | None]
+    stop: NotRequired[list[str] | None]
     temperature: NotRequired[float | None]
+    top_k: NotRequired[int | None]
     top_p: NotRequired[float | None]
 
 

@@ -102,6 +102,28 @@ def test_no_more_rows_are_measured_than_validation_rows(tmp_path: Path, specs: l
     assert [measured(f"validation_rows={count}") for count in (4, 50, 80, 0)] == [4, 50, 50, None]
 
 
+def test_rows_to_measure_on_have_a_path_or_a_name(
+    tmp_path: Path, specs: list[JobSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "generated"
+    (data / "sft").mkdir(parents=True)
+    (data / "agent_tools.jsonl").write_text("{}\n")
+    monkeypatch.setenv("TRELLIS_AGENT_DATA", str(data))
+
+    def format_dialogs(_data: Path, folder: Path) -> None:
+        (folder / "sft").mkdir(parents=True, exist_ok=True)
+        (folder / "sft" / "dev.jsonl").write_text("".join(json.dumps(ROWS["sft"]) + "\n" for _ in range(6)))
+
+    monkeypatch.setattr(agent_train, "_format", format_dialogs)
+    named = train(tmp_path, "sft", "--dev-data", "agent_sft:dev")
+    missing = train(tmp_path, "sft", "--dev-data", "nowhere.jsonl")
+
+    assert named.exit_code == 0, named.output
+    assert specs[-1].validation_data is not None
+    assert specs[-1].validation_data.row_count == 6
+    assert "no such file or folder: nowhere.jsonl" in str(missing.exception)
+
+
 def test_the_line_goes_before_the_file_and_the_file_before_the_preset(
     tmp_path: Path, specs: list[JobSpec]
 ) -> None:

@@ -70,6 +70,35 @@ def test_options_are_changed_without_a_start(
         endpoints.edit("ep_1")
 
 
+def test_the_list_tells_what_each_engine_is_at(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Measured over the last minute; blank where nothing was measured, as for adapters in another's engine."""
+    load = {"generated_tokens_per_s": 41.53, "waiting": 3, "first_token_mean_s": 0.312}
+    listed = {**READY, "state_since": None, "last_used_at": None, "max_model_len": 2048}
+
+    class Listing(Platform):
+        def pages(self, path: str, **_: Any) -> Iterator[Any]:
+            assert path == "/endpoints"
+            yield {**listed, "load": load}
+            yield {**listed, "id": "ep_2", "load": {**load, "waiting": 0, "first_token_mean_s": None}}
+            yield {**listed, "id": "ep_3", "load": None}
+
+    monkeypatch.setattr(endpoints, "connect", Listing)
+
+    endpoints.list_endpoints()
+
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == [
+        *("id", "name", "state", "for", "used", "tokens/s", "waiting", "first", "token", "context", "reason")
+    ]
+    assert [row.split() for row in rows] == [
+        ["ep_1", "tiny", "ready", "41.5", "3", "0.31", "s", "2048"],
+        ["ep_2", "tiny", "ready", "41.5", "0", "2048"],
+        ["ep_3", "tiny", "ready", "2048"],
+    ]
+
+
 def test_a_start_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trellis_cli.endpoints._POLL_S", 0)
     platform = Platform()

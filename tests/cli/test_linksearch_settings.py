@@ -68,6 +68,26 @@ def test_every_setting_is_an_option_too() -> None:
     assert "parameters" in options
 
 
+#: What an evaluation takes from a training's settings to no effect.
+ONLY_TRAINED = {
+    "enable_detailed_logging", "learning_rate", "max_steps", "num_generations", "patience", "target_accuracy",
+    "per_device_train_batch_size", "gradient_accumulation_steps", "eval_steps", "save_steps",
+    "train_dataset_size",
+}  # fmt: skip
+
+
+def test_an_evaluation_has_an_option_for_every_setting_that_it_reads() -> None:
+    from trellis_cli.linksearch import evaluate
+
+    options = set(inspect.signature(evaluate).parameters)
+    rewards = {name for name in LinkSearchSettings.model_fields if name.startswith(("reward_", "penalty_"))}
+
+    # The weights of the reward come from the file of the training, or from the environment.
+    left_out = set(LinkSearchSettings.model_fields) - options - ONLY_TRAINED - rewards
+    assert left_out == {"hf_token", "params", "model_name"}  # --set gives params, --checkpoint the model
+    assert "parameters" in options
+
+
 def test_every_setting_is_an_environment_variable_too() -> None:
     environment = {"MODE": "simple", "ENABLE_DETAILED_LOGGING": "true", "TARGET_ACCURACY": "none"}
 
@@ -168,6 +188,37 @@ def test_an_evaluation_plays_episodes_in_the_mode_of_the_settings(
 
     assert done.exit_code == 0, done.output
     assert [(job.params["mode"], job.only_validates) for job in measured] == [(expected, True)]
+
+
+def test_an_evaluation_takes_a_tool_template_lengths_and_parameters(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measured: list[LocalJob] = []
+    asked: list[tuple[str, ...]] = []
+
+    def ask(*given: str, **_named: Any) -> Any:
+        asked.append(given)
+        return []
+
+    def remember(job: LocalJob, **_more: Any) -> LocalOutcome:
+        measured.append(job)
+        return LocalOutcome(folder=str(tmp_path), outcome="succeeded")
+
+    monkeypatch.setattr(linksearch, "_ask", ask)
+    monkeypatch.setattr(linksearch, "require_gpus", lambda count: count)
+    monkeypatch.setattr(linksearch, "write_spec", lambda job: job)
+    monkeypatch.setattr(linksearch, "run_local", remember)
+    options = ["--tool-template", "hermes"]
+
+    validated = CliRunner().invoke(linksearch.app, ["validate", "--model-name", str(tmp_path), *options])
+    own = ["--max-tokens", "99", "--set", "temperature=0.5"]
+    done = CliRunner().invoke(linksearch.app, ["evaluate", "--output-dir", str(tmp_path), *options, *own])
+
+    assert (validated.exit_code, done.exit_code) == (0, 0), validated.output + done.output
+    assert asked[0][asked[0].index("--tool-template") + 1] == "hermes"
+    (job,) = measured
+    assert (job.params["tool_template"], job.params["temperature"]) == ("hermes", 0.5)
+    assert 99 in job.params.values()
 
 
 def test_a_wrong_value_is_named_with_the_place_that_it_came_from(tmp_path: Path) -> None:

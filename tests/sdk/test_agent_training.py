@@ -170,6 +170,19 @@ def test_dpo_samples_its_pairs_by_the_reward_model(commands: list[list[str]]) ->
     assert term["options"]["run_calls"] is False
 
 
+def test_dpo_with_a_reward_model_samples_pairs_unasked(commands: list[list[str]]) -> None:
+    rl = trellis.AgentRLTrainer(sft_model="out", reward_model=trellis.AgentRewardModel())
+
+    rl.train()
+    rl.reward_model = None
+    rl.train("pairs.jsonl")
+
+    ranked, given = commands
+    assert ranked[ranked.index("--num-samples") + 1] == "4"
+    assert any(each.startswith("rewards=") for each in ranked)
+    assert "--num-samples" not in given
+
+
 def test_pairs_and_reinforcement_use_the_weights_of_the_reward_model(commands: list[list[str]]) -> None:
     reward = trellis.AgentRewardModel(trellis.AgentRewardConfig(weights={"tool_accuracy": 1.0}))
     rl = trellis.AgentRLTrainer(

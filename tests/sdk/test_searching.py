@@ -12,6 +12,7 @@ import pytest
 import trellis
 from trellis import searching
 from trellis.searching import (
+    FAILED_SHARE,
     TrainInProcess,
     _read_trial,
     read_base,
@@ -34,7 +35,7 @@ def learn(config: dict[str, Any], folder: Path) -> Iterator[dict[str, float]]:
     for step in range(1, 7):
         if rate > GOOD and step == 2:
             raise RuntimeError("the loss is nan")
-        yield {"reward": 0.1 + 1e3 * rate * step, "actor/lr": rate}
+        yield {"reward": 0.1 + 1e3 * rate * step, "actor/lr": rate, FAILED_SHARE: 0.5 if step <= 3 else 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,12 @@ def test_the_table_has_a_row_for_every_trial(search: trellis.SearchResult) -> No
     assert [float(row["algorithm.optimizer.lr"]) for row in rows] == [0.0, GOOD, 1.0]
     assert [bool(row["error"]) for row in rows] == [False, False, True]
     assert float(rows[1]["reward"]) == pytest.approx(0.7)
+    assert float(rows[1]["failed_share"]) == pytest.approx(0.25)
+
+
+@pytest.mark.slow
+def test_sessions_that_failed_are_told_of_the_best_trial(search: trellis.SearchResult) -> None:
+    assert search.best.failed_share == pytest.approx(0.25)
 
 
 @pytest.mark.slow

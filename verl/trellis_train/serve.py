@@ -30,6 +30,9 @@ _PLATFORM_VARIABLE = "TRELLIS_SERVED_MODEL_PLATFORM"
 _SERVER = "vllm.entrypoints.openai.api_server"
 #: Refuses what comes without the key; vLLM itself guards only some of its paths.
 _GUARD = "trellis_train.serve_guard.RequireKey"
+#: Where a newer checkpoint may take the place of the weights: between two requests, in vLLM's workers.
+_GATE = "trellis_train.serve_gate.WeightsGate"
+_WEIGHTS_TAKER = "trellis_train.serve_worker.WeightsTaker"
 _HOST = "127.0.0.1"
 #: How a chat template writes a tool call, and vLLM's parser of that; the first whose marks are all there.
 #: Between the same tags, Hermes has JSON, Qwen3-Coder parameters, and GLM keys and values.
@@ -73,6 +76,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tensor-parallel", type=int, default=1)
     parser.add_argument("--tools", action="store_true", help="let answers call tools")
     parser.add_argument("--embeddings", action="store_true", help="an encoder: vectors, no text")
+    parser.add_argument(
+        "--replaceable", action="store_true", help="other weights can take the place of its own"
+    )
     parser.add_argument("--max-lora-rank", type=int, help="adapters up to this rank can be loaded")
     parser.add_argument("--max-loras", type=int, default=1, help="different adapters in one batch")
     return parser.parse_args(arguments)
@@ -86,6 +92,8 @@ def build_command(options: argparse.Namespace) -> list[str]:
         f"--host={options.host}",
         f"--port={options.port}",
         f"--tensor-parallel-size={options.tensor_parallel}",
+        *_allow_replacement(options),
+        # Behind the other: the last one is the outermost.
         f"--middleware={_GUARD}",
         "--disable-fastapi-docs",
         "--disable-uvicorn-access-log",
@@ -110,6 +118,12 @@ def build_command(options: argparse.Namespace) -> list[str]:
     if parser is not None:
         command += ["--enable-auto-tool-choice", f"--tool-call-parser={parser}"]
     return command
+
+
+def _allow_replacement(options: argparse.Namespace) -> list[str]:
+    if not options.replaceable:
+        return []
+    return [f"--middleware={_GATE}", f"--worker-extension-cls={_WEIGHTS_TAKER}"]
 
 
 def find_tool_parser(folder: Path) -> str | None:

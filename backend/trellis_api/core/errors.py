@@ -92,6 +92,8 @@ def means_no_room(error: OSError) -> bool:
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
+#: Statuses of requests that no route takes: which of both depends on whether the dashboard is served, too.
+_NO_ROUTE = (404, 405)
 #: For ``responses=`` of routers, so that the OpenAPI schema describes errors.
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody, "description": description}
@@ -118,7 +120,7 @@ def install_error_handlers(app: FastAPI) -> None:
             {
                 "code": problem["type"],
                 "field": ".".join(str(part) for part in problem["loc"] if part != "body"),
-                "message": problem["msg"],
+                "message": _explain(problem, request.url.path),
             }
             for problem in error.errors()
         ]
@@ -130,6 +132,8 @@ def install_error_handlers(app: FastAPI) -> None:
     async def render_http_error(request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error.__cause__, DomainError):  # FastAPI's 400 for what receiving a body raises
             return render_error(error.__cause__, path=request.url.path)
+        if is_openai(request.url.path) and error.status_code in _NO_ROUTE:
+            return render_error(_unsupported(request), path=request.url.path)
         codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
         return _render(
             error.status_code,
@@ -154,6 +158,19 @@ def install_error_handlers(app: FastAPI) -> None:
         log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
         message = "Internal error. See the API log for details."
         return _render(500, "internal_error", message, None, path=request.url.path)
+
+
+def _explain(problem: dict[str, Any], path: str) -> str:
+    """Return what is wrong with a field; clients of OpenAI's send fields that are right elsewhere."""
+    if is_openai(path) and problem["type"] == "extra_forbidden":
+        return "This field is not supported."
+    return str(problem["msg"])
+
+
+def _unsupported(request: Request) -> NotFound:
+    """Name what was called: clients of OpenAI's call much that is not offered, and show little else."""
+    called = f"{request.method} {request.url.path[:200]}"
+    return NotFound(f"{called} is not supported. GET /api/v1/openapi.json lists what is.")
 
 
 def _lacks_room(error: Any) -> bool:

@@ -12,8 +12,16 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
-from trellis_api.core.errors import BodyTooLarge, BodyTooSlow, DomainError, InvalidRequest, render_error
+from trellis_api.core.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    DomainError,
+    InvalidRequest,
+    NotFound,
+    render_error,
+)
 from trellis_api.core.settings import Settings
 
 #: A body that stops for so long, or that is slower than this from then on, is not waited for.
@@ -43,6 +51,9 @@ class RequestGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
+        if scope["type"] == "websocket":
+            await _refuse_websocket(WebSocket(scope, receive, send))
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -65,6 +76,15 @@ class RequestGuard:
             await render_error(error, path=scope["path"])(scope, receive, send)
             return
         await self._app(scope, paced.receive, send)
+
+
+async def _refuse_websocket(connection: WebSocket) -> None:
+    """Refuse a connection with an error that says so; servers that cannot send one refuse it without."""
+    error = NotFound("WebSocket connections are not supported. Responses are streamed over HTTP.")
+    if "websocket.http.response" in connection.scope.get("extensions", {}):
+        await connection.send_denial_response(render_error(error, path=connection.scope["path"]))
+    else:
+        await connection.close()
 
 
 class _Paced:

@@ -118,6 +118,11 @@ class Settings(BaseSettings):
         description="Experimental. Max adapters of one base model per engine; 0: each adapter gets its own "
         "engine, merged into its base.",
     )
+    endpoint_replace_weights: bool | None = Field(
+        None,
+        description="A newer checkpoint of a job replaces the weights of the older one in the running engine "
+        "instead of getting its own. Unset: on a CPU only; it has not been tested on GPUs.",
+    )
     wandb_api_key: SecretStr | None = Field(
         None,
         description="Weights & Biases key for jobs with `report_to` and fine-tuning jobs with a `wandb` "
@@ -246,6 +251,12 @@ class Settings(BaseSettings):
         if self.platform == "auto":
             return "cuda" if self.gpu_count else "cpu"
         return self.platform
+
+    @property
+    def replaces_weights(self) -> bool:
+        """``endpoint_replace_weights`` with the default decided."""
+        is_cpu = self.resolved_platform == "cpu"
+        return is_cpu if self.endpoint_replace_weights is None else self.endpoint_replace_weights
 
     @property
     def resolved_job_isolation(self) -> Literal["auto", "required", "off"]:

@@ -83,7 +83,7 @@ def choose_max_rank(session: Session, settings: Settings, *, base_id: str, at_le
 
 
 def list_adapters(session: Session, *, data_root: Path, job: Job) -> list[AdapterTask]:
-    """List the adapters that the engine of a job has to serve beside its model."""
+    """List what the engine of a job has to serve beside its model, or in its place."""
     if job.kind != SERVE:
         return []
     return [
@@ -92,6 +92,7 @@ def list_adapters(session: Session, *, data_root: Path, job: Job) -> list[Adapte
             load_id=row.load_id or "",
             served_name=row.name,
             checkpoint=find_source(session, data_root=data_root, row=row),
+            replaces=row.is_takeover,
         )
         for row in repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
     ]

@@ -22,7 +22,9 @@ class Endpoint(SQLModel, table=True):
     id: str = Field(primary_key=True, max_length=32)
     #: The job that carries it out: its own, or that of the endpoint whose engine it shares.
     job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE", index=True)
-    #: The endpoint of the base model, whose engine serves this adapter; None: an engine of its own.
+    #: The endpoint of the base model, whose engine serves this adapter; None: an engine of its own. Of whole
+    #: weights: the endpoint whose engine is to take them, or the one that has taken over its own
+    #: (``takeover.py``).
     engine_id: str | None = Field(default=None, max_length=32, index=True)
     #: The request that the engine load the adapter: which it is, of which attempt, and since when. A later
     #: request has another identity, so an answer settles only what it answers. None: it shall not be loaded.
@@ -36,11 +38,13 @@ class Endpoint(SQLModel, table=True):
     refusal: str | None = Field(default=None, max_length=500)
     refused_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     refused_by: str | None = Field(default=None, max_length=64)
-    #: When the adapter was last unloaded from a running engine, and why: "idle" or "request".
+    #: When it last left a running engine, and why: "idle", "request" or "replaced".
     unloaded_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     unloaded_for: str | None = Field(default=None, max_length=16)
     #: Of one with its own engine: adapters up to this rank can be loaded into it; None: none can.
     max_lora_rank: int | None = None
+    #: Of one with its own engine: whether a newer checkpoint can take that over.
+    is_replaceable: bool = False
     #: By which requests name it: the model's name, or "job_...:200".
     name: str = Field(max_length=200)
     #: The model that is served; None for a checkpoint.
@@ -70,3 +74,8 @@ class Endpoint(SQLModel, table=True):
     #: Last sign of a request, also while one is under way.
     last_used_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     created_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
+
+    @property
+    def is_takeover(self) -> bool:
+        """Whether the engine that it refers to is to take its weights, or gave up its own for others'."""
+        return self.engine_id is not None and self.asked_with is None

@@ -30,7 +30,7 @@ def forget_request(row: Endpoint) -> None:
 def forget_address(row: Endpoint) -> None:
     """Drop where an engine answered: what is known of one says nothing of the next."""
     row.ready_attempt = row.host = row.port = row.context_length = row.ready_at = row.tool_problem = None
-    row.load = None
+    row.load, row.is_replaceable = None, False
 
 
 def name_job(row: Endpoint) -> str:

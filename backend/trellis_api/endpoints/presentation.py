@@ -15,6 +15,7 @@ from trellis_api.endpoints import repository, service, sharing
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai.usage import read_requests
 from trellis_api.endpoints.schemas import EndpointRead, EndpointState, SharingRefusal
+from trellis_api.endpoints.takeover import REPLACED
 from trellis_api.jobs import presentation
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.repository import map_job_names
@@ -22,6 +23,11 @@ from trellis_api.jobs.schemas import JobRead
 from trellis_api.jobs.service import STOPPABLE
 from trellis_api.models.repository import map_model_names
 
+_UNLOADED_FOR: dict[str, Literal["idle", "request", "replaced"]] = {
+    "idle": "idle",
+    "request": "request",
+    REPLACED: "replaced",
+}
 _OVER = frozenset({EndpointState.STOPPED, EndpointState.FAILED})
 
 
@@ -84,7 +90,9 @@ def _present(
         step=row.target_step,
         run_id=job.id,
         attempt=job.attempt,
-        shares_engine_of=NamedReference(id=job.model_id, name=models.get(job.model_id)) if shares else None,
+        shares_engine_of=NamedReference(id=job.model_id, name=models.get(job.model_id))
+        if shares and not row.is_takeover
+        else None,
         sharing_refusal=_present_refusal(row),
         state=state,
         phase=job.phase if state == EndpointState.STARTING else None,
@@ -127,12 +135,12 @@ def _preempted_by(
 
 def _stopped_by(
     row: Endpoint, job: Job, state: EndpointState
-) -> Literal["idle", "request", "training", "endpoint"] | None:
+) -> Literal["idle", "request", "training", "endpoint", "replaced"] | None:
     if state != EndpointState.STOPPED:
         return None
     if row.engine_id is not None and row.asked_attempt != job.attempt:
         # Without a word: the engine was started anew since, and the adapter has not been asked for.
-        return "idle" if row.unloaded_for == "idle" else "request" if row.unloaded_for else None
+        return _UNLOADED_FOR.get(row.unloaded_for or "")
     if job.cause == service.PREEMPTED:
         return "endpoint" if is_id(row.preempted_by or "", prefix="ep") else "training"
     return "idle" if job.cause == service.IDLE else "request"

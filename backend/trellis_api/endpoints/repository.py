@@ -38,6 +38,13 @@ def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint 
     return session.exec(select(Endpoint).where(*of_it)).first()
 
 
+def list_older(session: Session, *, job_id: str, step: int) -> Sequence[Endpoint]:
+    """List the endpoints of a job's older checkpoints that have an engine of their own, newest step first."""
+    of_it = (Endpoint.target_job_id == job_id, col(Endpoint.target_step) < step)
+    statement = select(Endpoint).where(*of_it, col(Endpoint.engine_id).is_(None))
+    return session.exec(statement.order_by(col(Endpoint.target_step).desc())).all()
+
+
 def list_sharing(session: Session, *, job_id: str, attempt: int) -> Sequence[Endpoint]:
     """List the adapters that a job's engine is to serve in this attempt, in the order of their creation."""
     wanted = (

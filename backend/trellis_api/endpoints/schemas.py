@@ -147,8 +147,9 @@ class EndpointRead(BaseModel):
         description="The training job (`job_...`) or endpoint (`ep_...`) that it makes or made room for; "
         "null if it stopped for another reason."
     )
-    stopped_by: Literal["idle", "request", "training", "endpoint"] | None = Field(
-        description="Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`."
+    stopped_by: Literal["idle", "request", "training", "endpoint", "replaced"] | None = Field(
+        description="Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; "
+        "`replaced`: a newer checkpoint of the job took over its engine."
     )
     failure: Failure | None
     created_at: datetime

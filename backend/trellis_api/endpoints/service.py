@@ -5,7 +5,8 @@ start                                         writes or revives the endpoint's j
 → trellis_train/engines/serve.py              loads the model and reports where it answers
 → trellis_workers/endpoints/idle.py           stops it when nobody has used it for long
 
-An adapter needs no engine of its own: that of its base model's endpoint loads it.
+An adapter needs no engine of its own: that of its base model's endpoint loads it (``sharing.py``). Nor does a
+newer checkpoint of a job: it can take over that of an older one (``takeover.py``).
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from trellis_contracts.states import ACTIVE, JobState
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints import repository, sharing
+from trellis_api.endpoints import repository, sharing, takeover
 from trellis_api.endpoints.adapters import Adapter, choose_max_rank, find_adapter
 from trellis_api.endpoints.errors import (
     EndpointNotFound,
@@ -66,9 +67,11 @@ def find_of_target(session: Session, target: Target) -> tuple[Endpoint, Job] | N
 
 
 def start(
-    session: Session, settings: Settings, *, target: Target, request: EndpointStart
+    session: Session, settings: Settings, *, target: Target, request: EndpointStart, is_latest: bool = False
 ) -> tuple[Endpoint, Job]:
     """Let a model or checkpoint be served. One that starts or is ready already stays as it is.
+
+    A checkpoint may take over the engine of an older one of its job; with ``is_latest`` even one in use.
 
     Raises what stands against it: it is not here, is an adapter, writes no text, has a chat template that
     never ends, or is just stopping.
@@ -104,6 +107,12 @@ def start(
         host = _find_host(session, settings, row=row, adapter=adapter, request=request)
     if adapter is not None and host is not None:
         job = sharing.share_engine(row, host, digest=adapter.digest)
+    elif (
+        settings.replaces_weights
+        and adapter is None
+        and (older := takeover.find_predecessor(session, row=row, request=request, is_latest=is_latest))
+    ):
+        job = takeover.ask(row, older)
     else:
         job = _give_engine(session, settings, row=row, found=found)
     repository.add_endpoint(session, row)
@@ -217,6 +226,7 @@ def note_ready(session: Session, *, job: Job, attempt: int, event: ServingEvent)
     row.host, row.port, row.context_length = str(event.host), event.port, event.max_model_len
     # As it was started in the end: without room for adapters where the model can't have them.
     row.max_lora_rank, row.tool_problem = event.max_lora_rank, event.tool_problem
+    row.is_replaceable = event.is_replaceable
     session.add(row)
     service.announce(session, job=job)
 

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from trellis_contracts.events import AdapterEvent
 
 from trellis_api.core.columns import utc_now
-from trellis_api.endpoints import repository
+from trellis_api.endpoints import repository, takeover
 from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, forget_request
 from trellis_api.endpoints.schemas import EndpointStart
@@ -58,9 +58,15 @@ def unload(row: Endpoint, *, why: Literal["idle", "request"]) -> None:
 
 
 def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEvent) -> None:
-    """Record that the engine loaded an adapter, or can't: then it is merged for an engine of its own."""
+    """Record that the engine loaded an adapter, or can't: then it is merged for an engine of its own.
+
+    The engine of a checkpoint answers for a newer one that takes it over.
+    """
     row = repository.find_endpoint(session, endpoint_id=event.endpoint_id)
     host = repository.find_by_job(session, job_id=job.id)
+    if host is not None and host.target_job_id is not None:  # not a base model's: it has no adapters
+        takeover.note_answer(session, row=row, host=host, job=job, attempt=attempt, event=event)
+        return
     if row is None or host is None or row.engine_id != host.id:
         return
     if row.asked_attempt != attempt or row.load_id != event.load_id:
@@ -77,6 +83,9 @@ def note_adapter(session: Session, *, job: Job, attempt: int, event: AdapterEven
 
 def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -> None:
     """Leave the engine that ``job`` runs for one that serves the merged weights alone."""
+    if row.is_takeover:
+        takeover.give_own_engine(session, row=row, job=job, reason=reason)
+        return
     log.warning("endpoint %s gets an engine of its own: %s", row.id, reason)
     own = add_own_job(session, row=row, model_id=job.model_id, slots=job.gpus)
     row.refusal, row.refused_at, row.refused_by = reason[:_MAX_REASON], utc_now(), service.submission_id(job)

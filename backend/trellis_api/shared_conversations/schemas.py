@@ -31,6 +31,13 @@ class PlaygroundSettings(_Strict):
     response_schema: Text = Field(default="", description="JSON schema of responses, as typed.")
     tools: Text = Field(default="", description="JSON list of tools, as typed.")
     thinking: Literal["default", "on", "off"] = "default"
+    stop: Text = Field(
+        default="", description="Stop sequences, as typed: one per line, `\\n` for a line break."
+    )
+    top_k: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Null: all tokens.")
+    min_p: float = Field(default=0, ge=0, le=1)
+    presence_penalty: float = Field(default=0, ge=-2, le=2)
+    frequency_penalty: float = Field(default=0, ge=-2, le=2)
 
 
 class ContextMessage(_Strict):

@@ -13,6 +13,7 @@ _MAX_TEXT = 200_000
 #: Characters of all messages and both answers together: lists read many votes at once.
 _MAX_TEXTS = 400_000
 Text = Annotated[str, StringConstraints(max_length=_MAX_TEXT, pattern=NO_NUL)]
+StopText = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
 
 
@@ -55,6 +56,11 @@ class VoteSettings(BaseModel):
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1, le=2**31 - 1)
     seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+    stop: list[StopText] | None = Field(default=None, max_length=16)
+    top_k: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
 
 
 class VoteCreate(BaseModel):

@@ -4269,7 +4269,7 @@ export interface components {
         };
         /**
          * AdapterEvent
-         * @description The engine of an endpoint has loaded an adapter, or can't serve it.
+         * @description The engine of an endpoint has loaded an adapter or replaced its weights as asked, or can't.
          */
         AdapterEvent: {
             /** Endpoint Id */
@@ -4297,7 +4297,7 @@ export interface components {
         };
         /**
          * AdapterTask
-         * @description An adapter that an engine serves beside its base model.
+         * @description An adapter that an engine serves beside its base model, or weights to take in place of its own.
          */
         AdapterTask: {
             checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"] | null;
@@ -4305,6 +4305,11 @@ export interface components {
             endpoint_id: string;
             /** Load Id */
             load_id: string;
+            /**
+             * Replaces
+             * @default false
+             */
+            replaces: boolean;
             /** Served Name */
             served_name: string;
         };
@@ -7015,9 +7020,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`.
+             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; `replaced`: a newer checkpoint of the job took over its engine.
              */
-            stopped_by: ("idle" | "request" | "training" | "endpoint") | null;
+            stopped_by: ("idle" | "request" | "training" | "endpoint" | "replaced") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -11961,8 +11966,23 @@ export interface components {
              * @enum {string}
              */
             format: "text" | "json" | "schema";
+            /**
+             * Frequency Penalty
+             * @default 0
+             */
+            frequency_penalty: number;
             /** Max Tokens */
             max_tokens: number;
+            /**
+             * Min P
+             * @default 0
+             */
+            min_p: number;
+            /**
+             * Presence Penalty
+             * @default 0
+             */
+            presence_penalty: number;
             /**
              * Response Schema
              * @description JSON schema of responses, as typed.
@@ -11971,6 +11991,12 @@ export interface components {
             response_schema: string;
             /** Seed */
             seed?: number | null;
+            /**
+             * Stop
+             * @description Stop sequences, as typed: one per line, `\n` for a line break.
+             * @default
+             */
+            stop: string;
             /**
              * System
              * @default
@@ -11990,6 +12016,11 @@ export interface components {
              * @default
              */
             tools: string;
+            /**
+             * Top K
+             * @description Null: all tokens.
+             */
+            top_k?: number | null;
             /** Top P */
             top_p: number;
         };
@@ -13640,7 +13671,7 @@ export interface components {
             step: number;
             /**
              * Stop Reason
-             * @description Why the episode ended: answered, turns, context ...
+             * @description Why the episode ended: answered, turns, context, workflow_error:KeyError ...
              */
             stop_reason: string | null;
             /** @description Turn by turn; null where it is no agent's, and in lists that did not ask for it. */
@@ -14554,6 +14585,11 @@ export interface components {
              * Format: ipvanyaddress
              */
             host: string;
+            /**
+             * Is Replaceable
+             * @default false
+             */
+            is_replaceable: boolean;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -16979,12 +17015,22 @@ export interface components {
          * @description Shared request settings.
          */
         VoteSettings: {
+            /** Frequency Penalty */
+            frequency_penalty?: number | null;
             /** Max Tokens */
             max_tokens?: number | null;
+            /** Min P */
+            min_p?: number | null;
+            /** Presence Penalty */
+            presence_penalty?: number | null;
             /** Seed */
             seed?: number | null;
+            /** Stop */
+            stop?: string[] | null;
             /** Temperature */
             temperature?: number | null;
+            /** Top K */
+            top_k?: number | null;
             /** Top P */
             top_p?: number | null;
         };
@@ -18341,6 +18387,25 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "hand-written",
+                 *       "rows": [
+                 *         {
+                 *           "messages": [
+                 *             {
+                 *               "content": "2 + 2?",
+                 *               "role": "user"
+                 *             },
+                 *             {
+                 *               "content": "4",
+                 *               "role": "assistant"
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["RowsCreate"];
             };
         };
@@ -18967,6 +19032,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "after": "main",
+                 *       "before": "reviewed"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DiffCreate"];
             };
         };
@@ -20051,6 +20122,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "reviewed",
+                 *       "version": "main"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RefCreate"];
             };
         };
@@ -21529,6 +21606,23 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "benchmarks": [
+                 *         {
+                 *           "benchmark": "gsm8k",
+                 *           "limit": 100
+                 *         }
+                 *       ],
+                 *       "targets": [
+                 *         {
+                 *           "job": "job_abcdefgh2345",
+                 *           "kind": "checkpoint",
+                 *           "step": 100
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["EvaluationPlan"];
             };
         };
@@ -24047,6 +24141,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "add_tags": [
+                 *         "baseline"
+                 *       ],
+                 *       "name": "lr 1e-5",
+                 *       "notes": "First run that fits."
+                 *     }
+                 */
                 "application/json": components["schemas"]["JobUpdate"];
             };
         };
@@ -24255,6 +24358,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "is_kept": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["CheckpointUpdate"];
             };
         };
@@ -26885,6 +26993,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "type": "q8_0"
+                 *     }
+                 */
                 "application/json": components["schemas"]["GgufCreate"];
             };
         };
@@ -27024,6 +27137,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "private": true,
+                 *       "repo_id": "team/first-model"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PushCreate"];
             };
         };
@@ -27717,6 +27836,27 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dataset": "ds_abcdefgh2345",
+                 *       "output": {
+                 *         "kind": "dataset",
+                 *         "name": "clean rows"
+                 *       },
+                 *       "pipeline": {
+                 *         "format": "messages",
+                 *         "name": "clean",
+                 *         "steps": [
+                 *           {
+                 *             "operator": "empty_answers"
+                 *           },
+                 *           {
+                 *             "operator": "minhash_duplicates"
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["RunCreate"];
             };
         };
@@ -28622,6 +28762,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "model": "mdl_abcdefgh2345",
+                 *       "name": "support-bot",
+                 *       "note": "Trained on the tickets."
+                 *     }
+                 */
                 "application/json": components["schemas"]["VersionCreate"];
             };
         };
@@ -28830,6 +28977,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "note": "Better on GSM8K.",
+                 *       "version": 2
+                 *     }
+                 */
                 "application/json": components["schemas"]["PromotionCreate"];
             };
         };
@@ -29093,6 +29246,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "evaluations": [
+                 *         "ev_abcdefgh2345",
+                 *         "ev_abcdefgh2346"
+                 *       ],
+                 *       "formats": [
+                 *         "md",
+                 *         "html"
+                 *       ],
+                 *       "name": "before and after"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ReportCreate"];
             };
         };
@@ -29534,6 +29700,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dataset": "ds_abcdefgh2345",
+                 *       "rewards": [
+                 *         {
+                 *           "name": "exact",
+                 *           "weight": 1
+                 *         }
+                 *       ],
+                 *       "rows": 64
+                 *     }
+                 */
                 "application/json": components["schemas"]["DryRunCreate"];
             };
         };
@@ -29870,6 +30048,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0 if ground_truth in solution_str and len(solution_str) < 200 else 0.0\n",
+                 *       "name": "short"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RewardFileCreate"];
             };
         };
@@ -32353,6 +32537,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "blind_only": true,
+                 *       "name": "preferred answers"
+                 *     }
+                 */
                 "application/json": components["schemas"]["VoteDatasetCreate"];
             };
         };
@@ -32626,6 +32816,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "async def workflow(task, model):\n    reply = await model([{'role': 'user', 'content': task['question']}])\n    return float(str(task['answer']) in reply.message['content'])\n",
+                 *       "name": "calculator"
+                 *     }
+                 */
                 "application/json": components["schemas"]["WorkflowCreate"];
             };
         };
@@ -32990,6 +33186,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "max_tokens": 64,
+                 *       "messages": [
+                 *         {
+                 *           "content": "What is the capital of France?",
+                 *           "role": "user"
+                 *         }
+                 *       ],
+                 *       "model": "smollm2-135m-instruct"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ChatRequest"];
             };
         };
@@ -33078,6 +33286,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "max_tokens": 16,
+                 *       "model": "job_abcdefgh2345:latest",
+                 *       "prompt": "The capital of France is"
+                 *     }
+                 */
                 "application/json": components["schemas"]["CompletionRequest"];
             };
         };
@@ -33166,6 +33381,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "input": [
+                 *         "a sentence",
+                 *         "another one"
+                 *       ],
+                 *       "model": "my-encoder"
+                 *     }
+                 */
                 "application/json": components["schemas"]["EmbeddingRequest"];
             };
         };
@@ -33782,6 +34006,21 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "method": {
+                 *         "supervised": {
+                 *           "hyperparameters": {
+                 *             "n_epochs": 1
+                 *           }
+                 *         },
+                 *         "type": "supervised"
+                 *       },
+                 *       "model": "smollm2-135m-instruct",
+                 *       "suffix": "support",
+                 *       "training_file": "file-abcdefgh2345"
+                 *     }
+                 */
                 "application/json": components["schemas"]["FineTuningCreate"];
             };
         };
@@ -34566,6 +34805,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "input": "Where is my order?",
+                 *       "model": "support-bot:production"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ResponseRequest"];
             };
         };

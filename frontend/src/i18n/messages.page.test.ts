@@ -62,6 +62,7 @@ const NEVER_ONE: ReadonlySet<string> = new Set([
   'datasets.versions.details',
   'models.facts.contextValue',
   'pipelines.preview.size',
+  'overview.endpoints.speed',
   'playground.load.speed',
   'playground.status.ready',
   'charts.tokens',

@@ -8,6 +8,7 @@ import { RECIPE_NAMES } from '@/testing/recipes'
 import { mount } from '@/testing/withSetup'
 
 import AlarmList from './AlarmList.vue'
+import EndpointsLine from './EndpointsLine.vue'
 import FailureList from './FailureList.vue'
 import FinishedList from './FinishedList.vue'
 import HealthLine from './HealthLine.vue'
@@ -35,7 +36,7 @@ const EVALUATION = {
     },
   ],
 }
-const lists = { queue: {} as unknown, evaluations: { items: [] as unknown[] } }
+const lists = { queue: {} as unknown, evaluations: { items: [] as unknown[] }, endpoints: [] as unknown[] }
 
 function job(name: string, more: object = {}) {
   return {
@@ -54,7 +55,7 @@ function job(name: string, more: object = {}) {
 
 function show(component: Component, props: Record<string, unknown>) {
   const page = { template: '<p />' }
-  const names = ['job', 'jobs', 'jobQueue', 'compareJobs', 'evaluation', 'evaluations']
+  const names = ['job', 'jobs', 'jobQueue', 'compareJobs', 'evaluation', 'evaluations', 'playground']
   const router = createRouter({
     history: createMemoryHistory(),
     routes: [
@@ -72,6 +73,7 @@ beforeEach(() => {
   answering('GET', ({ path }) => {
     if (path.endsWith('/jobs/queue')) return answer(200, lists.queue)
     if (path.endsWith('/evaluations')) return answer(200, lists.evaluations)
+    if (path.endsWith('/endpoints')) return answer(200, { items: lists.endpoints, next_cursor: null })
     if (path.endsWith('/recipes/names')) return answer(200, RECIPE_NAMES)
     throw new Error(`not asked for in a test: ${path}`)
   })
@@ -218,6 +220,35 @@ describe('alarms of the overview', () => {
 
     expect(text(root.querySelector('[data-code=loss_not_finite]'))).toContain('损失不是有限值')
     expect(root.querySelector('a')?.getAttribute('href')).toBe('/job/job_aaaaaaaaaaaa')
+    end()
+  })
+})
+
+describe('what is loaded', () => {
+  const load = { generated_tokens_per_s: 20.5, waiting: 1 }
+
+  it('is one line that leads to the list', async () => {
+    lists.endpoints = [
+      { state: 'ready', load },
+      { state: 'ready', load: { ...load, generated_tokens_per_s: 21 } },
+      { state: 'ready', load: null },
+      { state: 'starting', load: null },
+      { state: 'stopped', load: null },
+    ]
+    const { root, end } = show(EndpointsLine, {})
+    await vi.waitFor(() => {
+      expect(text(root)).toBe('Loaded models3 ready · 1 starting · 41.5 tokens/s · 2 requests waiting')
+    })
+    expect(root.querySelector('a')?.getAttribute('href')).toBe('/playground#endpoints')
+    end()
+  })
+
+  it('is not mentioned where that is nothing', async () => {
+    lists.endpoints = [{ state: 'stopped', load: null }]
+    const { root, end } = show(EndpointsLine, {})
+    await Promise.resolve()
+    await Promise.resolve()
+    expect(root.querySelector('[data-test=endpoints]')).toBeNull()
     end()
   })
 })

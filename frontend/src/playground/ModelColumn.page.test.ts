@@ -350,7 +350,7 @@ describe('a column', () => {
 
   it('folds what a model thinks, and asks for it or does without', async () => {
     const asked = answeringChats({ content: '<think>\nOne and one.\n</think>\n\nIt is **2**.' }, { content: '2' })
-    const { part, find, root, end } = show(['1+1='], { thinking: 'on' })
+    const { part, find, root, end } = show(['1+1='], { thinking: 'on', stop: 'User:', minP: 0.1 })
     await part.value?.answerTo(0)
     await until(() => find('thoughts') !== null)
     expect([
@@ -363,6 +363,8 @@ describe('a column', () => {
 
     const without = show(['1+1='], { thinking: 'off' })
     await without.part.value?.answerTo(0)
+    expect(asked[0]).toMatchObject({ stop: ['User:'], min_p: 0.1 })
+    expect(asked[1]).not.toHaveProperty('stop')
     expect(asked.map((each) => each.chat_template_kwargs)).toEqual([
       { enable_thinking: true, thinking: true },
       { enable_thinking: false, thinking: false },
@@ -382,7 +384,7 @@ describe('a column', () => {
     })
     const { part, find, end } = show(
       ['1+1='],
-      { tools: JSON.stringify(TOOLS), seed: null, thinking: 'on' },
+      { tools: JSON.stringify(TOOLS), seed: null, thinking: 'on', topK: 20 },
       { isText: true },
     )
     await part.value?.answerTo(0)
@@ -405,6 +407,7 @@ describe('a column', () => {
       temperature: 0.7,
       top_p: 1,
       max_tokens: 256,
+      top_k: 20,
       stream: true,
       return_token_ids: true,
       logprobs: 5,

@@ -59,6 +59,35 @@ describe('the settings of the playground', () => {
     end()
   })
 
+  it('fold how tokens are sampled, as long as nothing is set there', async () => {
+    const folded = show({})
+    const more = folded.root.querySelector<HTMLDetailsElement>('[data-test=more]')
+    expect(more?.open).toBe(false)
+    const field = more?.querySelector<HTMLTextAreaElement>('[data-test=stop] textarea')
+    const type = async (text: string) => {
+      if (field != null) field.value = text
+      field?.dispatchEvent(new Event('input'))
+      await nextTick()
+    }
+    await type('User:')
+    expect(folded.settings.value.stop).toBe('User:')
+    await type('b'.repeat(257))
+    expect([more?.open, more?.querySelector('[data-test=problem]')?.textContent]).toEqual([
+      true,
+      'Stop sequence 1 is longer than 256 characters.',
+    ])
+    folded.end()
+
+    const open = show({ topK: 20, presencePenalty: -0.5 })
+    expect(open.root.querySelector<HTMLDetailsElement>('[data-test=more]')?.open).toBe(true)
+    expect(
+      ['top-k', 'min-p', 'presence-penalty', 'frequency-penalty'].map(
+        (name) => open.root.querySelector<HTMLInputElement>(`[data-test=${name}] input`)?.value,
+      ),
+    ).toEqual(['20', '0', '-0.5', '0'])
+    open.end()
+  })
+
   it('name the tool that is wrong', () => {
     const { root, end } = show({ tools: '[{"type": "function", "function": {"name": "the weather"}}]' })
     const field = root.querySelector('[data-test=tools]')

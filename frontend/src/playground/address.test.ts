@@ -17,6 +17,11 @@ describe('the address of the playground', () => {
         schema: '{"type": "object"}',
         tools: '[]',
         thinking: 'off' as const,
+        stop: '\\n\nUser:',
+        topK: 20,
+        minP: 0.1,
+        presencePenalty: 0.5,
+        frequencyPenalty: -0.5,
       },
       prompt: '1+1=',
       isBlind: false,
@@ -36,7 +41,16 @@ describe('the address of the playground', () => {
   })
 
   it('takes no more than four models, and no settings that lie outside', () => {
-    const read = readAddress({ m: ['a', 'b', 'c', 'd', 'e'], t: '9', n: 'many', p: '0', format: 'xml', think: 'hard' })
+    const OUTSIDE = { k: '0', minp: '2', pp: '-3', fp: 'x' }
+    const read = readAddress({
+      m: ['a', 'b', 'c', 'd', 'e'],
+      t: '9',
+      n: 'many',
+      p: '0',
+      format: 'xml',
+      think: 'hard',
+      ...OUTSIDE,
+    })
 
     expect(read.models).toEqual(['a', 'b', 'c', 'd'])
     expect(read.settings).toEqual(DEFAULTS)

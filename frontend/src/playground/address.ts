@@ -1,7 +1,7 @@
 /** The page's state in its address, so that a link shows the same models, settings and prompt. No answers, no secrets. */
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
-import { DEFAULTS, FORMATS, MAX_COLUMNS, type Settings, THINKINGS } from './types'
+import { DEFAULTS, FORMATS, MAX_COLUMNS, MAX_TOP_K, PENALTY, type Settings, THINKINGS } from './types'
 
 export interface Shared {
   models: string[]
@@ -39,6 +39,11 @@ export function readAddress(query: LocationQuery): Shared {
       schema: single(query.schema) ?? DEFAULTS.schema,
       tools: single(query.tools) ?? DEFAULTS.tools,
       thinking: THINKINGS.find((each) => each === single(query.think)) ?? DEFAULTS.thinking,
+      stop: single(query.stop) ?? DEFAULTS.stop,
+      topK: Math.round(numberOf(single(query.k), { or: 0, min: 1, max: MAX_TOP_K })) || null,
+      minP: numberOf(single(query.minp), { or: DEFAULTS.minP, min: 0, max: 1 }),
+      presencePenalty: numberOf(single(query.pp), { or: DEFAULTS.presencePenalty, ...PENALTY }),
+      frequencyPenalty: numberOf(single(query.fp), { or: DEFAULTS.frequencyPenalty, ...PENALTY }),
     },
     prompt: single(query.prompt) ?? '',
     isBlind: single(query.blind) === '1',
@@ -59,6 +64,11 @@ export function writeAddress({ models, settings, prompt, isBlind }: Shared): Loc
     schema: settings.schema || undefined,
     tools: settings.tools || undefined,
     think: settings.thinking === DEFAULTS.thinking ? undefined : settings.thinking,
+    stop: settings.stop || undefined,
+    k: settings.topK === null ? undefined : String(settings.topK),
+    minp: settings.minP === DEFAULTS.minP ? undefined : String(settings.minP),
+    pp: settings.presencePenalty === DEFAULTS.presencePenalty ? undefined : String(settings.presencePenalty),
+    fp: settings.frequencyPenalty === DEFAULTS.frequencyPenalty ? undefined : String(settings.frequencyPenalty),
     prompt: prompt || undefined,
     blind: isBlind ? '1' : undefined,
   }

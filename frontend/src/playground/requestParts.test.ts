@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { partsOf, readFormat, readTools, spellTools } from './requestParts'
+import { hasProblem, partsOf, readFormat, readStop, readTools, samplingPartsOf, spellTools } from './requestParts'
 import { DEFAULTS } from './types'
 
 const WEATHER = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }
@@ -25,6 +25,35 @@ describe('the format of answers', () => {
     const { problem } = readFormat({ format: 'schema', schema: '{"type": }' })
     expect(problem?.key).toBe('notJson')
     expect(String(problem?.named.reason)).toContain('JSON')
+  })
+})
+
+describe('texts that end an answer', () => {
+  it('stand one in a line, with signs for what cannot be typed', () => {
+    expect(readStop('').value).toBeNull()
+    expect(readStop('User:\n\n\\n\\n\n and\\t\\\\n\\d').value).toEqual(['User:', '\n\n', ' and\t\\n\\d'])
+  })
+
+  it('are as many and as long as the API takes them', () => {
+    const lines = (n: number) => Array.from({ length: n }, (_, at) => `stop ${String(at)}`).join('\n')
+    expect([readStop(lines(16)).value?.length, readStop(lines(17)).problem]).toEqual([
+      16,
+      { key: 'manyStops', named: { max: 16 } },
+    ])
+    expect(readStop(`a\n${'b'.repeat(257)}`).problem).toEqual({ key: 'longStop', named: { n: 2, max: 256 } })
+    expect([hasProblem({ ...DEFAULTS, stop: lines(17) }), hasProblem({ ...DEFAULTS, stop: 'a' })]).toEqual([
+      true,
+      false,
+    ])
+  })
+})
+
+describe('how tokens are sampled', () => {
+  it('is sent where it differs from the defaults', () => {
+    expect(samplingPartsOf(DEFAULTS)).toEqual({})
+    expect(
+      samplingPartsOf({ ...DEFAULTS, stop: '\\n', topK: 20, minP: 0.1, presencePenalty: 0.5, frequencyPenalty: -0.5 }),
+    ).toEqual({ stop: ['\n'], top_k: 20, min_p: 0.1, presence_penalty: 0.5, frequency_penalty: -0.5 })
   })
 })
 

@@ -1,7 +1,7 @@
-/** Parts of a request that are typed as JSON: a schema of answers, and tools. They are read before anything is sent. */
+/** Parts of a request that are typed: a schema of answers and tools as JSON, and texts that end an answer. They are read before anything is sent. */
 import { isRecord } from '@/api/json'
 
-import type { Settings } from './types'
+import { DEFAULTS, type Settings } from './types'
 
 /** What is wrong with what was typed: a key below `playground.problem`, and what its text names. */
 export interface Problem {
@@ -16,6 +16,8 @@ export interface Problem {
     | 'toolName'
     | 'toolParameters'
     | 'toolTwice'
+    | 'manyStops'
+    | 'longStop'
   named: Record<string, string | number>
 }
 
@@ -23,6 +25,10 @@ export type Read<T> = { value: T; problem: null } | { value: null; problem: Prob
 
 /** As the API takes names of functions. */
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/
+/** As the API takes texts that end an answer. */
+const MAX_STOPS = 16
+const MAX_STOP_LENGTH = 256
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', '\\': '\\' }
 /** OpenAI's API asks for a name; nothing here depends on it. */
 const SCHEMA_NAME = 'answer'
 
@@ -78,6 +84,43 @@ export function readTools(text: string): Read<unknown[] | null> {
       return fail('toolTwice', { n: index + 1, name: nameOf(tool) })
   }
   return { value: tools.length === 0 ? null : tools, problem: null }
+}
+
+/** `stop` of a request: one text a line, in which `\n`, `\t` and `\\` stand for what cannot be typed; null without any. */
+export function readStop(text: string): Read<string[] | null> {
+  const stops = text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.replace(/\\([nt\\])/g, (_, letter: string) => ESCAPES[letter] ?? letter))
+  if (stops.length > MAX_STOPS) return fail('manyStops', { max: MAX_STOPS })
+  const long = stops.findIndex((stop) => stop.length > MAX_STOP_LENGTH)
+  if (long !== -1) return fail('longStop', { n: long + 1, max: MAX_STOP_LENGTH })
+  return { value: stops.length === 0 ? null : stops, problem: null }
+}
+
+/** How tokens are sampled, beyond what every request says: only what differs from the defaults. */
+export function samplingPartsOf({ stop, topK, minP, presencePenalty, frequencyPenalty }: Settings): {
+  stop?: string[]
+  top_k?: number
+  min_p?: number
+  presence_penalty?: number
+  frequency_penalty?: number
+} {
+  const stops = readStop(stop).value
+  return {
+    ...(stops === null ? {} : { stop: stops }),
+    ...(topK === null ? {} : { top_k: topK }),
+    ...(minP === DEFAULTS.minP ? {} : { min_p: minP }),
+    ...(presencePenalty === DEFAULTS.presencePenalty ? {} : { presence_penalty: presencePenalty }),
+    ...(frequencyPenalty === DEFAULTS.frequencyPenalty ? {} : { frequency_penalty: frequencyPenalty }),
+  }
+}
+
+/** Whether a setting that can be typed wrongly is. */
+export function hasProblem(settings: Settings): boolean {
+  return [readFormat(settings), readTools(settings.tools), readStop(settings.stop)].some(
+    ({ problem }) => problem !== null,
+  )
 }
 
 /** Tools of an environment, as they are typed. */

@@ -7,11 +7,12 @@ function answer(text: string, changes: Partial<Answer> = {}): Answer {
   return { ...newAnswer(false), state: 'done', tokens: [{ text, logprob: -1, top: [] }], ...changes }
 }
 
+const SAMPLING = { stop: '\\n', topK: 20, minP: 0.1, presencePenalty: 0.5, frequencyPenalty: -0.5 }
 const CALL = { id: 'call_1', name: 'weather', arguments: '{}' }
 
 function shown(turns: Answer[][]): Shown {
   return {
-    settings: { ...DEFAULTS, seed: null, tools: '[]', topP: 0.5, thinking: 'off' },
+    settings: { ...DEFAULTS, seed: null, tools: '[]', topP: 0.5, thinking: 'off', ...SAMPLING },
     context: [{ role: 'user', content: 'Hello' }],
     prompts: ['1+1=', 'Sure?'],
     columns: [{ model: 'base', turns }],

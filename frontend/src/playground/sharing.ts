@@ -37,9 +37,18 @@ function keptOf(turns: Shown['columns'][number]['turns']): Answer[][] {
 
 /** As the API keeps it: texts without probabilities. */
 export function contentOf({ settings, context, prompts, columns }: Shown): Conversation {
-  const { topP, maxTokens, schema, ...same } = settings
+  const { topP, maxTokens, schema, topK, minP, presencePenalty, frequencyPenalty, ...same } = settings
   return {
-    settings: { ...same, top_p: topP, max_tokens: maxTokens, response_schema: schema },
+    settings: {
+      ...same,
+      top_p: topP,
+      max_tokens: maxTokens,
+      response_schema: schema,
+      top_k: topK,
+      min_p: minP,
+      presence_penalty: presencePenalty,
+      frequency_penalty: frequencyPenalty,
+    },
     context: [...context],
     prompts: [...prompts],
     columns: columns.map(({ model, turns }) => ({
@@ -85,6 +94,11 @@ export function shownOf({ settings, context, prompts, columns }: Conversation): 
       schema: settings.response_schema ?? '',
       tools: settings.tools ?? '',
       thinking: settings.thinking ?? 'default',
+      stop: settings.stop ?? '',
+      topK: settings.top_k ?? null,
+      minP: settings.min_p ?? 0,
+      presencePenalty: settings.presence_penalty ?? 0,
+      frequencyPenalty: settings.frequency_penalty ?? 0,
     },
     context: context ?? [],
     prompts,

@@ -2,7 +2,7 @@
 import { isRecord } from '@/api/json'
 
 import { post, readError } from './openai'
-import { partsOf } from './requestParts'
+import { partsOf, samplingPartsOf } from './requestParts'
 import type { Settings, Token, ToolCall } from './types'
 
 export interface TextMessage {
@@ -198,6 +198,7 @@ export async function* askModel(
     top_p: topP,
     max_tokens: maxTokens,
     ...(seed === null ? {} : { seed }),
+    ...samplingPartsOf(settings),
     stream: true,
     return_token_ids: true,
   }

@@ -65,6 +65,10 @@ export const THINKINGS = ['default', 'on', 'off'] as const
 /** Whether models whose chat template leaves the choice think first; `default`: as the template has it. */
 export type Thinking = (typeof THINKINGS)[number]
 
+/** Bounds of the API. */
+export const MAX_TOP_K = 2 ** 31 - 1
+export const PENALTY = { min: -2, max: 2 } as const
+
 export interface Settings {
   system: string
   temperature: number
@@ -78,6 +82,13 @@ export interface Settings {
   /** Functions that models may call, as typed; empty: none. */
   tools: string
   thinking: Thinking
+  /** Texts that end an answer, as typed: one a line, `\n` for a line break. */
+  stop: string
+  /** Null: all tokens. */
+  topK: number | null
+  minP: number
+  presencePenalty: number
+  frequencyPenalty: number
 }
 
 export const DEFAULTS: Readonly<Settings> = {
@@ -90,6 +101,11 @@ export const DEFAULTS: Readonly<Settings> = {
   schema: '',
   tools: '',
   thinking: 'default',
+  stop: '',
+  topK: null,
+  minP: 0,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
 }
 
 export function newAnswer(isJson: boolean, begun: readonly Token[] = [], prompt: ExactPrompt | null = null): Answer {

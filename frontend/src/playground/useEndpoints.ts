@@ -2,18 +2,17 @@
 import { computed } from 'vue'
 
 import { api, unwrap } from '@/api/client'
-import { readAllPages } from '@/api/useCursorList'
 import { type Resource, useResource } from '@/api/useResource'
 import { useReadyModels, writesText } from '@/models'
 import { aliasesOf } from '@/registry'
 
+import { readEndpoints } from './endpointList'
 import type { Endpoint } from './types'
 
 const SOON_MS = 1500
 const LATER_MS = 10_000
-const PAGE_SIZE = 200
 /** A checkpoint as requests name it. */
-const CHECKPOINT = /^(job_[a-z2-7]{12}):(\d+)$/
+export const CHECKPOINT = /^(job_[a-z2-7]{12}):(\d+)$/
 
 function isMoving({ state }: Endpoint): boolean {
   return state === 'starting' || state === 'stopping'
@@ -24,15 +23,16 @@ export interface Choice {
   label: string
 }
 
+/** What a checkpoint is called: by its job, where that has a name. */
+export function labelOf(value: string, jobName: string | null | undefined, step: number | null): string {
+  return jobName == null ? value : `${jobName} @ ${String(step)}`
+}
+
 export function useEndpoints() {
   const { resource: models } = useReadyModels()
-  const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(
-    (signal) =>
-      readAllPages((cursor) =>
-        unwrap(api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor } }, signal })),
-      ),
-    { intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS) },
-  )
+  const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(readEndpoints, {
+    intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS),
+  })
   const registry = useResource((signal) => unwrap(api.GET('/api/v1/registry', { signal })))
   /** Models that have names with versions, by each name of theirs: `support-bot:3`, `support-bot:production`. */
   const registered = computed(() => {
@@ -80,7 +80,7 @@ export function useEndpoints() {
     return meant?.has_chat_template === false
   }
 
-  /** Models by name, then their aliases, then checkpoints that were served; any other checkpoint can be typed. */
+  /** Models by name, then their aliases, then checkpoints that were served; others are chosen by their job, or typed. */
   const choices = computed<Choice[]>(() => {
     const writers = (models.data.value ?? []).filter(writesText)
     const ids = new Set(writers.map(({ id }) => id))
@@ -92,10 +92,7 @@ export function useEndpoints() {
     return [
       ...named,
       ...aliases,
-      ...served.map(({ name, job, step }) => ({
-        value: name,
-        label: job?.name == null ? name : `${job.name} @ ${String(step)}`,
-      })),
+      ...served.map(({ name, job, step }) => ({ value: name, label: labelOf(name, job?.name, step) })),
     ]
   })
 

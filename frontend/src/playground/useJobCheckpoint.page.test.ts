@@ -8,16 +8,20 @@ import { mount } from '@/testing/withSetup'
 
 import { useJobCheckpoint } from './useJobCheckpoint'
 
-async function open(items: object[]) {
-  answering('GET', () => answer(200, { items }))
+async function open(items: object[], base: string | null = 'tiny') {
+  answering('GET', ({ path }) =>
+    path.endsWith('/checkpoints')
+      ? answer(200, { items })
+      : answer(200, { id: 'job_a', name: 'sums', model: { id: 'mdl_a', name: base } }),
+  )
   const router = createRouter({
     history: createMemoryHistory(),
     routes: [{ path: '/playground', component: { template: '' } }],
   })
-  await router.push('/playground?job=job_a')
-  const chosen: string[] = []
+  await router.push('/playground?job=sums')
+  const chosen: string[][] = []
   const user = defineComponent(() => {
-    useJobCheckpoint((name) => chosen.push(name))
+    useJobCheckpoint((names) => chosen.push(names))
     return () => null
   })
   const { end } = mount(
@@ -30,7 +34,7 @@ async function open(items: object[]) {
 
 afterEach(() => vi.restoreAllMocks())
 
-it('chooses the newest checkpoint that is still there', async () => {
+it('chooses the base model and the newest checkpoint that is still there', async () => {
   const { chosen, end } = await open([
     { step: 10, is_pruned: false },
     { step: 30, is_pruned: true },
@@ -38,12 +42,21 @@ it('chooses the newest checkpoint that is still there', async () => {
   ])
 
   await vi.waitFor(() => {
-    expect(chosen).toEqual(['job_a:20'])
+    expect(chosen).toEqual([['tiny', 'job_a:20']])
   })
   end()
 })
 
-it('says so where there is none left', async () => {
+it('chooses the checkpoint alone where the base model was deleted', async () => {
+  const { chosen, end } = await open([{ step: 10, is_pruned: false }], null)
+
+  await vi.waitFor(() => {
+    expect(chosen).toEqual([['job_a:10']])
+  })
+  end()
+})
+
+it('says so where there is no checkpoint left', async () => {
   const { chosen, end } = await open([{ step: 10, is_pruned: true }])
 
   await vi.waitFor(() => {

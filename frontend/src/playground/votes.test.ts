@@ -24,7 +24,7 @@ describe('a vote', () => {
       b: { model: 'sft', text: '2', messages: MESSAGES },
       verdict: 'b',
       isBlind: true,
-      settings: { ...DEFAULTS },
+      settings: { ...DEFAULTS, stop: 'User:', topK: 20 },
     })
 
     expect(sent).toEqual([
@@ -35,7 +35,7 @@ describe('a vote', () => {
         b: { model: 'sft', text: '2' },
         verdict: 'b',
         is_blind: true,
-        settings: { temperature: 0.7, top_p: 1, max_tokens: 256, seed: 1 },
+        settings: { temperature: 0.7, top_p: 1, max_tokens: 256, seed: 1, stop: ['User:'], top_k: 20 },
       },
     ])
   })

@@ -3,11 +3,22 @@ import { api, unwrap } from '@/api/client'
 import type { components } from '@/api/schema'
 
 import type { TextMessage } from './stream'
+import { samplingPartsOf } from './requestParts'
 import type { Settings } from './types'
 
 export type Verdict = components['schemas']['VoteVerdict']
 export type WinRate = components['schemas']['WinRate']
 export type Vote = components['schemas']['VoteRead']
+
+/** Verdicts in the order of their buttons, each with its key. */
+export const CHOICES: readonly { verdict: Verdict; key: string }[] = [
+  { verdict: 'a', key: '1' },
+  { verdict: 'b', key: '2' },
+  { verdict: 'tie', key: '3' },
+  { verdict: 'neither', key: '4' },
+]
+/** Of the next round of a blind vote. */
+export const NEXT_KEY = 'r'
 
 /** An answer that can be voted on, with what it was given. */
 export interface Voted {
@@ -41,7 +52,7 @@ export async function sendVote({
         b: { model: b.model, text: b.text },
         verdict,
         is_blind: isBlind,
-        settings: { temperature, top_p: topP, max_tokens: maxTokens, seed },
+        settings: { temperature, top_p: topP, max_tokens: maxTokens, seed, ...samplingPartsOf(settings) },
       },
     }),
   )

@@ -1,4 +1,4 @@
-"""A LangGraph agent with a calculator tool: ``pip install langgraph langchain-openai`` where jobs run."""
+"""A LangGraph agent with a calculator tool."""
 
 from typing import Any
 

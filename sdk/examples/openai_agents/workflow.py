@@ -1,4 +1,4 @@
-"""An OpenAI Agents SDK agent with a calculator tool: ``pip install openai-agents`` where jobs run."""
+"""An OpenAI Agents SDK agent with a calculator tool."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 from trellis_api.core.settings import Settings
 from trellis_api.main import API_PREFIX, create_app
-from trellis_api.openapi_examples import EXAMPLES
+from trellis_api.openapi_examples import EXAMPLES, OPENAI_EXAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +32,20 @@ def test_the_text_is_there_without_a_token_and_names_calls_that_exist(app: Any) 
     assert missing == []
 
 
-@pytest.mark.parametrize(("path", "method"), EXAMPLES)
+WHOLE = {
+    **{(f"{API_PREFIX}{path}", method): one for (path, method), one in EXAMPLES.items()},
+    **OPENAI_EXAMPLES,
+}
+
+
+@pytest.mark.parametrize(("path", "method"), WHOLE)
 def test_an_example_is_a_request_that_the_api_takes(app: Any, path: str, method: str) -> None:
-    example = EXAMPLES[path, method]
+    example = WHOLE[path, method]
     (route,) = [
-        each
-        for each in app.routes
-        if getattr(each, "path", "") == f"{API_PREFIX}{path}" and method.upper() in each.methods
+        each for each in app.routes if getattr(each, "path", "") == path and method.upper() in each.methods
     ]
 
     TypeAdapter(route.body_field.field_info.annotation).validate_python(example)
 
-    shown = app.openapi()["paths"][f"{API_PREFIX}{path}"][method]["requestBody"]["content"]
+    shown = app.openapi()["paths"][path][method]["requestBody"]["content"]
     assert shown["application/json"]["example"] == example

@@ -1,5 +1,6 @@
 """/v1: bodies that pass or are refused, streams, engines that die, models that are not loaded."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -17,13 +18,16 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
+from starlette.testclient import WebSocketDenialResponse
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
+from trellis_api.core.request_guard import RequestGuard
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
 from trellis_api.endpoints.openai import engines
 from trellis_api.endpoints.openai.forwarding import _Events
 from trellis_api.jobs.models import Checkpoint
+from trellis_api.main import create_app
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import KEY, Life
@@ -64,6 +68,63 @@ def test_a_chat_reaches_the_engine_with_its_key_and_name(
     assert {name: body[name] for name in wanted} == wanted
     assert body["tools"] == tools
     assert "user" not in body
+
+
+@pytest.mark.parametrize("has_dashboard", [False, True])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/v1/images/generations"), ("GET", "/v1/batches"), ("DELETE", "/v1/chat/completions")],
+)
+def test_what_is_not_offered_is_named(
+    settings: Settings, database: Database, *, has_dashboard: bool, method: str, path: str
+) -> None:
+    if has_dashboard:
+        folder = settings.data_root / "dashboard"
+        folder.mkdir(parents=True)
+        (folder / "index.html").write_text("<p>dashboard</p>")
+        settings = settings.model_copy(update={"frontend_dist": folder})
+    client = TestClient(create_app(settings, database))
+
+    answer = client.request(method, path, json={} if method == "POST" else None)
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "not_found"
+    assert answer.json()["error"]["message"].startswith(f"{method} {path} is not supported.")
+
+
+def test_a_field_that_is_not_offered_is_named(client: TestClient) -> None:
+    answer = client.post("/v1/responses", json={"model": "any", "input": "?", "background": True})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "background"
+    assert answer.json()["error"]["message"] == "background: This field is not supported."
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/realtime?model=any", "/jobs"])
+def test_a_websocket_is_refused_with_a_reason(client: TestClient, path: str) -> None:
+    with (
+        pytest.raises(WebSocketDenialResponse) as refused,
+        client.websocket_connect(path),
+    ):
+        pass
+
+    assert refused.value.status_code == 404
+    assert "WebSocket connections are not supported" in refused.value.text
+
+
+def test_a_server_that_can_send_no_reason_closes_a_websocket(settings: Settings) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    scope = {"type": "websocket", "path": "/v1/responses", "headers": [], "extensions": {}}
+    asyncio.run(RequestGuard(create_app(settings), settings)(scope, receive, send))
+
+    assert [message["type"] for message in sent] == ["websocket.close"]
 
 
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}

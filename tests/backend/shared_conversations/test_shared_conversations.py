@@ -19,6 +19,7 @@ CONVERSATION: dict[str, Any] = {
     "settings": {
         "system": "Be short.", "temperature": 0.7, "top_p": 1.0, "max_tokens": 256, "seed": 1,
         "format": "schema", "response_schema": "{}", "tools": "[]", "thinking": "off",
+        "stop": "\\n\nUser:", "top_k": 20, "min_p": 0.1, "presence_penalty": 0.5, "frequency_penalty": -0.5,
     },
     "context": [{"role": "user", "content": "Hello"}],
     "prompts": ["Weather in Oslo?"],

@@ -35,18 +35,23 @@ def vote(
     return dict(answer.json())
 
 
+SAMPLING = {
+    "temperature": 0.5, "stop": ["\n"], "top_k": 20, "min_p": 0.1, "presence_penalty": 0.5, "frequency_penalty": -0.5,
+}  # fmt: skip
+
+
 def rates(client: TestClient, **params: Any) -> list[dict[str, Any]]:
     return list(client.get(f"{VOTES}/win-rates", params=params).json()["items"])
 
 
 def test_a_vote_is_kept_whatever_stood_where(client: TestClient) -> None:
-    made = vote(client, "a", a="trained", b="base", settings={"temperature": 0.5, "seed": 1})
+    made = vote(client, "a", a="trained", b="base", settings={**SAMPLING, "seed": 1})
 
     assert (made["a"]["model"], made["b"]["model"], made["verdict"]) == ("base", "trained", "b")
     assert (made["b"]["text"], made["voter"], made["is_blind"]) == ("3", "admin", False)
     (listed,) = client.get(VOTES).json()["items"]
     assert listed == made
-    assert listed["settings"]["temperature"] == 0.5
+    assert {name: listed["settings"][name] for name in SAMPLING} == SAMPLING
 
 
 def test_the_win_rate_has_the_interval_of_wilson_and_leaves_ties_out(client: TestClient) -> None:

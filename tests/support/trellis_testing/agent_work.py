@@ -151,7 +151,7 @@ def lost_episode(stop_reason: str = "turns") -> dict[str, Any]:
 def failed_episode(error: str) -> dict[str, Any]:
     """Build a session of a workflow that raised an exception."""
     return {
-        "stop_reason": "workflow_error",
+        "stop_reason": "workflow_error:AttributeError",
         "duration_s": 0.4,
         "is_shortened": False,
         "error": error,

@@ -51,6 +51,8 @@ class Part:
     paths: tuple[str, ...]
     #: Wall clock on the reference machine beside one other part; the part is ended at its limit.
     limit_s: float
+    #: Most memory that its processes take together.
+    memory_gib: float = 6.0
     #: Packages whose code these tests run in other processes, so that no import shows it.
     runs: tuple[str, ...] = ()
     #: Files outside the packages that they read: glob patterns below the checkout.
@@ -78,8 +80,9 @@ def list_parts() -> dict[str, Part]:
             name,
             tuple(values["paths"]),
             values["limit_minutes"] * 60.0,
-            tuple(values.get("runs", ())),
-            tuple(values.get("reads", ())),
+            runs=tuple(values.get("runs", ())),
+            reads=tuple(values.get("reads", ())),
+            **{key: float(values[key]) for key in ("memory_gib",) if key in values},
         )
     return parts
 

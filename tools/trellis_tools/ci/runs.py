@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 from trellis_tools.ci import budgets, features, results
 from trellis_tools.ci.changed import find_reach
 from trellis_tools.ci.commands import LANES, Command, Outcome, run, run_side_by_side
+from trellis_tools.ci.lanes import measure_room, run_in_lanes
 from trellis_tools.ci.report import Row, list_slowest, make_row, print_report, read_row, show
 from trellis_tools.ci.runner import (
     FAST,
@@ -123,10 +123,18 @@ def run_complete(names: Sequence[str], *, is_fresh: bool) -> bool:
 
 
 def run_parts(parts: Iterable[Part], folder: Path, slowdown: float, selection: str | None = None) -> bool:
-    """Run parts, two at a time; each outcome is kept as soon as its part ends. True when all passed."""
-    with ThreadPoolExecutor(LANES) as pool:
-        # A list, since `all` alone stops at the first failure, and that cancels the parts not yet begun.
-        return all([*pool.map(lambda part: run_part(part, folder, slowdown, selection), parts)])
+    """Run parts, two at a time where memory allows; True when all passed.
+
+    Each outcome is kept as soon as its part ends.
+    """
+    return all(
+        run_in_lanes(
+            [*parts],
+            lambda part: run_part(part, folder, slowdown, selection),
+            lanes=LANES,
+            room_gib=measure_room(),
+        )
+    )
 
 
 def run_part(part: Part, folder: Path, slowdown: float, selection: str | None = None) -> bool:
@@ -196,9 +204,12 @@ def _read_part(folder: Path, part: Part) -> Row:
 
 
 def list_parts_of_all() -> None:
-    """Print the parts with their limits and paths."""
-    rows = [[part.name, f"{part.limit_s / 60:.0f} min", " ".join(part.paths)] for part in choose_parts([])]
-    print_table(["part", "limit", "tests"], rows)
+    """Print the parts with their limits, memory and paths."""
+    rows = [
+        [part.name, f"{part.limit_s / 60:.0f} min", f"{part.memory_gib:.0f} GiB", " ".join(part.paths)]
+        for part in choose_parts([])
+    ]
+    print_table(["part", "limit", "memory", "tests"], rows)
 
 
 # -- what a change reaches -----------------------------------------------------------------

@@ -29,6 +29,7 @@ from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec, ServeTa
 
 from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.engines.serve_load import LoadReporter
+from trellis_train.engines.serve_weights import WeightsReplacer, is_replaceable
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool, is_stop_requested
 from trellis_train.hooks.stop import StoppedByRequest
@@ -100,6 +101,8 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))
     with provide_weights(spec, task.checkpoint, leave_if_asked) as folder:
+        if task.is_replaceable and not is_replaceable(folder):
+            task = task.model_copy(update={"is_replaceable": False})
         server, refusal = start_server(spec, task, folder)
         max_lora_rank = None if refusal else task.max_lora_rank
         load = LoadReporter(server.url, server.key, spool)
@@ -112,11 +115,16 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
                     max_model_len=server.read_window(),
                     max_lora_rank=max_lora_rank,
                     tool_problem=None if task.is_encoder else find_tool_problem(folder),
+                    is_replaceable=task.is_replaceable,
                 )
             )
             spool.write(ProgressEvent(time=now(), phase="serving", step=0))
             if task.max_lora_rank is not None:
                 AdapterLoader(spec, server.url, server.key, spool, refusal=refusal).start()
+            if task.is_replaceable:
+                WeightsReplacer(
+                    spec, server.url, server.key, spool, folder=folder, fail=server.give_up
+                ).start()
             load.start()
             server.watch()
         finally:
@@ -165,6 +173,8 @@ class Server:
             f"--platform={spec.platform}", f"--tensor-parallel={task.tensor_parallel}",
         ]  # fmt: skip
         command += _describe_output(task)
+        if task.is_replaceable:
+            command.append("--replaceable")
         if task.max_lora_rank is not None:
             command += [f"--max-lora-rank={task.max_lora_rank}", f"--max-loras={task.max_loras}"]
         # Its input closes with this process, whatever becomes of it, and then it leaves.
@@ -175,6 +185,7 @@ class Server:
             stderr=subprocess.STDOUT,
             env={**os.environ, KEY_VARIABLE: self.key},
         )
+        self._failure: str | None = None
         self._lines: deque[str] = deque(maxlen=_LINES)
         self._reader = threading.Thread(target=self._pass_on, daemon=True)
         self._reader.start()
@@ -198,6 +209,8 @@ class Server:
         heard_at = looked_at = time.monotonic()
         while True:
             self._leave_if_asked()
+            if self._failure is not None:
+                raise EngineDied(self._failure)
             code = self._process.poll()
             if code is not None:
                 raise EngineDied(f"The engine {describe_exit(code)}.")
@@ -210,6 +223,10 @@ class Server:
                 elif looked_at - heard_at > _SILENT_S:
                     raise EngineDied(f"The engine did not respond for {_SILENT_S:g} s.")
             time.sleep(_POLL_S)
+
+    def give_up(self, reason: str) -> None:
+        """Let ``watch`` end: the server runs, but must not answer any more."""
+        self._failure = reason
 
     def read_window(self) -> int | None:
         """Read the limit on prompt and answer tokens together, as the server determined it."""

@@ -23,10 +23,19 @@ def provide_weights(
             raise BenchmarkUnusable(f"the model {spec.model.model_id} is incomplete: config.json is missing")
         yield folder
         return
-    from trellis_train.export.gathering import gather_model
-
     for left in Path(spec.attempt_dir).glob("weights-*"):  # by an attempt that was killed
         shutil.rmtree(left, ignore_errors=True)
+    with gather_checkpoint(spec, checkpoint, leave_if_asked) as folder:
+        yield folder
+
+
+@contextmanager
+def gather_checkpoint(
+    spec: JobSpec, checkpoint: CheckpointSource, leave_if_asked: Callable[[], None]
+) -> Iterator[Path]:
+    """Yield a Hugging Face folder with a checkpoint's weights, which is removed afterwards."""
+    from trellis_train.export.gathering import gather_model
+
     with tempfile.TemporaryDirectory(prefix="weights-", dir=spec.attempt_dir) as scratch:
         output = Path(scratch) / "model"
         gather_model(

@@ -58,6 +58,7 @@ def build_serve_spec(session: Session, settings: Settings, job: Job) -> JobSpec:
             is_encoder=_is_encoder(session, row),
             max_lora_rank=row.max_lora_rank,
             max_loras=max(1, settings.endpoint_max_adapters),
+            is_replaceable=settings.replaces_weights and row.target_job_id is not None,
         ),
         ingest_url=settings.base_url,
         heartbeat_interval_s=_HEARTBEAT_S,

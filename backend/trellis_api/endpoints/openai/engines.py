@@ -34,7 +34,7 @@ from trellis_api.endpoints.errors import (
     TooManyRequests,
 )
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.openai.names import find_target, require_kind
+from trellis_api.endpoints.openai.names import find_target, is_latest, require_kind
 from trellis_api.endpoints.preemption import IDLE_AFTER
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.jobs.models import Job
@@ -272,7 +272,9 @@ class Engines:
             if service.state_of(*existing) is EndpointState.STOPPING:
                 return existing
             request = service.as_last_asked(existing[0])
-        return service.start(session, self._settings, target=target, request=request)
+        return service.start(
+            session, self._settings, target=target, request=request, is_latest=is_latest(name)
+        )
 
     def _describe(self, row: Endpoint, job: Job) -> Engine | None:
         """Describe the endpoint's engine; None if the endpoint has ended since it was looked up."""

@@ -17,7 +17,13 @@ from starlette.types import Receive, Scope, Send
 
 from trellis_api.core.errors import DomainError
 from trellis_api.core.openai_errors import describe_openai
-from trellis_api.endpoints.errors import EngineError, EngineLost, EngineRefused, EngineSilent
+from trellis_api.endpoints.errors import (
+    EndpointStopped,
+    EngineError,
+    EngineLost,
+    EngineRefused,
+    EngineSilent,
+)
 from trellis_api.endpoints.openai.engines import Engine, Engines
 from trellis_api.endpoints.openai.usage import count_request, count_usage, outcome_of
 from trellis_api.endpoints.schemas import RequestOutcome
@@ -252,6 +258,9 @@ def _translate(status: int, content: bytes) -> DomainError:
         message, param = str(error["message"])[:_MAX_MESSAGE], error.get("param")
     except (ValueError, KeyError, TypeError):
         message, param = f"The engine returned status {status}.", None
+    if status == HTTPStatus.NOT_FOUND and param == "model":
+        # Since it was looked up, a newer checkpoint has taken it over, or an adapter was unloaded.
+        return EndpointStopped("The endpoint was stopped before the request reached its engine. Try again.")
     if status in {400, 404, 413, 422}:
         return EngineRefused(message, {"param": param})
     return EngineError(message, {"param": param})

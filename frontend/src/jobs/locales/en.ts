@@ -414,6 +414,7 @@ export default {
   checkpoints: {
     modelName: '{name}, step {step}',
     resume: 'Resume from here',
+    compare: 'Compare with base',
     empty: 'No checkpoints',
     emptyActive: 'The first comes at the interval that the job was given, or when it is stopped.',
     emptyDone: 'The run left none.',

@@ -404,6 +404,7 @@ export default {
   checkpoints: {
     modelName: '{name}，第 {step} 步',
     resume: '从此处继续',
+    compare: '与基础模型对比',
     empty: '没有检查点',
     emptyActive: '到达设定的间隔或停止任务时会保存第一个检查点。',
     emptyDone: '任务没有留下检查点。',

@@ -1,5 +1,5 @@
 import { createMemoryHistory, createRouter } from 'vue-router'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 
 import { mount } from '@/testing/withSetup'
 
@@ -53,18 +53,20 @@ function facts(price: object | null): Record<string, string> {
   return found
 }
 
-function open(job: Job, price: object | null = null): ReturnType<typeof mount> {
+function open(job: Job, price: object | null = null) {
   const router = createRouter({
     history: createMemoryHistory(),
     routes: [
       { path: '/', name: 'jobs', component: { template: '' } },
       { path: '/model/:id', name: 'model', component: { template: '' } },
       { path: '/playground', name: 'playground', component: { template: '' } },
+      { path: '/help/:name', component: { template: '' } },
     ],
   })
-  return mount(JobHeader, { job, recipeTitle: 'SFT', connection: 'closed', isBusy: false, price }, (app) =>
+  const mounted = mount(JobHeader, { job, recipeTitle: 'SFT', connection: 'closed', isBusy: false, price }, (app) =>
     app.use(router),
   )
+  return { ...mounted, router }
 }
 
 describe('the head of a job', () => {
@@ -78,6 +80,19 @@ describe('the head of a job', () => {
 
   it('says what the job cost where there is a price', () => {
     expect(facts({ per_hour: 30, currency: 'EUR' }).Cost).toBe('€1.00')
+  })
+
+  it('leads a finished training to the playground, which compares it with its base', async () => {
+    const { root, router, end } = open(JOB)
+    root.querySelector<HTMLElement>('[data-test=playground]')?.click()
+    await vi.waitFor(() => {
+      expect(router.currentRoute.value.fullPath).toBe('/playground?job=job_a')
+    })
+    end()
+
+    const running = open({ ...JOB, state: 'running' })
+    expect(running.root.querySelector('[data-test=playground]')).toBeNull()
+    running.end()
   })
 
   it('links the W&B run, and warns where metrics cannot be sent', () => {

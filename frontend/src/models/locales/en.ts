@@ -186,6 +186,7 @@ export default {
     step: 'Checkpoint',
     stepOption: 'Step {step} ({size})',
     noCheckpoints: 'This job has no checkpoint in Hugging Face format.',
+    noCheckpointLeft: 'This job has no checkpoint.',
     licence: 'License',
     licenceHint: 'As the model’s own card says',
     submit: 'Add',

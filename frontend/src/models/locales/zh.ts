@@ -175,6 +175,7 @@ export default {
     step: '检查点',
     stepOption: '第 {step} 步（{size}）',
     noCheckpoints: '此任务没有 Hugging Face 格式的检查点。',
+    noCheckpointLeft: '此任务没有检查点。',
     licence: '许可证',
     licenceHint: '按模型自带的模型卡',
     submit: '添加',

@@ -44,6 +44,13 @@ export default {
     none: 'No recent failures.',
     noReason: 'No reason reported.',
   },
+  endpoints: {
+    title: 'Loaded models',
+    ready: '{n} ready',
+    starting: '{n} starting',
+    speed: '{n} tokens/s',
+    waiting: '1 request waiting | {n} requests waiting',
+  },
   slots: { title: 'Slots', used: '{used} of {total} busy', busy: 'busy', free: 'free' },
   states: { title: 'All jobs', filter: 'Show jobs in this state' },
   system: {

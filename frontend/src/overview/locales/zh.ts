@@ -44,6 +44,13 @@ export default {
     none: '最近没有任务失败。',
     noReason: '没有报告原因。',
   },
+  endpoints: {
+    title: '已加载的模型',
+    ready: '{n} 个就绪',
+    starting: '{n} 个启动中',
+    speed: '每秒 {n} 个 token',
+    waiting: '{n} 个请求等待中',
+  },
   slots: { title: '槽位', used: '{used} / {total} 使用中', busy: '使用中', free: '空闲' },
   states: { title: '全部任务', filter: '查看此状态的任务' },
   system: {

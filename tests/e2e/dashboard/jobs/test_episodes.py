@@ -79,7 +79,7 @@ def test_a_session_that_failed_shows_its_error_with_file_and_line(
     logged_in.goto(f"{dashboard.url}/jobs/{job.id}?tab=rollouts")
 
     shown = logged_in.locator("[data-test=episode]")
-    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Workflow failed")
+    expect(shown.locator("[data-test=stop-reason]")).to_contain_text("Workflow failed: AttributeError")
     expect(shown.locator("[data-test=episode-error]")).to_contain_text('File "workflow.py", line 28')
     expect(shown.locator("[data-test=episode-error]")).to_contain_text("has no field 'mesage'")
     logged_in.keyboard.press("]")

@@ -17,11 +17,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[4] / "sdk" / "examples"
 LIMITS = RunnerLimits(runners=1, step_timeout_s=120.0, session_timeout_s=240.0, memory_mb=2048)
-#: What an example of a single file needs installed; packages say it themselves.
-REQUIREMENTS = {
-    "openai_agents": "openai-agents>=0.24,<1\n",
-    "langgraph": "langgraph>=1,<2\nlangchain-openai>=1,<2\n",
-}
 ADDS = ("add", {"a": 2, "b": 3})
 
 
@@ -53,8 +48,6 @@ def prepare(example: str, folder: Path) -> WorkflowSource:
     """The example with its requirements installed, as `trellis tune run` does it."""
     package = folder / example
     shutil.copytree(EXAMPLES / example, package, ignore=shutil.ignore_patterns("__pycache__"))
-    if example in REQUIREMENTS:
-        (package / "requirements.txt").write_text(REQUIREMENTS[example])
     requirements.install(read_package(package).requirements, folder / "packages")
     return WorkflowSource.read(str(package), packages=str(folder / "packages"))
 

@@ -66,13 +66,13 @@ def test_each_branch_is_a_sample_with_the_sessions_reward_and_the_last_tells_it(
 def test_failed_sessions_give_one_sample_without_a_trained_token(tmp_path: Path) -> None:
     good, broken, silent, long = play(tmp_path, "hello", "broken", "silent", "x" * 300, prompt_length=200)
 
-    for samples, reason in ((broken, "workflow_error"), (silent, "workflow_error"), (long, "workflow_error")):
+    for samples, kind in ((broken, "ValueError"), (silent, "no model call"), (long, "ContextExceeded")):
         (sample,) = samples
         assert sample.reward_score == 0.0
         assert not any(sample.response_mask)
         assert len(sample.prompt_ids) <= 200
         assert sample.extra_fields["reward_extra_info"]["workflow_error"] == 1.0
-        assert sample.extra_fields["trajectory"]["stop_reason"] == reason
+        assert sample.extra_fields["trajectory"]["stop_reason"] == f"workflow_error:{kind}"
         assert sample.extra_fields["agent"]["answered"] == 0.0
     keys = {tuple(each.extra_fields["reward_extra_info"]) for each in (*good, *broken, *silent, *long)}
     assert len(keys) == 1

@@ -117,7 +117,7 @@ class TuneLoop(AgentLoopBase):
             # Its end is kept, which is enough for a sample that nobody learns from.
             with suppress(PromptTooLong):
                 await transcript.begin([dict(message) for message in row["raw_prompt"]])
-        reason = "timeout" if error.is_timeout else "workflow_error"
+        reason = "timeout" if error.is_timeout else f"workflow_error:{error.kind}"
         told = _tell(transcript, reason) | {"error": error.traceback or str(error)}
         report = _report(0.0, branches=0) | {"workflow_error": 1.0, ERROR_KEY: 1.0}
         output = transcript.to_output(

@@ -1,0 +1,120 @@
+"""A newer checkpoint in the engine of an older one of its job, in place of that one's weights.
+
+It is asked for as an adapter is (``sharing.py``): the engine's run is told with each heartbeat, and answers
+with an event. Until then the older checkpoint is served as before. Then the engine is the newer one's, and
+the older one's endpoint has stopped; asked for again, it gets an engine of its own.
+"""
+
+import logging
+import secrets
+from datetime import timedelta
+
+from sqlmodel import Session
+from trellis_contracts.events import AdapterEvent
+from trellis_contracts.states import JobState
+
+from trellis_api.core.columns import utc_now
+from trellis_api.endpoints import repository
+from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.own_engine import add_own_job, forget_address, forget_request, name_job
+from trellis_api.endpoints.schemas import EndpointStart
+from trellis_api.endpoints.uses import release_target
+from trellis_api.jobs import service
+from trellis_api.jobs.models import Job
+
+log = logging.getLogger(__name__)
+
+#: Why an endpoint has stopped whose engine a newer checkpoint has taken over (``Endpoint.unloaded_for``).
+REPLACED = "replaced"
+#: One that was used, or became ready, within this time is in use: a newer checkpoint that somebody names by
+#: its step gets a second engine then, as when two steps are compared.
+IN_USE_FOR = timedelta(seconds=60)
+
+
+def find_predecessor(
+    session: Session, *, row: Endpoint, request: EndpointStart, is_latest: bool
+) -> tuple[Endpoint, Job] | None:
+    """Return the endpoint, with its job locked, whose engine a checkpoint may take over; None without one.
+
+    It serves an older checkpoint of the same job with the same context length, and is not marked to be kept.
+    ``is_latest``: whoever asks follows the newest checkpoint, so they are done with the older ones.
+    """
+    if row.target_job_id is None or row.target_step is None:
+        return None
+    for older in repository.list_older(session, job_id=row.target_job_id, step=row.target_step):
+        job = service.get_locked_job(session, job_id=older.job_id)
+        if (
+            _is_ready(older, job)
+            and older.is_replaceable
+            and older.is_preemptible
+            and request.max_model_len in {older.max_model_len, older.context_length}
+            and (is_latest or not _is_in_use(older))
+            and not repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
+        ):
+            return older, job
+    return None
+
+
+def ask(row: Endpoint, host: tuple[Endpoint, Job]) -> Job:
+    """Let the engine of ``host`` take the row's weights: the reply to its next heartbeat names them."""
+    engine, job = host
+    forget_address(row)
+    row.job_id, row.engine_id, row.max_lora_rank = job.id, engine.id, None
+    row.asked_with = None  # by which it is no adapter
+    row.load_id, row.asked_attempt, row.asked_at = secrets.token_hex(8), job.attempt, utc_now()
+    row.unloaded_at = row.unloaded_for = None
+    log.info("endpoint %s is to take over the engine of %s", row.id, engine.id)
+    return job
+
+
+def note_answer(
+    session: Session, *, row: Endpoint | None, host: Endpoint, job: Job, attempt: int, event: AdapterEvent
+) -> None:
+    """Record that the engine has the weights of ``row``, or can't take them: then it gets its own engine."""
+    if attempt != job.attempt:
+        return
+    is_asked = row is not None and row.engine_id == host.id and row.load_id == event.load_id
+    if event.reason is not None:
+        if row is not None and is_asked:
+            give_own_engine(session, row=row, job=job, reason=event.reason)
+    elif row is not None and is_asked:
+        _hand_over(session, old=host, new=row, job=job)
+    elif job.state in service.STOPPABLE:
+        # The request was taken back too late: what is loaded is neither what the endpoint names nor wanted.
+        log.warning("endpoint %s is stopped: its weights were replaced by ones nobody waits for", host.id)
+        service.request_stop(session, job_id=job.id)
+
+
+def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -> None:
+    """Leave the engine of the older checkpoint, which stays as it is, for one of its own."""
+    log.warning("endpoint %s gets an engine of its own instead of an older checkpoint's: %s", row.id, reason)
+    own = add_own_job(session, row=row, model_id=job.model_id, slots=job.gpus)
+    session.add(row)
+    session.flush()
+    service.announce(session, job=own)
+
+
+def _hand_over(session: Session, *, old: Endpoint, new: Endpoint, job: Job) -> None:
+    """Make the engine that of ``new``, and settle ``old``, which gives up its checkpoint."""
+    new.engine_id, new.load_id, new.asked_attempt, new.asked_at = None, None, None, None
+    new.ready_attempt, new.ready_at = job.attempt, utc_now()
+    new.host, new.port, new.context_length = old.host, old.port, old.context_length
+    new.tool_problem, new.is_replaceable = old.tool_problem, old.is_replaceable
+    forget_request(old)
+    old.engine_id, old.asked_with = new.id, None
+    old.unloaded_at, old.unloaded_for = utc_now(), REPLACED
+    job.name = name_job(new)
+    session.add_all([old, new, job])
+    session.flush()
+    if old.target_job_id is not None:
+        release_target(session, old.target_job_id)
+    service.announce(session, job=job)
+
+
+def _is_ready(row: Endpoint, job: Job) -> bool:
+    return job.state == JobState.RUNNING and row.ready_attempt == job.attempt
+
+
+def _is_in_use(row: Endpoint) -> bool:
+    used = [each for each in (row.ready_at, row.last_used_at) if each is not None]
+    return bool(used) and utc_now() - max(used) < IN_USE_FOR

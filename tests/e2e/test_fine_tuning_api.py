@@ -28,7 +28,7 @@ JOB_S = 800.0
 @pytest.fixture
 def client(rig: Any) -> openai.OpenAI:
     token = rig.platform.settings.admin_token_path.read_text().strip()
-    return openai.OpenAI(base_url=f"{rig.client.url}/v1", api_key=token, max_retries=20)
+    return openai.OpenAI(base_url=f"{rig.client.url}/v1", api_key=token)
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +72,7 @@ def test_the_script_of_the_page_trains_and_talks_to_its_model(
     name = model_name(rig)
     code = re.search(r"```python fine_tune\.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert code is not None
+    assert "OpenAI()" in code.group(1)  # nothing of the client is changed but where it speaks to, and as whom
     (tmp_path / "fine_tune.py").write_text(code.group(1).replace("smollm2-135m-instruct", name))
     environment = {**os.environ, "OPENAI_BASE_URL": str(client.base_url), "OPENAI_API_KEY": client.api_key}
 

@@ -94,8 +94,12 @@ class Settings(BaseSettings):
         "unless they have a higher priority; `off`: none. Endpoints with `preemptible: false` are always "
         "kept.",
     )
+    #: With the two retries of official clients, what a model may need to load on a slow CPU.
     endpoint_wait_s: float = Field(
-        60, ge=0, description="Time a request waits for its endpoint to start before it gets a 503."
+        150,
+        ge=0,
+        description="Time a request waits for its endpoint to start before it gets a 503. Proxies in front "
+        "of the platform need a longer time-out.",
     )
     endpoint_answer_s: float = Field(
         600, gt=0, description="Time without output from the engine after which a request is aborted."

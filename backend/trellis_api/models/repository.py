@@ -33,6 +33,12 @@ def map_model_names(session: Session, *, model_ids: Iterable[str]) -> dict[str, 
     return dict(session.exec(select(Model.id, Model.name).where(wanted)).all())
 
 
+def list_ready(session: Session, *, model_ids: Sequence[str]) -> set[str]:
+    """Return the IDs of those models whose files are here."""
+    is_ready = col(Model.state) == ModelState.READY.value
+    return set(session.exec(select(Model.id).where(col(Model.id).in_(model_ids), is_ready)))
+
+
 def find_model_named(session: Session, *, name: str) -> Model | None:
     """Return the model with this name, or None."""
     return session.exec(select(Model).where(Model.name == name)).first()

@@ -4166,7 +4166,9 @@ export interface paths {
         };
         /**
          * List models
-         * @description List models and served checkpoints. Requests can use any saved checkpoint as job_...:STEP.
+         * @description List models, newest first; with the last of them, aliases and served checkpoints.
+         *
+         *     Requests can use any saved checkpoint as job_...:STEP.
          */
         get: operations["list_openai_models_v1_models_get"];
         put?: never;
@@ -10916,7 +10918,10 @@ export interface components {
          * @description A model that requests can use.
          */
         ModelCard: {
-            /** Created */
+            /**
+             * Created
+             * @description Unix time: of the model or checkpoint; for an alias, when it last moved.
+             */
             created: number;
             /** Id */
             id: string;
@@ -10964,6 +10969,16 @@ export interface components {
         ModelList: {
             /** Data */
             data: components["schemas"]["ModelCard"][];
+            /**
+             * Has More
+             * @description Whether there are more: ask again with `after` as `last_id`.
+             */
+            has_more: boolean;
+            /**
+             * Last Id
+             * @description The last model of this page; null for an empty list.
+             */
+            last_id: string | null;
             /**
              * Object
              * @default list
@@ -34610,7 +34625,12 @@ export interface operations {
     };
     list_openai_models_v1_models_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Models in one answer. */
+                limit?: number;
+                /** @description Only models after this one: `last_id` of the answer before. */
+                after?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { checkpointArchive, modelArchive, readableCard } from './card'
+import { checkpointArchive, modelArchive, modelFile, readableCard } from './card'
 
 describe('a model card', () => {
   it('is shown without its front matter and marks', () => {
@@ -16,6 +16,7 @@ describe('a model card', () => {
 
   it('is downloaded with its model', () => {
     expect(modelArchive('mdl_1')).toBe('/api/v1/models/mdl_1/download')
+    expect(modelFile('mdl_1', '1_Pooling/a b.json')).toBe('/api/v1/models/mdl_1/files/1_Pooling/a%20b.json')
     expect(checkpointArchive('job_1', 200)).toBe('/api/v1/jobs/job_1/checkpoints/200/download')
   })
 })

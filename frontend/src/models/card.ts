@@ -11,6 +11,11 @@ export function modelArchive(model: string): string {
   return `/api/v1/models/${encodeURIComponent(model)}/download`
 }
 
+export function modelFile(model: string, name: string): string {
+  const path = name.split('/').map(encodeURIComponent).join('/')
+  return `/api/v1/models/${encodeURIComponent(model)}/files/${path}`
+}
+
 export function checkpointArchive(job: string, step: number): string {
   return `/api/v1/jobs/${encodeURIComponent(job)}/checkpoints/${String(step)}/download`
 }

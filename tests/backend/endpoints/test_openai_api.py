@@ -5,9 +5,11 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,7 +24,9 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.request_guard import RequestGuard
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
+from trellis_api.endpoints.openai import engines
 from trellis_api.endpoints.openai.forwarding import _Events
+from trellis_api.jobs.models import Checkpoint
 from trellis_api.main import create_app
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
@@ -30,7 +34,11 @@ from trellis_testing.endpoint_life import KEY, Life
 from trellis_testing.engine_server import USAGE, EngineServer
 from trellis_testing.waiting import wait_until
 
+from tests.backend.conftest import build_model
+
 CHAT = "/v1/chat/completions"
+#: What the starter model may take to load on two busy cores.
+SLOW_START_S = 420.0
 MESSAGES = [{"role": "user", "content": "1+1="}]
 
 
@@ -555,6 +563,47 @@ def test_a_checkpoint_that_is_not_there_is_404(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["error"]["param"]) == (404, "model")
 
 
+def test_models_are_listed_page_by_page_to_the_last(
+    client: TestClient, database: Database, settings: Settings
+) -> None:
+    with database.write() as session:
+        judge = build_model(settings, name="judge", architecture="Qwen2ForSequenceClassification")
+        session.add_all([*(build_model(settings, name=f"m{number}") for number in range(5)), judge])
+
+    whole = client.get("/v1/models").json()
+    pages, after = [], None
+    while not pages or pages[-1]["has_more"]:
+        asked = {"limit": 2} | ({"after": after} if after else {})
+        pages.append(client.get("/v1/models", params=asked).json())
+        after = pages[-1]["last_id"]
+
+    assert (whole["has_more"], len(whole["data"])) == (False, 5)
+    assert [len(page["data"]) for page in pages] == [2, 2, 1]
+    assert [each for page in pages for each in page["data"]] == whole["data"]
+    unknown = client.get("/v1/models", params={"after": "nobody"})
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "after")
+
+
+def test_whatever_a_request_may_name_has_its_time(
+    client: TestClient, database: Database, settings: Settings, model: Model, make_job: Callable[..., str]
+) -> None:
+    job_id = make_job(model_id=model.id)
+    made_at, saved_at = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
+    with database.write() as session:
+        session.merge(model).created_at = made_at
+        session.add(Checkpoint(job_id=job_id, step=7, attempt=1, path="x", size_bytes=1, created_at=saved_at))
+    client.post("/api/v1/registry", json={"name": "bot", "model": model.id})
+    client.put("/api/v1/registry/bot/aliases/production", json={"version": 1})
+
+    names = (model.name, model.id, "bot:1", f"{job_id}:7", f"{job_id}:latest", "bot:production")
+    *created, moved = (client.get(f"/v1/models/{name}").json()["created"] for name in names)
+
+    expected = [made_at] * 3 + [saved_at] * 2
+    assert created == [int(each.timestamp()) for each in expected]
+    listed = {each["id"]: each["created"] for each in client.get("/v1/models").json()["data"]}
+    assert listed["bot:production"] == moved > created[0]
+
+
 def test_models_are_listed(client: TestClient, model: Model) -> None:
     listed = client.get("/v1/models").json()
 
@@ -799,6 +848,39 @@ def listening(client: TestClient) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+def test_the_official_client_as_it_is_gets_the_answer_of_a_model_that_loads(
+    client: TestClient,
+    admin_token: str,
+    model: Model,
+    life: Life,
+    engine: EngineServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engines, "_RETRY_S", 1)
+    endpoint = client.post(f"/api/v1/models/{model.id}/endpoint").json()
+    token = life.launch(endpoint)
+
+    with listening(client) as url, ThreadPoolExecutor(1) as pool:
+        official = openai.OpenAI(base_url=f"{url}/v1", api_key=admin_token)
+        asked = pool.submit(official.chat.completions.create, model=model.name, messages=MESSAGES)  # type: ignore[arg-type]
+        wait_until(lambda: read_outcomes(client).get("not_ready") == 2, 30, "it was asked twice")
+        life.report_ready(client, endpoint, token, engine.port)
+        answer = asked.result()
+
+    assert answer.choices[0].message.content
+    assert read_outcomes(client) == {"answered": 1, "not_ready": 2}
+
+
+def test_requests_and_retries_of_the_official_client_cover_a_slow_start(tmp_path: Path) -> None:
+    wait_s = Settings(data_root=tmp_path).endpoint_wait_s
+    retries = openai.DEFAULT_MAX_RETRIES
+
+    assert (retries + 1) * wait_s + retries * engines._RETRY_S >= SLOW_START_S
+    # Its own time-out ends none of them.
+    assert openai.DEFAULT_TIMEOUT.read is not None
+    assert wait_s < openai.DEFAULT_TIMEOUT.read / 2
 
 
 def test_a_client_that_leaves_ends_its_request_on_the_engine(

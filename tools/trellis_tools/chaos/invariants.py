@@ -14,14 +14,14 @@ SETTLED_WITHIN_S = 60.0
 STARTED_WITHIN_S = 60.0
 #: A run that stands still is told from one that is slow by waiting.
 FROZEN_SETTLED_WITHIN_S = 120.0
-#: Within which the platform knows how an endpoint stands whose engine died while all services were up: what it
-#: promises, with the campaign's own looks.
+#: Within which the platform knows how an endpoint stands whose engine died while all services were up: what
+#: it promises, with the campaign's own looks.
 ENGINE_SETTLED_WITHIN_S = 30.0 + 1.0
-#: The same after all other faults: the services learn of their runs as they come back, as for jobs, and an engine
-#: that lives first ends the requests from before.
+#: The same after all other faults: the services learn of their runs as they come back, as for jobs, and an
+#: engine that lives first ends the requests from before.
 ENDPOINT_SETTLED_WITHIN_S = 60.0
-#: Within which requests to it are answered again: a failed one is started by a request after a minute, and then
-#: loads its model.
+#: Within which requests to it are answered again: a failed one is started by a request after a minute, and
+#: then loads its model.
 ENDPOINT_ANSWERS_WITHIN_S = 240.0
 #: Within which pages and metrics say that nobody starts again what dies.
 SUPERVISOR_MISSED_WITHIN_S = 45.0

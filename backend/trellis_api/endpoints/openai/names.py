@@ -5,26 +5,28 @@ version of a named model as ``support-bot:production`` or ``support-bot:3``.
 """
 
 import re
+from datetime import datetime
 
 from sqlmodel import Session
 
+from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import ID_LENGTH
 from trellis_api.endpoints.adapters import is_adapter
 from trellis_api.endpoints.errors import ModelUnknown, WrongModelKind
-from trellis_api.endpoints.openai.schemas import ModelCard
+from trellis_api.endpoints.openai.schemas import ModelCard, ModelList
 from trellis_api.endpoints.repository import list_states
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
 from trellis_api.evaluations.targets import is_encoder
 from trellis_api.jobs.repository import find_checkpoint, list_checkpoints
 from trellis_api.models.models import Model
-from trellis_api.models.repository import find_model, find_model_named, list_models
+from trellis_api.models.repository import find_model, find_model_named, list_models, list_ready
 from trellis_api.models.schemas import ModelState
 from trellis_api.registry.repository import find_alias, find_version, list_aliases
 from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
 
 _CHECKPOINT = re.compile(rf"(job_[a-z2-7]{{{ID_LENGTH}}}):(\d{{1,15}}|latest)")
-#: More models than a client's list has use for.
-_MAX_LISTED = 1000
+#: Models that are read at a time, of which some may be no generative ones.
+_BATCH = 500
 _MAX_NAME = 64
 
 
@@ -123,19 +125,78 @@ def require_kind(session: Session, target: Target, name: str, *, is_embedding: b
         )
 
 
-def list_cards(session: Session) -> list[ModelCard]:
-    """List every generative model that is ready, newest first, then the checkpoints that were served."""
-    models = list_models(session, text=None, state=ModelState.READY, after=None, limit=_MAX_LISTED)
-    ids = {model.id for model in models}
-    cards = [
-        ModelCard(id=model.name, created=int(model.created_at.timestamp()))
-        for model in models
-        if (not is_adapter(model) or model.parent_model_id in ids)
-        and not (model.architecture or "").endswith(CLASSIFIER_SUFFIX)
-    ]
+def list_cards(session: Session, *, after: str | None, limit: int) -> ModelList:
+    """List generative models that are ready, newest first; then aliases, and checkpoints that were served.
+
+    Aliases and checkpoints are few, and come with the last of the models, which alone are paged. Raises
+    ``ModelUnknown`` if ``after`` is no model.
+    """
+    models = _list_generative(session, after=after, count=limit + 1)
+    cards = [_describe(model) for model in models[:limit]]
+    if len(models) > limit:
+        return ModelList(data=cards, has_more=True, last_id=cards[-1].id)
     cards += [
-        ModelCard(id=f"{row.name}:{row.alias}", created=int(row.moved_at.timestamp()))
+        ModelCard(id=f"{row.name}:{row.alias}", created=_seconds(row.moved_at))
         for row in list_aliases(session)
     ]
-    served = [row for row, _ in list_states(session) if row.target_job_id is not None]
-    return cards + [ModelCard(id=row.name, created=int(row.created_at.timestamp())) for row in served]
+    served = [row.name for row, _ in list_states(session) if row.target_job_id is not None]
+    cards += [card for name in served if (card := _find_card(session, name)) is not None]
+    return ModelList(data=cards, has_more=False, last_id=cards[-1].id if cards else None)
+
+
+def read_card(session: Session, name: str) -> ModelCard:
+    """Describe what a request may name. Raises ``ModelUnknown``."""
+    target = find_target(session, name)
+    if isinstance(target, CheckpointTarget):
+        checkpoint = find_checkpoint(session, job_id=target.job, step=target.step)
+        created_at = checkpoint.created_at if checkpoint else utc_now()
+    else:
+        model = find_model(session, model_id=target.model)
+        is_own_name = model is not None and name in (model.id, model.name)
+        named, _, word = name.rpartition(":")
+        alias = None if is_own_name else find_alias(session, name=named, alias=word)
+        created_at = alias.moved_at if alias else model.created_at if model else utc_now()
+    return ModelCard(id=name, created=_seconds(created_at))
+
+
+def _find_card(session: Session, name: str) -> ModelCard | None:
+    """Describe a checkpoint that was served; None if it is gone."""
+    try:
+        return read_card(session, name)
+    except ModelUnknown:
+        return None
+
+
+def _list_generative(session: Session, *, after: str | None, count: int) -> list[Model]:
+    """List models that write texts, and adapters whose base model is ready."""
+    last = (
+        None
+        if after is None
+        else find_model(session, model_id=after) or find_model_named(session, name=after)
+    )
+    if after is not None and last is None:
+        raise ModelUnknown(f"Model '{after}' not found.", {"param": "after"})
+    found: list[Model] = []
+    while len(found) < count:
+        place = None if last is None else (last.created_at, last.id)
+        models = list_models(session, text=None, state=ModelState.READY, after=place, limit=_BATCH)
+        bases = {model.parent_model_id for model in models if is_adapter(model)}
+        ready = list_ready(session, model_ids=[each for each in bases if each is not None])
+        found += [
+            model
+            for model in models
+            if (not is_adapter(model) or model.parent_model_id in ready)
+            and not (model.architecture or "").endswith(CLASSIFIER_SUFFIX)
+        ]
+        if len(models) < _BATCH:
+            break
+        last = models[-1]
+    return found[:count]
+
+
+def _describe(model: Model) -> ModelCard:
+    return ModelCard(id=model.name, created=_seconds(model.created_at))
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.timestamp())

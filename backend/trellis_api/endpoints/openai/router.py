@@ -2,18 +2,19 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 from trellis_contracts.endpoints import OPENAI_PREFIX
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep
 from trellis_api.core.errors import InvalidRequest
 from trellis_api.core.openai_errors import OPENAI_RESPONSES
+from trellis_api.core.texts import QueryText
 from trellis_api.endpoints.openai.callers import require_model
 from trellis_api.endpoints.openai.embeddings import EmbeddingRequest
 from trellis_api.endpoints.openai.engines import Engines
 from trellis_api.endpoints.openai.forwarding import ClientGone, EventStream, forward, refuse_gone
-from trellis_api.endpoints.openai.names import find_target, list_cards
+from trellis_api.endpoints.openai.names import list_cards, read_card
 from trellis_api.endpoints.openai.rendering import RenderRequest, render
 from trellis_api.endpoints.openai.requests import ChatRequest, CompletionRequest, Generation
 from trellis_api.endpoints.openai.responses import ResponseRequest
@@ -24,6 +25,8 @@ from trellis_api.endpoints.openai.usage import CountedRoute, RequestCount
 router = APIRouter(
     prefix=OPENAI_PREFIX, tags=["openai"], responses=OPENAI_RESPONSES, route_class=CountedRoute
 )
+#: Models in one answer: official clients read only one.
+_MAX_LISTED = 1000
 #: What a client that has left would get: a status that proxies know.
 _CLIENT_CLOSED = 499
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -46,17 +49,24 @@ EnginesDep = Annotated[Engines, Depends(_engines)]
 
 
 @router.get("/models", summary="List models")
-def list_openai_models(session: ReadSession) -> ModelList:
-    """List models and served checkpoints. Requests can use any saved checkpoint as job_...:STEP."""
-    return ModelList(data=list_cards(session))
+def list_openai_models(
+    session: ReadSession,
+    limit: Annotated[int, Query(ge=1, le=_MAX_LISTED, description="Models in one answer.")] = _MAX_LISTED,
+    after: Annotated[
+        QueryText | None, Query(description="Only models after this one: `last_id` of the answer before.")
+    ] = None,
+) -> ModelList:
+    """List models, newest first; with the last of them, aliases and served checkpoints.
+
+    Requests can use any saved checkpoint as job_...:STEP.
+    """
+    return list_cards(session, after=after, limit=limit)
 
 
 @router.get("/models/{name:path}", summary="Get a model")
 def read_openai_model(name: str, session: ReadSession) -> ModelCard:
     """Get a model by name or ID, or a checkpoint as job_...:STEP."""
-    find_target(session, name)
-    cards = {card.id: card for card in list_cards(session)}
-    return cards.get(name) or ModelCard(id=name, created=0)
+    return read_card(session, name)
 
 
 @router.post(

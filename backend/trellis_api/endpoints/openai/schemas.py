@@ -10,7 +10,9 @@ class ModelCard(BaseModel):
 
     id: str
     object: Literal["model"] = "model"
-    created: int
+    created: int = Field(
+        description="Unix time: of the model or checkpoint; for an alias, when it last moved."
+    )
     owned_by: Literal["trellis"] = "trellis"
 
 
@@ -19,6 +21,8 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
+    has_more: bool = Field(description="Whether there are more: ask again with `after` as `last_id`.")
+    last_id: str | None = Field(description="The last model of this page; null for an empty list.")
 
 
 class PromptPiece(BaseModel):

@@ -64,6 +64,7 @@ export default {
     parent: 'Base model',
     parentLink: 'base model',
   },
+  files: { title: 'Files' },
   card: {
     title: 'Model card',
     text: 'Base model, data, parameters, metrics and scores in Hugging Face model card format. Numbers link to their runs.',

@@ -64,6 +64,7 @@ export default {
     parent: '训练起点',
     parentLink: '该任务所用的起始模型',
   },
+  files: { title: '文件' },
   card: {
     title: '模型卡',
     text: '当前已知的基础模型、数据、参数、指标与评测分数，采用模型社区可读取的格式；数字均链接到对应的运行。',

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0040_model_causes"
-down_revision = "0039_job_configurations"
+revision = "0041_model_causes"
+down_revision = "0040_replaceable_engines"
 branch_labels = None
 depends_on = None
 

@@ -730,7 +730,7 @@ class EndpointRead(TypedDict):
     state: EndpointState
     state_since: str
     step: int | None
-    stopped_by: Literal["idle", "request", "training", "endpoint"] | None
+    stopped_by: Literal["idle", "request", "training", "endpoint", "replaced"] | None
     stops_at: str | None
 
 

@@ -4245,7 +4245,7 @@ export interface components {
         };
         /**
          * AdapterEvent
-         * @description The engine of an endpoint has loaded an adapter, or can't serve it.
+         * @description The engine of an endpoint has loaded an adapter or replaced its weights as asked, or can't.
          */
         AdapterEvent: {
             /** Endpoint Id */
@@ -4273,7 +4273,7 @@ export interface components {
         };
         /**
          * AdapterTask
-         * @description An adapter that an engine serves beside its base model.
+         * @description An adapter that an engine serves beside its base model, or weights to take in place of its own.
          */
         AdapterTask: {
             checkpoint: components["schemas"]["trellis_contracts__evaluation__CheckpointSource"] | null;
@@ -4281,6 +4281,11 @@ export interface components {
             endpoint_id: string;
             /** Load Id */
             load_id: string;
+            /**
+             * Replaces
+             * @default false
+             */
+            replaces: boolean;
             /** Served Name */
             served_name: string;
         };
@@ -6991,9 +6996,9 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`.
+             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; `replaced`: a newer checkpoint of the job took over its engine.
              */
-            stopped_by: ("idle" | "request" | "training" | "endpoint") | null;
+            stopped_by: ("idle" | "request" | "training" | "endpoint" | "replaced") | null;
             /**
              * Stops At
              * @description When it stops if idle; null unless ready, and while adapters use its engine.
@@ -14509,6 +14514,11 @@ export interface components {
              * Format: ipvanyaddress
              */
             host: string;
+            /**
+             * Is Replaceable
+             * @default false
+             */
+            is_replaceable: boolean;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}

@@ -9,6 +9,7 @@ from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository, service
+from trellis_api.endpoints.uses import release_target
 from trellis_api.jobs import service as jobs
 from trellis_api.jobs.models import Checkpoint
 from trellis_api.models.models import Model
@@ -305,7 +306,7 @@ def test_the_older_checkpoint_is_given_up_and_the_newer_one_held(
 
     def steps() -> list[int]:
         with database.write() as session:
-            service.release_target(session, stage.job_id)
+            release_target(session, stage.job_id)
         rows = stage.client.get(f"/api/v1/jobs/{stage.job_id}/checkpoints").json()["items"]
         return sorted(each["step"] for each in rows if not each["is_pruned"])
 

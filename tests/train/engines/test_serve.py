@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import socket
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -166,7 +167,7 @@ def test_a_server_whose_weights_are_not_to_be_trusted_ends_though_it_runs(
         started.append(command)
         return SimpleNamespace(stdout=[], poll=lambda: None)
 
-    monkeypatch.setattr(serve.subprocess, "Popen", start)
+    monkeypatch.setattr(subprocess, "Popen", start)
     task = ServeTask(endpoint_id="ep_a", served_name="m", max_tokens=64, is_replaceable=True)
     spec: Any = SimpleNamespace(attempt_dir=str(tmp_path), platform="cpu")
     server = serve.Server(spec, task, tmp_path)

@@ -205,7 +205,8 @@ def test_an_engine_that_took_other_weights_answers_as_one_that_starts_with_them(
         "model": "m", "prompt": PROMPT, "max_tokens": 300, "temperature": 0, "ignore_eos": True,
         "stream": True, "return_token_ids": True,
     }  # fmt: skip
-    folder, failures = tmp_path / "attempt", []
+    folder = tmp_path / "attempt"
+    failures: list[str] = []
     folder.mkdir()
     spec, spool = endpoint_spec(folder, one), Spool(folder, "server")
 

@@ -59,6 +59,7 @@ OWN = {
     "verl/trellis_train/engines/serve.py",
     "verl/trellis_train/engines/serve_adapters.py",
     "verl/trellis_train/engines/serve_load.py",
+    "verl/trellis_train/engines/serve_weights.py",
     "verl/trellis_train/supervise/platform_client.py",
     "workers/trellis_workers/core/ray_client.py",
     "workers/trellis_workers/data/served_model.py",

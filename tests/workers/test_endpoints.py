@@ -128,6 +128,7 @@ def test_the_engine_of_a_model_is_told_where_its_weights_are(platform: Installat
     assert (spec.serve.served_name, spec.serve.checkpoint) == ("tiny", None)
     assert (spec.serve.max_model_len, spec.serve.max_tokens) == (64, 99)
     assert (spec.gpus, spec.serve.tensor_parallel) == (0, 1)
+    assert not spec.serve.is_replaceable
 
 
 def test_the_engine_of_a_checkpoint_is_told_where_to_gather_it(platform: Installation) -> None:
@@ -142,6 +143,7 @@ def test_the_engine_of_a_checkpoint_is_told_where_to_gather_it(platform: Install
     assert spec.serve.checkpoint == CheckpointSource(
         job_id=source.id, engine=Engine.VERL_SFT, step=3, path=str(folder)
     )
+    assert spec.serve.is_replaceable, "a newer one may take it over"
 
 
 def test_what_has_gone_since_it_was_asked_for_is_told(platform: Installation) -> None:

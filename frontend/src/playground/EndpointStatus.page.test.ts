@@ -69,6 +69,10 @@ describe('the status of an endpoint', () => {
     expect(show({ slots: 0, preemptible: true })).toContain('Keep running')
   })
 
+  it('says that a newer checkpoint took over its engine', () => {
+    expect(show({ state: 'stopped', stopped_by: 'replaced' })).toContain('A newer checkpoint took over its engine.')
+  })
+
   it('says how its requests ended, once there was one', () => {
     const none = {
       since: '2026-01-01T00:00:00Z',

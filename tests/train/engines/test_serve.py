@@ -4,10 +4,13 @@ import argparse
 import asyncio
 import json
 import socket
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trellis_contracts.attempt import ENGINE_KEY_FILE
 from trellis_contracts.spec import ServeTask
 from trellis_train.engines import serve
 from trellis_train.engines.serve import (
@@ -25,7 +28,7 @@ def options(**changes: Any) -> argparse.Namespace:
     values: dict[str, Any] = {
         "folder": "/models/m", "name": "m", "host": "127.0.0.1", "port": 9, "tensor_parallel": 1,
         "max_model_len": None, "max_tokens": None, "tools": False, "platform": "cpu",
-        "embeddings": False, "max_lora_rank": None, "max_loras": 1,
+        "embeddings": False, "max_lora_rank": None, "max_loras": 1, "replaceable": False,
     }  # fmt: skip
     return argparse.Namespace(**{**values, **changes})
 
@@ -44,6 +47,18 @@ def test_an_engine_with_adapters_has_room_for_them_and_another_pays_nothing() ->
 
     assert with_adapters[-3:] == ["--enable-lora", "--max-lora-rank=32", "--max-loras=4"]
     assert not any("lora" in option for option in build_command(options()))
+
+
+def test_weights_can_be_replaced_behind_the_key_alone() -> None:
+    command = build_command(options(replaceable=True))
+
+    # vLLM adds them in this order, each around those before.
+    assert [each for each in command if each.startswith("--middleware=")] == [
+        "--middleware=trellis_train.serve_gate.WeightsGate",
+        "--middleware=trellis_train.serve_guard.RequireKey",
+    ]
+    assert "--worker-extension-cls=trellis_train.serve_worker.WeightsTaker" in command
+    assert not any("serve_worker" in each or "serve_gate" in each for each in build_command(options()))
 
 
 def test_an_encoder_is_served_by_the_pooling_runner() -> None:
@@ -140,6 +155,28 @@ def test_a_model_without_adapters_is_started_without_room_for_them(
     assert isinstance(server, FakeServer)
     assert server.max_lora_rank is None
     assert "does not support LoRA" in str(refusal)
+
+
+def test_a_server_whose_weights_are_not_to_be_trusted_ends_though_it_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ENGINE_KEY_FILE).write_text("secret")
+    started: list[list[str]] = []
+
+    def start(command: list[str], **_: Any) -> SimpleNamespace:
+        started.append(command)
+        return SimpleNamespace(stdout=[], poll=lambda: None)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    task = ServeTask(endpoint_id="ep_a", served_name="m", max_tokens=64, is_replaceable=True)
+    spec: Any = SimpleNamespace(attempt_dir=str(tmp_path), platform="cpu")
+    server = serve.Server(spec, task, tmp_path)
+
+    server.give_up("no such weight")
+
+    with pytest.raises(serve.EngineDied, match="no such weight"):
+        server.watch()
+    assert "--replaceable" in started[0]
 
 
 @pytest.mark.parametrize(

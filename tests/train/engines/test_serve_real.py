@@ -1,4 +1,4 @@
-"""vLLM itself behind ``trellis_train.serve``: adapters, calls of tools, and a sentence encoder (on CPU)."""
+"""vLLM itself behind ``trellis_train.serve``: adapters, newer weights, calls of tools, encoders (on CPU)."""
 
 import json
 import os
@@ -22,6 +22,7 @@ from trellis_recipes.platform_defaults import environment
 from trellis_train.engines.serve import Server, find_free_port
 from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.engines.serve_load import LoadReporter
+from trellis_train.engines.serve_weights import ARCHITECTURES, WeightsReplacer
 from trellis_train.hooks.event_spool import Spool
 from trellis_train.serve import KEY_VARIABLE, find_tool_parser
 
@@ -153,6 +154,106 @@ def test_adapters_of_a_base_answer_beside_it_as_peft_computes_them(tmp_path: Pat
     for name, reply in answers:
         found = reply["choices"][0]["logprobs"]["token_logprobs"]
         assert found == pytest.approx(expected[name], abs=TOLERANCE), name
+
+
+def write_steps(folder: Path, architecture: str, *, tied: bool) -> tuple[Path, Path]:
+    """Two checkpoints of one shape whose answers have nothing in common."""
+    import torch
+    import transformers
+
+    base = folder / "base"
+    subprocess.run([sys.executable, "-m", "trellis_train.starter", "--model", str(base)], check=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    config = getattr(transformers, architecture.replace("ForCausalLM", "Config"))(
+        vocab_size=len(tokenizer), hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=64, max_position_embeddings=1024,
+        tie_word_embeddings=tied,
+    )  # fmt: skip
+    for step in (1, 2):
+        torch.manual_seed(step)
+        model = getattr(transformers, architecture)(config).to(torch.bfloat16)
+        for weight in model.parameters():
+            if weight.dim() == 1:  # norms and biases, which are all alike at first
+                weight.data.add_(torch.randn_like(weight) * 0.3)
+            else:
+                weight.data.mul_(3)
+        model.save_pretrained(folder / f"step_{step}")
+        tokenizer.save_pretrained(folder / f"step_{step}")
+    return folder / "step_1", folder / "step_2"
+
+
+def ask_for_ids(client: httpx.Client, name: str) -> list[tuple[list[int], list[float]]]:
+    """Tokens and log-probabilities of greedy answers, one of them to a prompt that fills a cached block."""
+    found = []
+    for prompt in (PROMPT, "Which of these is it? " * 20):
+        body = {
+            "model": name, "prompt": prompt, "max_tokens": 12, "temperature": 0, "logprobs": 0,
+            "ignore_eos": True, "return_token_ids": True,
+        }  # fmt: skip
+        choice = client.post("/v1/completions", json=body).raise_for_status().json()["choices"][0]
+        found.append((choice["token_ids"], choice["logprobs"]["token_logprobs"]))
+    return found
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+def test_an_engine_that_took_other_weights_answers_as_one_that_starts_with_them(
+    tmp_path: Path, architecture: str, tied: bool
+) -> None:
+    one, two = write_steps(tmp_path, architecture, tied=tied)
+    long = {
+        "model": "m", "prompt": PROMPT, "max_tokens": 300, "temperature": 0, "ignore_eos": True,
+        "stream": True, "return_token_ids": True,
+    }  # fmt: skip
+    folder = tmp_path / "attempt"
+    failures: list[str] = []
+    folder.mkdir()
+    spec, spool = endpoint_spec(folder, one), Spool(folder, "server")
+
+    def take(step: int, source: Path) -> None:
+        task = AdapterTask(
+            endpoint_id=f"ep_{step}", load_id=f"load_{time.monotonic_ns()}", served_name=f"job_a:{step}",
+            checkpoint=CheckpointSource(job_id="job_a", engine=Engine.EXPORT, step=step, path=str(source)),
+            replaces=True,
+        )  # fmt: skip
+        (folder / "adapters.json").write_text(AdapterList(adapters=[task]).model_dump_json())
+        replacer.advance()
+
+    with serving(two, tmp_path / "fresh.log", "--max-model-len=512") as client:
+        of_two = ask_for_ids(client, "m")
+    with serving(one, tmp_path / "log", "--max-model-len=512", "--replaceable") as client:
+        url = str(client.base_url).rstrip("/")
+        replacer = WeightsReplacer(spec, url, KEY, spool, folder=one, fail=failures.append)
+        of_one = ask_for_ids(client, "m")
+        alone = read_stream(client, long)
+        with ThreadPoolExecutor(1) as pool, client.stream("POST", "/v1/completions", json=long) as reply:
+            lines = (line for line in reply.iter_lines() if line.startswith("data: {"))
+            begun = json.loads(next(lines)[6:])["choices"][0]["token_ids"]
+            taking = pool.submit(take, 2, two)
+            in_flight = begun + join_ids(lines)
+            taking.result()
+        after = ask_for_ids(client, "job_a:2")
+        unknown = client.post("/v1/completions", json={"model": "m", "prompt": PROMPT})
+        refused = httpx.post(f"{url}/replace_weights", json={"folder": str(one), "name": "m"})
+        take(1, one)
+        back = ask_for_ids(client, "job_a:1")
+
+    assert of_one != of_two
+    assert in_flight == alone, "it was answered with one model"
+    assert after == of_two
+    assert back == of_one
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "model")
+    assert refused.status_code == 401
+    assert failures == []
+
+
+def read_stream(client: httpx.Client, body: dict[str, Any]) -> list[int]:
+    with client.stream("POST", "/v1/completions", json=body) as reply:
+        return join_ids(line for line in reply.iter_lines() if line.startswith("data: {"))
+
+
+def join_ids(lines: Iterator[str]) -> list[int]:
+    return [token for line in lines for token in json.loads(line[6:])["choices"][0]["token_ids"] or []]
 
 
 def test_a_begun_message_goes_on_from_the_prompt_that_the_server_shows(tmp_path: Path) -> None:

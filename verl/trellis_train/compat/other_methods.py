@@ -1,11 +1,11 @@
-"""Private methods of verl's SFT, of TRL and of verl's merger that classes of ours override, change or call.
+"""Private methods of verl's SFT and merger, of TRL and of vLLM's reload that we override, change or call.
 
 Nothing is installed for these; the engine that uses them has them checked first (``applying.require_group``).
 """
 
 from trellis_train.compat.change import note_method
 
-SFT, PREFERENCE, EXPORT = "sft", "preference", "export"
+SFT, PREFERENCE, EXPORT, REPLACEMENT = "sft", "preference", "export", "weights-replacement"
 _MERGER = "verl.model_merger.fsdp_model_merger.FSDPModelMerger"
 _HF = "transformers.trainer.Trainer"
 
@@ -161,3 +161,42 @@ for _name in (
         tests=("tests/train/export/test_shards.py::*",),
         group=EXPORT,
     )
+
+# -- vLLM's reload of weights in a running engine (``serve_gate``, ``serve_worker``) -----------------------
+_RELOADED = ("tests/train/engines/test_serve_real.py::*",)
+note_method(
+    "vllm.v1.worker.gpu_model_runner.GPUModelRunner.reload_weights",
+    "called",
+    "Loads a newer checkpoint into the engine that serves an older one.",
+    "The newer one needs an engine of its own.",
+    note="Its worker's method is public, but documented for engines that a trainer drives.",
+    reads=(
+        "vllm.v1.worker.gpu_model_runner.GPUModelRunner.reload_weights",
+        "vllm.model_executor.model_loader.reload.layerwise.finalize_layerwise_processing",
+    ),
+    kind="speed",
+    tests=_RELOADED,
+    group=REPLACEMENT,
+)
+note_method(
+    "vllm.model_executor.layers.vocab_parallel_embedding.UnquantizedEmbeddingMethod"
+    ".process_weights_after_loading",
+    "called",
+    "Packs a tied output layer anew after a reload, on a CPU.",
+    "vLLM reloads the embedding and leaves the packed copy of a tied output layer as it was, without a word.",
+    kind="fix",
+    tests=_RELOADED,
+    group=REPLACEMENT,
+)
+note_method(
+    "vllm.entrypoints.openai.models.serving.OpenAIModelRegistry.is_base_model",
+    "on_object",
+    "Serves the newer checkpoint under its own name: the first of the `base_model_paths` is renamed.",
+    "Answers carry the older one's name, and requests that name it get the newer one's.",
+    reads=(
+        "vllm.entrypoints.openai.models.serving.OpenAIModelRegistry.is_base_model",
+        "vllm.entrypoints.openai.models.serving.OpenAIServingModels.__init__",
+    ),
+    tests=_RELOADED,
+    group=REPLACEMENT,
+)

@@ -21,6 +21,9 @@ from trellis_contracts.evaluation import AdapterList, AdapterTask
 from trellis_contracts.events import AdapterEvent
 from trellis_contracts.spec import JobSpec
 
+from trellis_train.compat.applying import require_group
+from trellis_train.compat.change import EngineMoved
+from trellis_train.compat.other_methods import REPLACEMENT
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool
 from trellis_train.hooks.stop import StoppedByRequest
@@ -148,6 +151,11 @@ class WeightsReplacer:
 
 def is_replaceable(folder: Path) -> bool:
     """Tell whether the weights of an engine that serves this folder can be replaced."""
+    try:
+        require_group(REPLACEMENT)
+    except EngineMoved as error:
+        print(f"The weights can't be replaced while the engine runs: {error}", flush=True)
+        return False
     config = _read_json(folder / "config.json")
     named = config.get("architectures") or [None]
     return named[0] in ARCHITECTURES and "quantization_config" not in config

@@ -122,6 +122,7 @@ export default {
     ready: 'Context: {n} tokens. Stops after {time} idle.',
     stopped: 'Not loaded.',
     idle: 'Stopped after being idle.',
+    replaced: 'A newer checkpoint took over its engine.',
     makesRoom: 'Stopping to make room for job {name}.',
     madeRoom: 'Stopped to make room for job {name}. Starts again with the next request, once a slot is free.',
     makesRoomEndpoint: 'Stopping to make room for endpoint {name}.',

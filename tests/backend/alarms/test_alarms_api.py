@@ -311,6 +311,29 @@ def test_an_alarm_about_what_is_written_has_an_example(run: Run) -> None:
     assert shown["response"] == looping
 
 
+def test_an_agents_own_word_for_right_tells_the_example(run: Run) -> None:
+    """Workflows say it under names of their own, and not of every response."""
+    told: list[dict[str, float]] = [{"correct": 1.0}, {"correct": 0.0}, {"correct": 1.0}]
+    rollouts = [
+        {
+            "group": "a",
+            "prompt": "q",
+            "response": f"{place}",
+            "score": 0.9,
+            "response_tokens": 8,
+            "reward_parts": parts,
+        }
+        for place, parts in enumerate(told)
+    ]
+    run.send({"kind": "rollouts", "time": "2026-01-02T03:04:05Z", "step": 8, "rollouts": rollouts})
+
+    run.report(*((step, {"training/format_only_fraction": 0.9}) for step in range(1, 9)))
+
+    (alarm,) = run.read()["alarms"]
+    shown = run.client.get(f"/api/v1/jobs/{run.job_id}/rollouts/{alarm['example_id']}").json()
+    assert (alarm["code"], shown["response"]) == ("format_only", "1")
+
+
 def test_an_alarm_about_numbers_has_no_example(run: Run) -> None:
     run.report((1, {"actor/pg_loss": NAN}))
 

@@ -60,6 +60,15 @@ def collect(
     return event.rollouts
 
 
+def test_what_an_agent_reports_of_its_reward_is_shown_with_the_response(queue: dict[str, Any]) -> None:
+    fields = {"reward_extra_info": {"score": 0.5, "branches": 1.0}, "reward_parts": {"correct": 1.0}}
+    queue["a_0_0"] = make_row([5], score=0.5, extra_fields=fields)
+
+    (rollout,) = collect(["a_0_0"])
+
+    assert rollout.reward_parts == {"branches": 1.0, "correct": 1.0}
+
+
 def test_all_responses_to_a_prompt_are_shown_together() -> None:
     keys = ["b_1_0", "a_0_0", "b_0_0", "a_1_0"]
 

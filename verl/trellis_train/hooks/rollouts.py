@@ -11,6 +11,7 @@ from trellis_contracts.events import PromptMessage, Rollout, RolloutsEvent, Spli
 from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.step_responses import EARNED_KEY
 from trellis_train.hooks.token_traces import TokenTracing, choose_traced, trace_tokens
 from trellis_train.hooks.watching import watch
 from trellis_train.rewards.mixture import ERROR_KEY
@@ -241,10 +242,11 @@ def _to_rollout(
 
 
 def _reward_parts(extra_fields: Any) -> dict[str, float]:
-    """Return the numbers that the reward function returned besides its score."""
-    info = extra_fields.get("reward_extra_info") if isinstance(extra_fields, dict) else None
+    """Return the numbers that the reward function, or an agent's own reward, returned besides its score."""
+    fields = extra_fields if isinstance(extra_fields, dict) else {}
+    info = {**(fields.get("reward_extra_info") or {}), **(fields.get(EARNED_KEY) or {})}
     # Tensors too: verl's DAPO manager computes its penalty for length from one.
-    parts = {name: _shortest(value) for name, value in to_scalars(info or {}).items() if name != "score"}
+    parts = {name: _shortest(value) for name, value in to_scalars(info).items() if name != "score"}
     if not parts.get(ERROR_KEY):
         parts.pop(ERROR_KEY, None)  # worth a word only where there was one
     return parts

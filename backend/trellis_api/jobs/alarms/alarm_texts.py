@@ -196,11 +196,12 @@ TEXTS: dict[str, AlarmTexts] = {
         title=Text(en="Reward rises while accuracy falls", zh="奖励上升，但正确答案减少"),
         advice=Text(
             en="The policy trades correct answers for other parts of the reward. Compare the "
-            "reward_parts/*/mean charts, lower the weight of the rising part (format_weight, or its "
-            "weight in rewards), or give it to correct answers only. Resume from a checkpoint before "
-            "the parts diverged.",
+            "reward_parts/*/mean charts, lower the weight of the rising part (format_weight, its weight in "
+            "rewards, an option of the reward, or the agent's own code), or give it to correct answers only. "
+            "Resume from a checkpoint before the parts diverged.",
             zh="策略正以正确答案换取奖励的其他部分。请对比 reward_parts/*/mean 各曲线，"
-            "降低上升项的权重（format_weight 或 rewards 中的权重），或只对正确答案给予该项奖励。"
+            "降低上升项的权重（format_weight、rewards 中的权重、奖励的选项，或智能体自身的代码），"
+            "或只对正确答案给予该项奖励。"
             "请从各项分化之前的检查点继续。",
         ),
     ),

@@ -6,6 +6,8 @@ from typing import Any
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, func, select
 
+from trellis_contracts.rewards import CORRECTNESS
+
 from trellis_api.jobs.models import RolloutSample
 
 #: Sorted by it, the response that comes last is the example.
@@ -20,7 +22,10 @@ def _score(sample: RolloutSample) -> float:
 
 
 def _rightness(sample: RolloutSample) -> float:
-    return float(sample.reward_parts.get("acc") or 0.0)
+    """Return what the rewards, or the agent, say of whether the response is right."""
+    parts = sample.reward_parts
+    told = [parts[name] for name in CORRECTNESS if parts.get(name) is not None]
+    return float(told[0]) if told else 0.0
 
 
 def share_repeated(text: str) -> float:

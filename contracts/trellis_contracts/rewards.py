@@ -8,7 +8,6 @@ from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.recipe import Parameter, Strict, Text
 from trellis_contracts.spec import ModelSource
 
-
 #: Names under which an agent, or a person's reward file, reports whether a response is right, 0 to 1.
 CORRECTNESS = ("answer_score", "correct", "correctness", "accuracy", "acc")
 

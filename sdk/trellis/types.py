@@ -1764,6 +1764,14 @@ class ProbeResult(TypedDict):
     title: Text
 
 
+class ProbesRead(TypedDict):
+    """How tricks are scored by the rewards of a run while it trains."""
+
+    left_out: list[str]
+    reason: Literal["own_reward", "nothing_to_earn", "unbounded"] | None
+    scored: list[str]
+
+
 class Progress(TypedDict):
     """Progress of a job."""
 
@@ -1801,7 +1809,7 @@ class PromptMap(TypedDict):
     columns: list[MapColumn]
     prompt_count: int
     rows: list[MapRow]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     totals: RolloutGroupTotals
 
 
@@ -1987,6 +1995,7 @@ class RewardFileRead(TypedDict):
 class RewardKindRead(TypedDict):
     """A reward with the schema of its options."""
 
+    answer_part: NotRequired[str | None]
     help: Text
     highest: float | None
     lowest: float | None
@@ -2058,7 +2067,7 @@ class RolloutRead(TypedDict):
     response_tokens: int
     reward_parts: dict[str, float | None]
     score: float | None
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
     stop_reason: str | None
     trajectory: Trajectory | None
@@ -2070,7 +2079,7 @@ class RolloutStep(TypedDict):
 
     count: int
     mean_score: float | None
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
 
 
@@ -2078,9 +2087,10 @@ class RolloutSummary(TypedDict):
     """All sampled responses of one step in numbers."""
 
     groups: RolloutGroupTotals
+    probes: ProbesRead | None
     reward_parts: list[str]
     scores: list[float]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
     stop_reasons: dict[str, int]
     total: int
@@ -2090,7 +2100,7 @@ class RolloutsSampled(TypedDict):
     """Responses of a step can be read."""
 
     count: int
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
 
 
@@ -2598,7 +2608,7 @@ class TracedStep(TypedDict):
     """The responses of one step whose tokens were kept."""
 
     items: list[TracedRollout]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int | None
 
 

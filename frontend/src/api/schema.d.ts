@@ -5445,7 +5445,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /**
              * Steps
              * @description The step of each job that is shown.
@@ -12126,6 +12126,27 @@ export interface components {
             title: components["schemas"]["Text"];
         };
         /**
+         * ProbesRead
+         * @description How tricks are scored by the rewards of a run while it trains.
+         */
+        ProbesRead: {
+            /**
+             * Left Out
+             * @description Rewards that take time or money, or run code: counted at their lowest value.
+             */
+            left_out: string[];
+            /**
+             * Reason
+             * @description Why none are scored: the agent computes its own reward; the rewards that would score them can only be 0 or below; or one that is left out has no lowest value.
+             */
+            reason: ("own_reward" | "nothing_to_earn" | "unbounded") | null;
+            /**
+             * Scored
+             * @description Rewards that score them.
+             */
+            scored: string[];
+        };
+        /**
          * ProcessHistory
          * @description A large process of a node over time.
          */
@@ -12315,7 +12336,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** @description Of all steps. */
             totals: components["schemas"]["RolloutGroupTotals"];
         };
@@ -12387,7 +12408,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /**
              * Total
              * @description Responses to the prompt at all steps.
@@ -13258,6 +13279,8 @@ export interface components {
          * @description A reward with the schema of its options.
          */
         RewardKindRead: {
+            /** Answer Part */
+            answer_part?: string | null;
             help: components["schemas"]["Text"];
             /** Highest */
             highest: number | null;
@@ -13539,7 +13562,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13590,7 +13613,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13619,7 +13642,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
         };
@@ -13629,6 +13652,8 @@ export interface components {
          */
         RolloutSummary: {
             groups: components["schemas"]["RolloutGroupTotals"];
+            /** @description Null for runs without rewards of their own. */
+            probes: components["schemas"]["ProbesRead"] | null;
             /**
              * Reward Parts
              * @description Names of the parts of the reward.
@@ -13643,7 +13668,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13666,7 +13691,7 @@ export interface components {
         };
         /**
          * RolloutsEvent
-         * @description A bounded sample of the rollouts of one step.
+         * @description A bounded sample of the rollouts of one step; of probes, ``group`` is the name of the trick.
          */
         RolloutsEvent: {
             /**
@@ -13681,7 +13706,7 @@ export interface components {
              * @default train
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13701,7 +13726,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
         };
@@ -16255,7 +16280,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /**
              * Step
              * @description Nearest to the requested one; null if there is none.
@@ -23418,7 +23443,7 @@ export interface operations {
             query: {
                 /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
                 ids: string[];
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 /** @description Default the newest of each. */
                 step?: number | null;
                 limit?: number;
@@ -25125,7 +25150,7 @@ export interface operations {
     read_prompt_api_v1_jobs__job_id__prompts__prompt_key__rollouts_get: {
         parameters: {
             query?: {
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 /** @description Up to this step. */
                 to_step?: number | null;
                 cursor?: string | null;
@@ -25263,7 +25288,7 @@ export interface operations {
     read_map_api_v1_jobs__job_id__rollout_map_get: {
         parameters: {
             query?: {
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 max_prompts?: number;
                 max_columns?: number;
             };
@@ -25326,7 +25351,7 @@ export interface operations {
     list_rollout_steps_api_v1_jobs__job_id__rollout_steps_get: {
         parameters: {
             query?: {
-                split?: ("train" | "validation") | null;
+                split?: ("train" | "validation" | "probe") | null;
             };
             header?: never;
             path: {
@@ -25389,7 +25414,7 @@ export interface operations {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
             };
             header?: never;
             path: {
@@ -25452,7 +25477,7 @@ export interface operations {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
             };
             header?: never;
             path: {
@@ -25515,7 +25540,7 @@ export interface operations {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 /** @description Episodes that ended so. */
                 stop_reason?: string | null;
                 /** @description Included. */

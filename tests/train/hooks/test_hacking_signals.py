@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from trellis_recipes.rewards import reward_kinds
 from trellis_train.hooks.hacking_signals import correlate_within_groups, measure_hacking, share_repeated
 from trellis_train.hooks.step_responses import StepResponses
+from trellis_train.rewards.tool_use import ToolUseScorer
 
 
 def test_length_is_correlated_with_the_score_within_each_prompt() -> None:
@@ -100,10 +102,14 @@ def test_the_parts_of_a_single_reward_are_told() -> None:
     assert found["training/format_only_fraction"] == 0.5
 
 
+def test_the_part_that_tells_what_is_right_is_one_that_the_reward_reports() -> None:
+    assert reward_kinds()["tool_use"].answer_part in ToolUseScorer.part_names
+
+
 def make_agent_step(earned: list[dict[str, float]], scores: list[float]) -> StepResponses:
     count = len(earned)
     infos = [{"score": score, "turns": 3.0} for score in scores]
-    return StepResponses(["a"] * count, scores, [torch.arange(5)] * count, [5] * count, infos, earned)
+    return StepResponses(["a"] * count, scores, [torch.arange(5)] * count, [5] * count, infos, earned=earned)
 
 
 def test_what_an_agent_reports_of_its_own_reward_is_told() -> None:

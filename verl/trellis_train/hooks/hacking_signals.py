@@ -89,8 +89,9 @@ def _share_of(response: "Tensor") -> float:
 def measure_parts(step: StepResponses, terms: Sequence[str]) -> dict[str, float]:
     """Compute the means of rewards and their parts, and the share that is paid for wrong answers."""
     rows = step.infos if terms else step.earned
-    named = {name: [row[name] for row in rows if name in row] for row in rows for name in row}
-    if not all(len(named.get(name, ())) == len(rows) for name in terms):
+    names = {name for row in rows for name in row}
+    named = {name: [row[name] for row in rows if name in row] for name in names}
+    if not rows or not all(len(named.get(name, ())) == len(rows) for name in terms):
         return {}
     parts = {name: values for name, values in named.items() if name not in _NO_PARTS}
     # Without parts of its own, a single reward of the platform is the score.

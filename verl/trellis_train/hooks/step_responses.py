@@ -30,12 +30,12 @@ class StepResponses:
     written: Sequence[int]
     #: What the rewards reported beside the score, numbers only; empty where there is nothing.
     infos: Sequence[Mapping[str, float]]
-    #: What an agent's own reward was made of; empty where rewards are the platform's.
-    earned: Sequence[Mapping[str, float]] = ()
     #: Start and end, in seconds since 1970; None where the worker did not note them.
     spans: Sequence[tuple[float, float] | None] = ()
     #: (phase, start, end) of what was measured of each response.
     parts: Sequence[Sequence[Part]] = ()
+    #: What an agent's own reward was made of; empty where rewards are the platform's.
+    earned: Sequence[Mapping[str, float]] = ()
 
 
 def places_by_group(groups: Sequence[str]) -> list[list[int]]:

@@ -305,7 +305,7 @@ RULES: tuple[Rule, ...] = (
         severity="warning",
         basis="An empty response, the format alone, or the response to another prompt scores 80 % of the "
         "policy's best responses, if that is 0.05 or more; probes are scored every 10 steps, twice "
-        "in a row.",
+        "in a row. Rewards that aren't computed again count at their lowest value.",
         keys=(),
         also=_is_one_of("probe/empty/mean", "probe/format_only/mean", "probe/wrong/mean", _BASELINE),
         judge=judgements.judge_probe(baseline=_BASELINE, share=0.8, least=0.05),

@@ -17,7 +17,7 @@ Phase = Literal["preparing", "loading", "training", "validating", "saving", "ser
 Stream = Literal["stdout", "stderr", "platform"]
 #: The data that a rollout answers.
 Split = Literal["train", "validation"]
-#: What responses are a sample of; those of probes are tricks that the platform made of the policy's responses.
+#: What responses are a sample of; those of probes are tricks, made of the policy's own responses.
 Sampled = Literal["train", "validation", "probe"]
 #: How an attempt ends.
 Outcome = Literal["succeeded", "stopped", "failed", "crashed"]

@@ -247,8 +247,8 @@ TEXTS: dict[str, AlarmTexts] = {
             en="A trick scores as high as the policy's best responses", zh="取巧的回复与最佳回复得分相当"
         ),
         advice=Text(
-            en="The example is the trick that earned most: an empty response, the format alone, the response to "
-            "another prompt, or the same response three times. A policy that finds it stops solving "
+            en="The example is the trick that earned most: an empty response, the format alone, the response "
+            "to another prompt, or the same response three times. A policy that finds it stops solving "
             "the task. Weight the answer more than the rest of the rewards, add repetition or "
             "length_penalty, and check the change in a dry run.",
             zh="示例是得分最高的取巧回复：空回复、只有格式、另一提示的回复，或同一回复重复三遍。"

@@ -174,8 +174,8 @@ class ProbesRead(BaseModel):
         description="Rewards that take time or money, or run code: counted at their lowest value."
     )
     reason: Literal["own_reward", "nothing_to_earn", "unbounded"] | None = Field(
-        description="Why none are scored: the agent computes its own reward; the rewards that would score them "
-        "can only be 0 or below; or one that is left out has no lowest value."
+        description="Why none are scored: the agent computes its own reward; the rewards that would score "
+        "them can only be 0 or below; or one that is left out has no lowest value."
     )
 
 

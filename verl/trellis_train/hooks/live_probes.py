@@ -65,7 +65,7 @@ class LiveProbes:
         return cls(plan, spool) if plan.reason is None else None
 
     def is_due(self, step: int) -> bool:
-        """Tell whether it is time for the probes of a step: fewer than every ``EVERY`` where they cost much."""
+        """Tell whether to probe a step: one of ``EVERY``, or fewer where that costs too much."""
         is_busy = self._thread is not None and self._thread.is_alive()
         is_cheap = self._spent_s <= MAX_SHARE * (time.perf_counter() - self._began)
         return step > 0 and step % EVERY == 0 and not is_busy and is_cheap

@@ -115,8 +115,8 @@ def collect_rollouts(
         # verl names validation prompts at random; so the same ones are chosen at every step.
         keys = sorted(keys, key=lambda key: hashes[SampleKey.parse(key).uid])
     wanted = [] if split == "validation" else by_hash[:FOLLOWED_GROUPS]
-    if tracing is not None and tracing.extreme is not None:
-        wanted.append(SampleKey.parse(tracing.extreme.key).uid)
+    if tracing is not None:
+        wanted += [SampleKey.parse(extreme.key).uid for extreme in tracing.extremes]
     samples = choose_keys(keys, wanted=wanted)
     fields = FIELDS if probe is None else [*FIELDS, *ROW_FIELDS]
     data = tq.kv_batch_get(
@@ -218,10 +218,8 @@ def _trace(
             sample.key: float(score.sum())
             for sample, score in zip(samples, columns["rm_scores"], strict=True)
         }
-        keys = choose_traced(list(scores), scores, tracing.extreme)
-        return trace_tokens(
-            keys, partition_id, tracing.texts, has_trainer_log_probs=tracing.has_trainer_log_probs
-        )
+        keys = choose_traced(list(scores), scores, tracing.extremes)
+        return trace_tokens(keys, partition_id, tracing)
 
 
 def _collect_messages(samples: Sequence[SampleKey], prompts: Sequence[Any]) -> dict[int, list[PromptMessage]]:

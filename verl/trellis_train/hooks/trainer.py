@@ -39,7 +39,7 @@ from trellis_train.hooks.timeline import (
     is_due,
     measure_responses,
 )
-from trellis_train.hooks.token_traces import TRACE_SECONDS, TokenTracer, TokenTracing
+from trellis_train.hooks.token_traces import TRACE_SECONDS, TokenTracer, TokenTracing, find_extremes
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
 from trellis_train.hooks.worker_spans import measure_busy, take_lanes, time_all_workers
@@ -282,6 +282,8 @@ class _ReportingTrainer:
                 self.global_steps,
                 self.total_training_steps,
                 signals.extreme,
+                metrics,
+                lambda measures: find_extremes(batch, measures),
                 has_trainer_log_probs=has_trainer_log_probs,
             ),
             None,

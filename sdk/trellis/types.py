@@ -163,6 +163,22 @@ class BestRun(TypedDict):
     value: float
 
 
+class Bottleneck(TypedDict):
+    """What limits a run, and the figures that say so."""
+
+    engines_busy: float | None
+    group: str
+    kv_cache_use: float | None
+    longest_response: float | None
+    phases: list[str]
+    queued_share: float | None
+    seconds: float
+    share: float
+    steps: int
+    tail_share: float | None
+    workers_busy: float | None
+
+
 class Budget(TypedDict):
     """When no more runs are started."""
 
@@ -1689,6 +1705,17 @@ class ParameterImportance(TypedDict):
     parameter: str
 
 
+class PhaseColumn(TypedDict):
+    """One phase of the steps, over all of them."""
+
+    group: str
+    in_step: bool
+    phase: str
+    seconds: list[float]
+    share: float
+    total_s: float
+
+
 class Pipeline(TypedDict):
     """Steps applied to rows, in order."""
 
@@ -2556,6 +2583,18 @@ class TimeForecast(TypedDict):
     slot_hours: float
     step_flops: NotRequired[float | None]
     step_s: float
+
+
+class TimingRead(TypedDict):
+    """Where the time of a job's steps went."""
+
+    bottleneck: Bottleneck | None
+    first_steps: list[int]
+    last_steps: list[int]
+    phases: list[PhaseColumn]
+    step_s: list[float]
+    steps: int
+    timeline_steps: list[int]
 
 
 class TokenTraceRead(TypedDict):

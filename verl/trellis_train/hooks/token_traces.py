@@ -2,8 +2,8 @@
 
 All of it lies in the TransferQueue when a step is measured. So that storage stays bounded however long the
 run, a few responses of at most ``MAX_TRACED_STEPS`` steps are kept, and those of steps that stand out:
-trainer and rollout engine differ, or KL divergence, entropy, advantages or gradient leave their usual range. So
-a spike of a curve leads to the tokens behind it.
+trainer and rollout engine differ, or KL divergence, entropy, advantages or gradient leave their usual range.
+So a spike of a curve leads to the tokens behind it.
 """
 
 import math

@@ -150,7 +150,7 @@ def _add(scored: Scored, more: float) -> Scored:
 
 
 def show_probes(step: int, outcomes: Outcomes) -> RolloutsEvent:
-    """Show of each probe the one that earned most."""
+    """Make an event of what earned most of each probe."""
     best = {probe: max(found, key=lambda each: each[1].score) for probe, found in outcomes.items()}
     rollouts = [
         Rollout(

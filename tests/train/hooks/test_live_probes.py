@@ -59,6 +59,7 @@ def test_of_each_trick_the_text_that_earned_most_is_shown_before_its_metrics(tmp
     assert shown["wrong"]["messages"] == [{"role": "user", "content": "a?"}]
     assert shown["wrong"]["reward_parts"] == {"contains": 0.0, "format": 1.0}
     assert (shown["empty"]["response"], shown["empty"]["response_tokens"]) == ("", 0)
+    assert shown["format_only"]["response_tokens"] == 13
     assert len(lines[0]) < 100_000
 
 

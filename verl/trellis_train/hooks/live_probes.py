@@ -161,7 +161,7 @@ def show_probes(step: int, outcomes: Outcomes) -> RolloutsEvent:
             ground_truth=_shorten(sample.answer),
             score=scored.score,
             reward_parts=scored.parts,
-            response_tokens=sample.response_tokens or 0,
+            response_tokens=_count_tokens(sample),
         )
         for probe, (sample, scored) in best.items()
     ]
@@ -174,6 +174,11 @@ def _as_messages(sample: Sample) -> list[PromptMessage]:
         PromptMessage(role=str(each.get("role", "")), content=_shorten(str(each.get("content", ""))))
         for each in sample.messages[-MAX_MESSAGES:]
     ]
+
+
+def _count_tokens(sample: Sample) -> int:
+    """Count the tokens of a response; where that is not known, a character is a quarter of one."""
+    return -(-len(sample.response) // 4) if sample.response_tokens is None else sample.response_tokens
 
 
 def _shorten(text: str) -> str:

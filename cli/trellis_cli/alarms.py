@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from trellis_cli.client import ApiClient
+from trellis_cli.job_rollouts import print_example
 from trellis_cli.output import err, out
 
 _STYLE = {"critical": "red", "warning": "yellow"}
@@ -15,14 +17,16 @@ def alarm_mark(job: dict[str, Any]) -> str:
     return f" [{style}]!{job['alarm_count']}[/{style}]"
 
 
-def print_alarms(job: dict[str, Any]) -> None:
-    """Print every alarm of a job: active ones with what to try, the others in one line."""
+def print_alarms(client: ApiClient, job: dict[str, Any]) -> None:
+    """Print every alarm of a job: active ones with what to try and an example, the others in one line."""
     for alarm in job["alarms"]:
         if not alarm["is_active"]:
             out.print(f"\npast alarm: {describe(alarm)}", style="dim", markup=False, highlight=False)
             continue
         out.print(f"\n{alarm['severity']}: {describe(alarm)}", style=_STYLE[alarm["severity"]], markup=False)
         out.print(alarm["advice"]["en"], markup=False, highlight=False)
+        if alarm["example_id"] is not None:
+            print_example(client, job["id"], alarm["example_id"])
 
 
 def describe(alarm: dict[str, Any]) -> str:

@@ -6,7 +6,15 @@ from typing import Annotated, Any
 import typer
 from trellis_contracts.states import FINISHED
 
-from trellis_cli import checkpoints, job_comparison, job_editing, job_event_files, script_import
+from trellis_cli import (
+    checkpoints,
+    job_comparison,
+    job_editing,
+    job_event_files,
+    job_rollouts,
+    job_timing,
+    script_import,
+)
 from trellis_cli.alarms import alarm_mark, print_alarms
 from trellis_cli.client import ApiClient, connect
 from trellis_cli.errors import ExitCode
@@ -36,6 +44,8 @@ job_editing.register(app)
 job_comparison.register(app)
 script_import.register(app)
 job_event_files.register(app)
+job_rollouts.register(app)
+job_timing.register(app)
 Job = Annotated[str, typer.Argument(help="ID (job_...) or name; the latest if several share the name.")]
 OneJob = Annotated[str, typer.Argument(help="ID (job_...) or unique name.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it finishes; exits with 0 on success.")]
@@ -153,7 +163,7 @@ def show(job: Job, as_json: Json = False) -> None:
     if found["notes"]:
         out.print(f"\n{found['notes']}\n", markup=False, highlight=False)
     print_failure(found)
-    print_alarms(found)
+    print_alarms(client, found)
     metrics = client.get(f"/jobs/{job}/metric-keys")
     headline = [each for each in metrics if each["key"] in found["headline_metrics"]]
     if headline:

@@ -17,6 +17,8 @@ Phase = Literal["preparing", "loading", "training", "validating", "saving", "ser
 Stream = Literal["stdout", "stderr", "platform"]
 #: The data that a rollout answers.
 Split = Literal["train", "validation"]
+#: What responses are a sample of; those of probes are tricks, made of the policy's own responses.
+Sampled = Literal["train", "validation", "probe"]
 #: How an attempt ends.
 Outcome = Literal["succeeded", "stopped", "failed", "crashed"]
 #: The chat template shows no tools, or writes calls in a form that the engine has no parser for.
@@ -106,12 +108,12 @@ class Rollout(Strict):
 
 
 class RolloutsEvent(Strict):
-    """A bounded sample of the rollouts of one step."""
+    """A bounded sample of the rollouts of one step; of probes, ``group`` is the name of the trick."""
 
     kind: Literal["rollouts"] = "rollouts"
     time: AwareDatetime
     step: int = Field(ge=0)
-    split: Split = "train"
+    split: Sampled = "train"
     rollouts: list[Rollout]
 
 

@@ -8,6 +8,9 @@ from trellis_contracts.endpoints import JudgeEndpoint
 from trellis_contracts.recipe import Parameter, Strict, Text
 from trellis_contracts.spec import ModelSource
 
+#: Names under which an agent, or a person's reward file, reports whether a response is right, 0 to 1.
+CORRECTNESS = ("answer_score", "correct", "correctness", "accuracy", "acc")
+
 
 class RewardTerm(Strict):
     """One reward of a mixture. The first term of a mixture decides whether a response is correct."""
@@ -37,6 +40,9 @@ class RewardKind(Strict):
     lowest: float | None
     highest: float | None
     options: list[RewardOption] = Field(default_factory=list)
+    #: Of the parts that it is made of, the one that says whether a response is right; None where its value
+    #: does.
+    answer_part: str | None = None
     #: Whether it compares with a reference answer.
     needs_answer: bool = True
     #: Whether it executes code that a person or the model wrote, which takes a sandbox.

@@ -25,10 +25,12 @@ from trellis.types import (
     RolloutRead,
     RolloutStep,
     RolloutSummary,
+    TimingRead,
     TracedStep,
 )
 
-Split = Literal["train", "validation"]
+#: ``probe``: tricks made of the policy's best responses; ``group`` is the trick.
+Split = Literal["train", "validation", "probe"]
 #: The most points of a curve that one answer has.
 _MAX_POINTS = 20_000
 _LOG_PAGE = 5000
@@ -199,6 +201,11 @@ class Jobs(Resource[JobRead, JobRead]):
         """Return a few responses token by token, of the step nearest to ``step`` that has such traces."""
         path = f"{self.path}/{job_id}/rollout-tokens"
         return cast(TracedStep, self._api.request("GET", path, params=given(step=step, split=split)))
+
+    def timing(self, job_id: str, *, max_stretches: int | None = None) -> TimingRead:
+        """Return where the time of the steps goes, phase by phase, and what limits the run."""
+        path, params = f"{self.path}/{job_id}/timing", given(max_stretches=max_stretches)
+        return cast(TimingRead, self._api.request("GET", path, params=params))
 
     def manifest(self, job_id: str, *, attempt: int | None = None) -> ManifestRead:
         """Return what an attempt ran with: versions, machine, configuration, data."""

@@ -165,6 +165,22 @@ class BestRun(TypedDict):
     value: float
 
 
+class Bottleneck(TypedDict):
+    """What limits a run, and the figures that say so."""
+
+    engines_busy: float | None
+    group: str
+    kv_cache_use: float | None
+    longest_response: float | None
+    phases: list[str]
+    queued_share: float | None
+    seconds: float
+    share: float
+    steps: int
+    tail_share: float | None
+    workers_busy: float | None
+
+
 class Budget(TypedDict):
     """When no more runs are started."""
 
@@ -1692,6 +1708,17 @@ class ParameterImportance(TypedDict):
     parameter: str
 
 
+class PhaseColumn(TypedDict):
+    """One phase of the steps, over all of them."""
+
+    group: str
+    in_step: bool
+    phase: str
+    seconds: list[float]
+    share: float
+    total_s: float
+
+
 class Pipeline(TypedDict):
     """Steps applied to rows, in order."""
 
@@ -1767,6 +1794,14 @@ class ProbeResult(TypedDict):
     title: Text
 
 
+class ProbesRead(TypedDict):
+    """How tricks are scored by the rewards of a run while it trains."""
+
+    left_out: list[str]
+    reason: Literal["own_reward", "nothing_to_earn", "unbounded"] | None
+    scored: list[str]
+
+
 class Progress(TypedDict):
     """Progress of a job."""
 
@@ -1804,7 +1839,7 @@ class PromptMap(TypedDict):
     columns: list[MapColumn]
     prompt_count: int
     rows: list[MapRow]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     totals: RolloutGroupTotals
 
 
@@ -1990,6 +2025,7 @@ class RewardFileRead(TypedDict):
 class RewardKindRead(TypedDict):
     """A reward with the schema of its options."""
 
+    answer_part: NotRequired[str | None]
     help: Text
     highest: float | None
     lowest: float | None
@@ -2061,7 +2097,7 @@ class RolloutRead(TypedDict):
     response_tokens: int
     reward_parts: dict[str, float | None]
     score: float | None
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
     stop_reason: str | None
     trajectory: Trajectory | None
@@ -2073,7 +2109,7 @@ class RolloutStep(TypedDict):
 
     count: int
     mean_score: float | None
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
 
 
@@ -2081,9 +2117,10 @@ class RolloutSummary(TypedDict):
     """All sampled responses of one step in numbers."""
 
     groups: RolloutGroupTotals
+    probes: ProbesRead | None
     reward_parts: list[str]
     scores: list[float]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
     stop_reasons: dict[str, int]
     total: int
@@ -2093,7 +2130,7 @@ class RolloutsSampled(TypedDict):
     """Responses of a step can be read."""
 
     count: int
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int
 
 
@@ -2551,6 +2588,18 @@ class TimeForecast(TypedDict):
     step_s: float
 
 
+class TimingRead(TypedDict):
+    """Where the time of a job's steps went."""
+
+    bottleneck: Bottleneck | None
+    first_steps: list[int]
+    last_steps: list[int]
+    phases: list[PhaseColumn]
+    step_s: list[float]
+    steps: int
+    timeline_steps: list[int]
+
+
 class TokenTraceRead(TypedDict):
     """Some tokens of a response, and what was measured of each before the update. Lists have one entry a…"""
 
@@ -2601,7 +2650,7 @@ class TracedStep(TypedDict):
     """The responses of one step whose tokens were kept."""
 
     items: list[TracedRollout]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     step: int | None
 
 

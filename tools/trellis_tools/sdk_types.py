@@ -22,8 +22,8 @@ ROOTS = (
     "PromotionRead", "QuarantineRead", "Recipe", "RecipeRead",
     "RefRead", "RefsRead", "ReportRead", "RewardFileRead", "RewardKindRead", "RolloutRead", "RolloutStep",
     "RolloutSummary", "RunRead", "SampleRead", "StatisticsRead", "StreamEvents", "SweepPreview", "SweepRead",
-    "SweepSummary", "TracedStep", "TransferRead", "UserRead", "VersionRead", "VoteRead", "WinRate",
-    "WorkflowDetail", "WorkflowListed", "WorkflowRead",
+    "SweepSummary", "TimingRead", "TracedStep", "TransferRead", "UserRead", "VersionRead", "VoteRead",
+    "WinRate", "WorkflowDetail", "WorkflowListed", "WorkflowRead",
 )  # fmt: skip
 HEADER = '''"""What the API answers, as typed dictionaries.
 

@@ -5474,7 +5474,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /**
              * Steps
              * @description The step of each job that is shown.
@@ -12202,6 +12202,27 @@ export interface components {
             title: components["schemas"]["Text"];
         };
         /**
+         * ProbesRead
+         * @description How tricks are scored by the rewards of a run while it trains.
+         */
+        ProbesRead: {
+            /**
+             * Left Out
+             * @description Rewards that take time or money, or run code: counted at their lowest value.
+             */
+            left_out: string[];
+            /**
+             * Reason
+             * @description Why none are scored: the agent computes its own reward; the rewards that would score them can only be 0 or below; or one that is left out has no lowest value.
+             */
+            reason: ("own_reward" | "nothing_to_earn" | "unbounded") | null;
+            /**
+             * Scored
+             * @description Rewards that score them.
+             */
+            scored: string[];
+        };
+        /**
          * ProcessHistory
          * @description A large process of a node over time.
          */
@@ -12391,7 +12412,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** @description Of all steps. */
             totals: components["schemas"]["RolloutGroupTotals"];
         };
@@ -12463,7 +12484,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /**
              * Total
              * @description Responses to the prompt at all steps.
@@ -13334,6 +13355,8 @@ export interface components {
          * @description A reward with the schema of its options.
          */
         RewardKindRead: {
+            /** Answer Part */
+            answer_part?: string | null;
             help: components["schemas"]["Text"];
             /** Highest */
             highest: number | null;
@@ -13615,7 +13638,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13666,7 +13689,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13695,7 +13718,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
         };
@@ -13705,6 +13728,8 @@ export interface components {
          */
         RolloutSummary: {
             groups: components["schemas"]["RolloutGroupTotals"];
+            /** @description Null for runs without rewards of their own. */
+            probes: components["schemas"]["ProbesRead"] | null;
             /**
              * Reward Parts
              * @description Names of the parts of the reward.
@@ -13719,7 +13744,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13742,7 +13767,7 @@ export interface components {
         };
         /**
          * RolloutsEvent
-         * @description A bounded sample of the rollouts of one step.
+         * @description A bounded sample of the rollouts of one step; of probes, ``group`` is the name of the trick.
          */
         RolloutsEvent: {
             /**
@@ -13757,7 +13782,7 @@ export interface components {
              * @default train
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
             /**
@@ -13777,7 +13802,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /** Step */
             step: number;
         };
@@ -16336,7 +16361,7 @@ export interface components {
              * Split
              * @enum {string}
              */
-            split: "train" | "validation";
+            split: "train" | "validation" | "probe";
             /**
              * Step
              * @description Nearest to the requested one; null if there is none.
@@ -23557,7 +23582,7 @@ export interface operations {
             query: {
                 /** @description Ids of 1 to 20 jobs, repeated or separated by commas. */
                 ids: string[];
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 /** @description Default the newest of each. */
                 step?: number | null;
                 limit?: number;
@@ -25278,7 +25303,7 @@ export interface operations {
     read_prompt_api_v1_jobs__job_id__prompts__prompt_key__rollouts_get: {
         parameters: {
             query?: {
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 /** @description Up to this step. */
                 to_step?: number | null;
                 cursor?: string | null;
@@ -25416,7 +25441,7 @@ export interface operations {
     read_map_api_v1_jobs__job_id__rollout_map_get: {
         parameters: {
             query?: {
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 max_prompts?: number;
                 max_columns?: number;
             };
@@ -25479,7 +25504,7 @@ export interface operations {
     list_rollout_steps_api_v1_jobs__job_id__rollout_steps_get: {
         parameters: {
             query?: {
-                split?: ("train" | "validation") | null;
+                split?: ("train" | "validation" | "probe") | null;
             };
             header?: never;
             path: {
@@ -25542,7 +25567,7 @@ export interface operations {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
             };
             header?: never;
             path: {
@@ -25605,7 +25630,7 @@ export interface operations {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
             };
             header?: never;
             path: {
@@ -25668,7 +25693,7 @@ export interface operations {
             query?: {
                 /** @description Default the newest one. */
                 step?: number | null;
-                split?: "train" | "validation";
+                split?: "train" | "validation" | "probe";
                 /** @description Episodes that ended so. */
                 stop_reason?: string | null;
                 /** @description Included. */

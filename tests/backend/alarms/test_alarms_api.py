@@ -311,6 +311,48 @@ def test_an_alarm_about_what_is_written_has_an_example(run: Run) -> None:
     assert shown["response"] == looping
 
 
+def test_an_agents_own_word_for_right_tells_the_example(run: Run) -> None:
+    """Workflows say it under names of their own, and not of every response."""
+    told: list[dict[str, float]] = [{"correct": 1.0}, {"correct": 0.0}, {"correct": 1.0}]
+    rollouts = [
+        {
+            "group": "a",
+            "prompt": "q",
+            "response": f"{place}",
+            "score": 0.9,
+            "response_tokens": 8,
+            "reward_parts": parts,
+        }
+        for place, parts in enumerate(told)
+    ]
+    run.send({"kind": "rollouts", "time": "2026-01-02T03:04:05Z", "step": 8, "rollouts": rollouts})
+
+    run.report(*((step, {"training/format_only_fraction": 0.9}) for step in range(1, 9)))
+
+    (alarm,) = run.read()["alarms"]
+    shown = run.client.get(f"/api/v1/jobs/{run.job_id}/rollouts/{alarm['example_id']}").json()
+    assert (alarm["code"], shown["response"]) == ("format_only", "1")
+
+
+def test_the_example_of_a_trick_that_earns_is_the_trick(run: Run) -> None:
+    def sample(group: str, response: str, score: float) -> dict[str, Any]:
+        return {"group": group, "prompt": "q", "response": response, "score": score, "response_tokens": 0}
+
+    own = [sample("p1", "The policy's best", 0.9)]
+    tricks = [sample("empty", "", 0.0), sample("format_only", "<think>Hm.</think>", 0.8)]
+    for step in (10, 20):
+        values = {"probe/rollouts/mean": 0.9, "probe/format_only/mean": 0.8, "probe/empty/mean": 0.0}
+        event = {"kind": "rollouts", "time": "2026-01-02T03:04:05Z", "step": step}
+        run.send(event | {"rollouts": own}, event | {"split": "probe", "rollouts": tricks})
+        run.report((step, values))
+
+    (alarm,) = run.read()["alarms"]
+    shown = run.client.get(f"/api/v1/jobs/{run.job_id}/rollouts/{alarm['example_id']}").json()
+    assert (alarm["code"], alarm["metric"]) == ("probe_earns", "probe/format_only/mean")
+    assert (shown["split"], shown["group"], shown["step"]) == ("probe", "format_only", 20)
+    assert (shown["response"], shown["score"]) == ("<think>Hm.</think>", 0.8)
+
+
 def test_an_alarm_about_numbers_has_no_example(run: Run) -> None:
     run.report((1, {"actor/pg_loss": NAN}))
 

@@ -321,6 +321,32 @@ def test_the_preview_says_what_a_response_earns(
         assert options.items() <= given["options"].items()
 
 
+@pytest.mark.parametrize(
+    ("change", "probes"),
+    [
+        ({"params": {"reward": "exact"}}, {"scored": ["exact"], "left_out": [], "reason": None}),
+        (
+            {"params": {"rewards": [{"name": "code"}, {"name": "format", "weight": 0.1}]}},
+            {"scored": ["format"], "left_out": ["code"], "reason": None},
+        ),
+        (
+            {"params": {"rewards": [{"name": "code"}]}},
+            {"scored": [], "left_out": ["code"], "reason": "nothing_to_earn"},
+        ),
+        ({"recipe": "sft"}, None),
+    ],
+)
+def test_a_job_tells_how_its_rewards_score_tricks(
+    client: TestClient, body: dict[str, Any], change: dict[str, Any], probes: dict[str, Any] | None
+) -> None:
+    submitted = client.post("/api/v1/jobs", json={**body, **change})
+    assert submitted.status_code == 201, submitted.text
+
+    summary = client.get(f"/api/v1/jobs/{submitted.json()['id']}/rollout-summary").json()
+
+    assert summary["probes"] == probes
+
+
 def test_a_recipe_without_rewards_previews_none(client: TestClient, body: dict[str, Any]) -> None:
     composed = client.post("/api/v1/jobs/preview", json={**body, "recipe": "sft"}).json()
 

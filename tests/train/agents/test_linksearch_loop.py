@@ -84,6 +84,17 @@ def test_a_perfect_answer_earns_the_most(environment: Path, query: Row) -> None:
     assert output.extra_fields["reward_extra_info"]["acc"] == 1.0
 
 
+def test_an_episode_tells_what_its_reward_is_made_of(environment: Path, query: Row) -> None:
+    full, simple = (
+        play(environment, query, [search(query), answer(query)], **mode)[0].extra_fields["reward_parts"]
+        for mode in ({}, {"mode": "simple"})
+    )
+
+    assert set(full) == {"answer_score", "process", "strategy", "efficiency", "penalty"}
+    assert set(simple) == {"answer_score", "call", "tool", "sql", "recall"}
+    assert (full["answer_score"], full["penalty"], simple["call"]) == (1.0, 0.0, 0.2)
+
+
 def test_an_episode_tells_its_tokens_and_when_it_first_found_somebody(environment: Path, query: Row) -> None:
     found, _ = play(environment, query, [COUNT, search(query), answer(query)])
     lost, server = play(environment, query, [COUNT, "I give up."])

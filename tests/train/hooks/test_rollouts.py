@@ -60,6 +60,55 @@ def collect(
     return event.rollouts
 
 
+def test_what_an_agent_reports_of_its_reward_is_shown_with_the_response(queue: dict[str, Any]) -> None:
+    fields = {"reward_extra_info": {"score": 0.5, "branches": 1.0}, "reward_parts": {"correct": 1.0}}
+    queue["a_0_0"] = make_row([5], score=0.5, extra_fields=fields)
+
+    (rollout,) = collect(["a_0_0"])
+
+    assert rollout.reward_parts == {"branches": 1.0, "correct": 1.0}
+
+
+def test_probes_are_made_of_the_best_response_to_each_prompt_whole(
+    queue: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollouts, "MIN_TEXT_CHARS", 10)
+    monkeypatch.setattr(rollouts, "MAX_EVENT_CHARS", 10)
+    long = [7] * 50
+    rows = {"raw_prompt": [{"role": "user", "content": "hard?"}], "extra_info": {"tools": ["a"]}}
+    queue["a_0_0"] = make_row([5], score=0.1, data_source="sums", **rows)
+    queue["a_1_0"] = make_row(long, score=0.9, data_source="sums", **rows)
+    queue["b_0_0"] = make_row([5], score=0.2, extra_fields={"trajectory": {}}, data_source="sums", **rows)
+    batch = SimpleNamespace(keys=list(queue), tags=[{} for _ in queue], partition_id="train")
+    monkeypatch.setattr(rollouts, "_choose_episodes", lambda *args: set())
+    found: list[Any] = []
+
+    event = collect_rollouts(
+        batch=batch, tokenizer=Tokenizer(), step=10, split="train", max_response_tokens=99, probe=found.extend
+    )
+
+    (best,) = found
+    assert best.response == " ".join("7" * 50)
+    assert len(event.rollouts[1].response) < len(best.response)
+    assert (best.messages, best.answer, best.tokens) == (rows["raw_prompt"], "3", 50)
+    assert best.row == {"tools": ["a"], "data_source": "sums"}
+    assert best.earned["exact"] == 1.0
+
+
+def test_a_probe_that_fails_takes_no_rollouts_with_it(queue: dict[str, Any]) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("no")
+
+    queue["a_0_0"] = make_row([5], score=0.5)
+    batch = SimpleNamespace(keys=["a_0_0"], tags=[{}], partition_id="train")
+
+    event = collect_rollouts(
+        batch=batch, tokenizer=Tokenizer(), step=10, split="train", max_response_tokens=3, probe=fail
+    )
+
+    assert len(event.rollouts) == 1
+
+
 def test_all_responses_to_a_prompt_are_shown_together() -> None:
     keys = ["b_1_0", "a_0_0", "b_0_0", "a_1_0"]
 

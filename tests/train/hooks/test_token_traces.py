@@ -1,6 +1,8 @@
 """What is kept of tokens: which steps, which responses, which values; on tensors as the queue holds them."""
 
 import math
+import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +12,15 @@ from trellis_contracts.events import MAX_TRACED_TOKENS
 from trellis_train.hooks import token_traces
 from trellis_train.hooks.rollouts import collect_rollouts
 from trellis_train.hooks.token_traces import (
+    CurveWatch,
     Extreme,
     TokenTexts,
+    TokenTracer,
     TokenTracing,
     TraceSchedule,
     choose_traced,
     find_extreme,
+    find_extremes,
     trace,
 )
 
@@ -119,8 +124,14 @@ def test_the_extreme_token_leads_to_its_response() -> None:
 def test_extreme_best_and_worst_responses_are_kept() -> None:
     scores = {f"r{place}": float(place) for place in range(8)}
 
-    assert choose_traced(list(scores), scores, Extreme("r3", 1.0)) == ["r3", "r7", "r0", "r6"]
-    assert choose_traced(["r1"], scores, Extreme("gone", 1.0)) == ["r1"]
+    assert choose_traced(list(scores), scores, [Extreme("r3", 1.0)]) == ["r3", "r7", "r0", "r6"]
+    assert choose_traced(list(scores), scores, [Extreme("r3", 1.0), Extreme("r2", 2.0, "kl")]) == [
+        "r3",
+        "r2",
+        "r7",
+        "r0",
+    ]
+    assert choose_traced(["r1"], scores, [Extreme("gone", 1.0)]) == ["r1"]
 
 
 def test_tokens_of_few_steps_are_kept_however_long_the_run() -> None:
@@ -143,6 +154,145 @@ def test_a_step_that_stands_out_is_kept_up_to_a_bound() -> None:
     assert len(kept) == token_traces.MAX_SPIKES
 
 
+def curve(*values: float, name: str = "actor/kl_loss") -> list[list[str]]:
+    """What stands out at each step of a curve."""
+    watched = CurveWatch()
+    return [watched.find_spikes({name: value}) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("name", "usual", "wrong", "measure"),
+    [
+        ("actor/kl_loss", 0.02, 0.2, "kl"),
+        ("actor/ppo_kl", 0.001, 0.02, "kl"),
+        ("actor/entropy", 0.5, 1.2, "entropy"),
+        ("actor/entropy", 0.5, 0.05, "entropy"),
+        ("critic/advantages/max", 1.5, 4.0, "advantage"),
+        ("critic/advantages/min", -1.5, -4.0, "advantage"),
+        ("actor/grad_norm", 0.4, 3.0, "advantage"),
+        ("actor/entropy", 0.5, math.nan, "entropy"),
+    ],
+)
+def test_a_curve_that_leaves_its_usual_range_stands_out(
+    name: str, usual: float, wrong: float, measure: str
+) -> None:
+    before = [usual * (1 + 0.02 * (place % 3)) for place in range(10)]
+
+    found = curve(*before, wrong, usual, name=name)
+
+    assert found == [[]] * 10 + [[measure], []]
+
+
+def test_a_curve_that_moves_slowly_or_only_scatters_does_not_stand_out() -> None:
+    noise = random.Random(0)
+    falling = [0.7 * math.exp(-step / 60) for step in range(300)]
+    scattered = [0.4 * math.exp(noise.gauss(0, 0.3)) for _ in range(2000)]
+
+    assert not any(curve(*falling, name="actor/entropy"))
+    assert sum(map(bool, curve(*scattered, name="actor/grad_norm"))) < 40
+    assert not any(curve(*[0.0] * 20, 1e-4))
+    assert not any(curve(*[1.0, 50.0] * 3))
+
+
+def test_curves_share_the_bound_of_steps_that_stand_out() -> None:
+    schedule = TraceSchedule()
+    kept = [
+        step
+        for step in range(1, 4001)
+        if schedule.is_due(
+            step, 1_000_000, Extreme("a", 2.0 if step % 20 == 19 else 0.1), has_spike=step % 20 == 9
+        )
+    ]
+
+    assert kept[:4] == [9, 19, 29, 39]
+    assert len(kept) == token_traces.MAX_SPIKES
+
+
+def plan_steps(found: list[Sequence[str]]) -> list[TokenTracing | None]:
+    """What is planned for steps of which the last has a spike in KL and entropy."""
+    tracer = TokenTracer(Tokenizer())
+
+    def find(measures: Sequence[str]) -> list[Extreme]:
+        found.append(measures)
+        return [Extreme("k", 1.0, "kl")]
+
+    return [
+        tracer.plan(
+            step,
+            1_000_000,
+            Extreme("d", 0.1),
+            {
+                "actor/kl_loss": 0.5 if step == 20 else 0.02,
+                "actor/entropy": 5.0 if step == 20 else 0.5,
+                "text": "x",
+            },
+            find,
+            has_trainer_log_probs=True,
+        )
+        for step in range(1, 21)
+    ]
+
+
+def test_responses_behind_a_spike_are_looked_for_at_its_step_only() -> None:
+    asked: list[Sequence[str]] = []
+
+    *others, last = plan_steps(asked)
+
+    assert others == [None] * 19
+    assert asked == [["kl", "entropy"]]
+    assert last is not None
+    assert [extreme.key for extreme in last.extremes] == ["k", "d"]
+
+
+def test_the_response_behind_a_spike_is_the_one_with_the_largest_mean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import transfer_queue
+
+    tool = torch.tensor([0, 0, 1, 1])
+    rows = {
+        "a_0_0": make_row(),
+        "b_0_0": make_row(entropy=torch.tensor([0.0, 0.0, 2.0, 2.0]), response_mask=tool),
+        "c_0_0": make_row(entropy=torch.tensor([9.0, 9.0, 0.0, 0.0]), response_mask=tool),
+        "d_0_0": make_row(
+            ref_log_prob=torch.tensor([-1.0, -4.0, -4.0, -1.0]), advantages=torch.full((4,), -2.0)
+        ),
+        "e_0_0": make_row(entropy=torch.full((4,), 50.0)),
+        "e_0_1": make_row(),
+    }
+
+    def kv_batch_get(*, keys: list[str], partition_id: str, select_fields: list[str]) -> dict[str, Any]:
+        return {
+            name: nested([rows[key][name] for key in keys]) for name in select_fields if name in rows["a_0_0"]
+        }
+
+    monkeypatch.setattr(transfer_queue, "kv_batch_get", kv_batch_get)
+    batch = SimpleNamespace(keys=list(rows), tags=[{} for _ in rows], partition_id="train")
+
+    found = find_extremes(batch, ["kl", "entropy", "advantage"])
+
+    assert [(each.key, each.measure) for each in found] == [
+        ("d_0_0", "kl"), ("b_0_0", "entropy"), ("d_0_0", "advantage")
+    ]  # fmt: skip
+    rows["c_0_0"]["entropy"] = torch.tensor([0.0, 0.0, math.nan, 0.0])
+    assert find_extremes(batch, ["entropy"]) == [Extreme("c_0_0", math.inf, "entropy")]
+    for row in rows.values():
+        del row["ref_log_prob"]
+    assert find_extremes(batch, ["kl"]) == []
+
+
+def test_of_a_long_response_what_is_around_the_token_behind_the_spike_is_kept() -> None:
+    count = 4 * MAX_TRACED_TOKENS
+    old, entropy = torch.full((count,), -1.5), torch.full((count,), 0.25)
+    old[700], entropy[100] = -9.0, 4.0
+    row = make_row(count, old_log_probs=old, entropy=entropy)
+
+    kept = trace(row, TokenTexts(Tokenizer()), has_trainer_log_probs=True, around="entropy")
+
+    assert kept.entropy is not None
+    assert kept.first + kept.entropy.index(4.0) == 100
+
+
 def test_a_sample_has_the_tokens_of_a_few_responses(monkeypatch: pytest.MonkeyPatch) -> None:
     import transfer_queue
 
@@ -158,7 +308,7 @@ def test_a_sample_has_the_tokens_of_a_few_responses(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(transfer_queue, "kv_batch_get", kv_batch_get)
     batch = SimpleNamespace(keys=list(rows), tags=[{} for _ in rows], partition_id="train")
     tokenizer = Tokenizer()
-    tracing = TokenTracing(TokenTexts(tokenizer), True, Extreme("p7_1_0", 3.0))
+    tracing = TokenTracing(TokenTexts(tokenizer), True, [Extreme("p7_1_0", 3.0)])
 
     event = collect_rollouts(
         batch=batch, tokenizer=tokenizer, step=1, split="train", max_response_tokens=3, tracing=tracing

@@ -4,9 +4,12 @@ The backend's alarms watch these metrics (``trellis_api.jobs.alarms.rules``).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
+
+from trellis_contracts.rewards import CORRECTNESS
+from trellis_recipes.rewards import reward_kinds
 
 from trellis_train.hooks.group_metrics import ACCURACY
 from trellis_train.hooks.step_responses import StepResponses, places_by_group
@@ -19,12 +22,14 @@ if TYPE_CHECKING:
 LENGTH_SCORE_CORRELATION = "training/length_score_correlation"
 #: Share of a response's n-grams of tokens that it had before; the mean over a sample of the responses.
 REPEATED_NGRAM_FRACTION = "training/repeated_ngram_fraction"
-#: Mean of the reward that decides whether a response is right (the first of the mixture).
+#: Mean of what says whether a response is right (``find_answer``).
 ANSWER_REWARD_MEAN = "training/answer_reward_mean"
-#: Share of the responses that are paid although that reward is 0: for their format, their length ...
+#: Share of the responses that are paid although that is 0: for their format, their length ...
 FORMAT_ONLY_FRACTION = "training/format_only_fraction"
-#: Means of all rewards of a mixture, and of what a reward is made of.
+#: Means of all rewards of a mixture, and of what a reward is made of, an agent's own too.
 PART_MEAN = "reward_parts/{name}/mean"
+#: Reported beside the score, but no part of it.
+_NO_PARTS = frozenset({"score", ACCURACY, ERROR_KEY})
 
 #: Fewer responses say nothing about a correlation.
 MIN_RESPONSES = 16
@@ -37,7 +42,7 @@ MAX_TOKENS = 4096
 def measure_hacking(step: StepResponses, *, terms: Sequence[str]) -> dict[str, float]:
     """Compute the reward hacking signals of a step; ``terms``: the mixture's reward names, answer first.
 
-    Empty ``terms``: the rewards are not ours (an agent's own).
+    Empty ``terms``: the reward is an agent's own.
     """
     found = {
         LENGTH_SCORE_CORRELATION: correlate_within_groups(step.groups, step.written, step.scores),
@@ -82,23 +87,41 @@ def _share_of(response: "Tensor") -> float:
 
 
 def measure_parts(step: StepResponses, terms: Sequence[str]) -> dict[str, float]:
-    """Compute the means of rewards and their parts, and the share that a mixture pays for wrong answers."""
-    is_told = bool(step.infos) and all(name in info for info in step.infos for name in terms)
-    if not terms or not is_told:
+    """Compute the means of rewards and their parts, and the share that is paid for wrong answers."""
+    rows = step.infos if terms else step.earned
+    names = {name for row in rows for name in row}
+    named = {name: [row[name] for row in rows if name in row] for name in names}
+    if not rows or not all(len(named.get(name, ())) == len(rows) for name in terms):
         return {}
-    names = sorted({name for info in step.infos for name in info} - {"score", ACCURACY, ERROR_KEY})
-    means = {
-        PART_MEAN.format(name=name): fmean(info[name] for info in step.infos)
-        for name in names
-        if all(name in info for info in step.infos)
-    }
-    if len(terms) == 1:
-        # Without parts of its own, a single reward is the score.
-        return means if len(means) > 1 else {}
-    answer = terms[0]
-    paid = [info[answer] == 0.0 and score > 0.0 for info, score in zip(step.infos, step.scores, strict=True)]
-    return {
-        **means,
-        ANSWER_REWARD_MEAN: fmean(info[answer] for info in step.infos),
-        FORMAT_ONLY_FRACTION: sum(paid) / len(paid),
-    }
+    parts = {name: values for name, values in named.items() if name not in _NO_PARTS}
+    # Without parts of its own, a single reward of the platform is the score.
+    is_score = bool(terms) and len(parts) == 1
+    means = {PART_MEAN.format(name=name): fmean(parts[name]) for name in sorted(parts) if not is_score}
+    answer, is_graded = find_answer(terms, named)
+    if answer is None:
+        return means
+    means[ANSWER_REWARD_MEAN] = fmean(named[answer])
+    if is_graded:
+        told = zip(rows, step.scores, strict=True)
+        paid = [row[answer] == 0.0 and score > 0.0 for row, score in told if answer in row]
+        means[FORMAT_ONLY_FRACTION] = sum(paid) / len(paid)
+    return means
+
+
+def find_answer(terms: Sequence[str], names: Collection[str]) -> tuple[str | None, bool]:
+    """Return the name of the part that says whether a response is right; None if nothing does.
+
+    Besides, whether it is worth something for a response that is right in part: then one that is worth
+    nothing, and is paid all the same, is paid for something else. ``names`` are those that were reported;
+    without ``terms`` they are an agent's own.
+    """
+    if not terms:
+        return next((name for name in CORRECTNESS if name in names), None), True
+    first, kind = terms[0], reward_kinds().get(terms[0])
+    own = [*CORRECTNESS] if kind is None or kind.answer_part is None else [kind.answer_part]
+    part = next((f"{first}_{name}" for name in own if f"{first}_{name}" in names), None)
+    if part is not None or len(terms) > 1:
+        return part or first, True
+    # "Right" is a value of 1, which says nothing of rewards that end elsewhere.
+    is_told = ACCURACY in names and kind is not None and kind.highest == 1.0
+    return (ACCURACY if is_told else None), False

@@ -1,8 +1,7 @@
 """A bounded sample of each step's rollouts, read from the TransferQueue before it is cleared."""
 
 import hashlib
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from trellis_contracts.agents import Trajectory
@@ -11,9 +10,12 @@ from trellis_contracts.events import PromptMessage, Rollout, RolloutsEvent, Spli
 from trellis_train.agents.episode.shortening import shorten
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.metrics import to_scalars
+from trellis_train.hooks.step_responses import EARNED_KEY
 from trellis_train.hooks.token_traces import TokenTracing, choose_traced, trace_tokens
 from trellis_train.hooks.watching import watch
 from trellis_train.rewards.mixture import ERROR_KEY
+from trellis_train.rewards.probes import LiveResponse
+from trellis_train.rewards.sample import plain_row
 from trellis_train.rollout.sample_ids import SampleKey, real_keys
 
 #: Prompts whose responses are shown, of each step.
@@ -31,7 +33,6 @@ MAX_MESSAGE_CHARS = 100_000
 #: Of training, so many of the prompts are the first by their hash: they come back in every epoch, and can be
 #: followed. The others are spread over the batch.
 FOLLOWED_GROUPS = MAX_GROUPS // 2
-_CLIPPED = re.compile(r" … \[\d+ characters\] … ")
 FIELDS = [
     "prompts",
     "responses",
@@ -42,6 +43,8 @@ FIELDS = [
     "raw_prompt",
     "extra_fields",
 ]
+#: What rewards look at besides.
+ROW_FIELDS = ["extra_info", "data_source"]
 
 
 def choose_keys(
@@ -88,11 +91,6 @@ def clip_text(text: str, limit: int) -> str:
     return f"{text[:head]} … [{len(text) - limit} characters] … {text[len(text) - (limit - head) :]}"
 
 
-def is_clipped(text: str) -> bool:
-    """Tell whether ``clip_text`` took something out."""
-    return _CLIPPED.search(text) is not None
-
-
 def collect_rollouts(
     *,
     batch: Any,
@@ -101,11 +99,12 @@ def collect_rollouts(
     split: Split,
     max_response_tokens: int,
     tracing: TokenTracing | None = None,
+    probe: Callable[[list[LiveResponse]], object] | None = None,
 ) -> RolloutsEvent:
     """Read a sample of ``batch`` (verl's ``KVBatchMeta``) and make it an event.
 
     ``max_response_tokens`` is the configured bound: a response that reached it was cut. With ``tracing``, a
-    few responses have what was measured of their tokens.
+    few responses have what was measured of their tokens. ``probe`` is given the best response to each prompt.
     """
     import transfer_queue as tq
 
@@ -116,13 +115,14 @@ def collect_rollouts(
         # verl names validation prompts at random; so the same ones are chosen at every step.
         keys = sorted(keys, key=lambda key: hashes[SampleKey.parse(key).uid])
     wanted = [] if split == "validation" else by_hash[:FOLLOWED_GROUPS]
-    if tracing is not None and tracing.extreme is not None:
-        wanted.append(SampleKey.parse(tracing.extreme.key).uid)
+    if tracing is not None:
+        wanted += [SampleKey.parse(extreme.key).uid for extreme in tracing.extremes]
     samples = choose_keys(keys, wanted=wanted)
+    fields = FIELDS if probe is None else [*FIELDS, *ROW_FIELDS]
     data = tq.kv_batch_get(
-        keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=FIELDS
+        keys=[sample.key for sample in samples], partition_id=batch.partition_id, select_fields=fields
     )
-    columns = {name: _rows(data[name]) for name in FIELDS if name in data}
+    columns = {name: _rows(data[name]) for name in fields if name in data}
     limit = max(MIN_TEXT_CHARS, MAX_EVENT_CHARS // max(1, 2 * len(samples)))
     extra_fields = columns.get("extra_fields", [None] * len(samples))
     shown = _choose_episodes(samples, extra_fields)
@@ -144,7 +144,51 @@ def collect_rollouts(
         )
         for row, sample in enumerate(samples)
     ]
+    if probe is not None:
+        watch("probes of the rewards", lambda: probe(_find_best(samples, columns, tokenizer)), None)
     return RolloutsEvent(time=now(), step=step, split=split, rollouts=rollouts)
+
+
+def _find_best(
+    samples: Sequence[SampleKey], columns: Mapping[str, Any], tokenizer: Any
+) -> list[LiveResponse]:
+    """Return the best response to each prompt, whole, with all that rewards look at; no episodes."""
+    best: dict[str, int] = {}
+    scores = [float(score.sum()) for score in columns["rm_scores"]]
+    for place, sample in enumerate(samples):
+        if sample.uid not in best or scores[place] > scores[best[sample.uid]]:
+            best[sample.uid] = place
+    rows = [{name: column[place] for name, column in columns.items()} for place in best.values()]
+    return [_as_live(row, tokenizer) for row in rows if not _has_trajectory(row.get("extra_fields"))]
+
+
+def _has_trajectory(extra_fields: Any) -> bool:
+    return isinstance(extra_fields, dict) and extra_fields.get("trajectory") is not None
+
+
+def _as_live(row: Mapping[str, Any], tokenizer: Any) -> LiveResponse:
+    prompt = getattr(row.get("raw_prompt"), "data", row.get("raw_prompt"))
+    messages = [dict(turn) for turn in prompt] if prompt is not None else []
+    if not messages:
+        messages = [{"role": "user", "content": tokenizer.decode(row["prompts"], skip_special_tokens=True)}]
+    info = row.get("extra_info")
+    return LiveResponse(
+        messages=messages,
+        response=tokenizer.decode(row["responses"], skip_special_tokens=True),
+        answer=_answer_of(row) or "",
+        row={
+            **(plain_row(info) if isinstance(info, dict) else {}),
+            "data_source": str(row.get("data_source", "")),
+        },
+        tokens=int(row["responses"].numel()),
+        earned=_reward_parts(row.get("extra_fields")),
+    )
+
+
+def _answer_of(row: Mapping[str, Any]) -> str | None:
+    reward_model = row.get("reward_model")
+    truth = reward_model.get("ground_truth") if isinstance(reward_model, dict) else None
+    return None if truth is None else str(truth)
 
 
 def _rows(column: Any) -> Sequence[Any]:
@@ -174,10 +218,8 @@ def _trace(
             sample.key: float(score.sum())
             for sample, score in zip(samples, columns["rm_scores"], strict=True)
         }
-        keys = choose_traced(list(scores), scores, tracing.extreme)
-        return trace_tokens(
-            keys, partition_id, tracing.texts, has_trainer_log_probs=tracing.has_trainer_log_probs
-        )
+        keys = choose_traced(list(scores), scores, tracing.extremes)
+        return trace_tokens(keys, partition_id, tracing)
 
 
 def _collect_messages(samples: Sequence[SampleKey], prompts: Sequence[Any]) -> dict[int, list[PromptMessage]]:
@@ -221,15 +263,14 @@ def _to_rollout(
     max_response_tokens: int,
 ) -> Rollout:
     response = row["responses"]
-    reward_model = row.get("reward_model")
-    truth = reward_model.get("ground_truth") if isinstance(reward_model, dict) else None
+    truth = _answer_of(row)
     return Rollout(
         group=sample.uid,
         prompt_key=prompt_key,
         messages=messages,
         prompt=clip_text(tokenizer.decode(row["prompts"], skip_special_tokens=True), text_limit),
         response=clip_text(tokenizer.decode(response, skip_special_tokens=True), text_limit),
-        ground_truth=None if truth is None else clip_text(str(truth), text_limit),
+        ground_truth=None if truth is None else clip_text(truth, text_limit),
         score=_shortest(row["rm_scores"].sum()),
         reward_parts=_reward_parts(row.get("extra_fields")),
         response_tokens=int(response.numel()),
@@ -241,10 +282,11 @@ def _to_rollout(
 
 
 def _reward_parts(extra_fields: Any) -> dict[str, float]:
-    """Return the numbers that the reward function returned besides its score."""
-    info = extra_fields.get("reward_extra_info") if isinstance(extra_fields, dict) else None
+    """Return the numbers that the reward function, or an agent's own reward, returned besides its score."""
+    fields = extra_fields if isinstance(extra_fields, dict) else {}
+    info = {**(fields.get("reward_extra_info") or {}), **(fields.get(EARNED_KEY) or {})}
     # Tensors too: verl's DAPO manager computes its penalty for length from one.
-    parts = {name: _shortest(value) for name, value in to_scalars(info or {}).items() if name != "score"}
+    parts = {name: _shortest(value) for name, value in to_scalars(info).items() if name != "score"}
     if not parts.get(ERROR_KEY):
         parts.pop(ERROR_KEY, None)  # worth a word only where there was one
     return parts

@@ -12,6 +12,8 @@ from trellis_train.rollout.sample_ids import SampleKey, real_keys
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: What an agent's own reward was made of, by name, among the extra fields of its loop.
+EARNED_KEY = "reward_parts"
 FIELDS = ["responses", "response_mask", "rm_scores", "extra_fields"]
 
 
@@ -32,6 +34,8 @@ class StepResponses:
     spans: Sequence[tuple[float, float] | None] = ()
     #: (phase, start, end) of what was measured of each response.
     parts: Sequence[Sequence[Part]] = ()
+    #: What an agent's own reward was made of; empty where rewards are the platform's.
+    earned: Sequence[Mapping[str, float]] = ()
 
 
 def places_by_group(groups: Sequence[str]) -> list[list[int]]:
@@ -57,6 +61,7 @@ def read_step(batch: Any) -> StepResponses:
         tokens=list(data["responses"].unbind()),
         written=[int(row.sum()) for row in data["response_mask"].unbind()],
         infos=[to_scalars(fields.get("reward_extra_info") or {}) for fields in extra],
+        earned=[to_scalars(fields.get(EARNED_KEY) or {}) for fields in extra],
         spans=[as_span(fields.get(SPAN_KEY)) for fields in extra],
         parts=[as_parts(fields.get(PARTS_KEY)) for fields in extra],
     )

@@ -1,19 +1,24 @@
 """What is measured of each token, kept of a few responses: log-probability, entropy, advantage, KL, mismatch.
 
 All of it lies in the TransferQueue when a step is measured. So that storage stays bounded however long the
-run, a few responses of at most ``MAX_TRACED_STEPS`` steps are kept, and those of steps that stand out.
+run, a few responses of at most ``MAX_TRACED_STEPS`` steps are kept, and those of steps that stand out:
+trainer and rollout engine differ, or KL divergence, entropy, advantages or gradient leave their usual range.
+So a spike of a curve leads to the tokens behind it.
 """
 
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from trellis_contracts.events import MAX_TRACED_TOKENS, TokenTrace
+
+from trellis_train.hooks.metrics import to_scalars
+from trellis_train.rollout.sample_ids import last_outputs, real_keys
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,6 +34,22 @@ SPIKE_FACTOR = 4.0
 USUAL_STEPS = 16
 #: Smaller differences are rounding.
 LEAST_SPIKE = 0.05
+#: Curves that are watched, and what of a token stands behind them; the dashboard leads from a curve to these
+#: (``frontend/src/jobs/page/rollouts/tokens.ts``).
+WATCHED = {
+    "actor/kl_loss": "kl",
+    "actor/reward_kl_penalty": "kl",
+    "actor/ppo_kl": "kl",
+    "actor/entropy": "entropy",
+    "critic/advantages/max": "advantage",
+    "critic/advantages/min": "advantage",
+    "actor/grad_norm": "advantage",
+}
+#: A curve stands out that is so many times its usual deviation away from its median, and so many times that,
+#: and by no rounding.
+SPIKE_DEVIATIONS = 10.0
+SPIKE_SHARE = 0.5
+LEAST_DEVIATION = 1e-3
 #: Texts of tokens that are remembered: most come again.
 MAX_REMEMBERED = 50_000
 #: Tokens of which one character may consist.
@@ -50,11 +71,37 @@ FIELDS = [
 
 @dataclass(frozen=True)
 class Extreme:
-    """The response with the token on which trainer and rollout engine differ most."""
+    """The response that stands out by a measure of its tokens."""
 
     key: str
-    #: Absolute difference of the log-probabilities.
-    difference: float
+    #: Of the difference, of which a single token tells, the largest one; of other measures the mean size.
+    size: float
+    measure: str = "difference"
+
+
+class CurveWatch:
+    """Tells which curves leave their usual range, upwards or downwards."""
+
+    def __init__(self) -> None:
+        self._usual: dict[str, deque[float]] = {}
+
+    def find_spikes(self, values: Mapping[str, float]) -> list[str]:
+        """Return the measures whose curves stand out at a step; to be asked once a step."""
+        found = [WATCHED[name] for name in WATCHED if name in values and self._stands_out(name, values[name])]
+        return list(dict.fromkeys(found))
+
+    def _stands_out(self, name: str, value: float) -> bool:
+        if not math.isfinite(value):
+            return True
+        usual = self._usual.setdefault(name, deque(maxlen=USUAL_STEPS))
+        known = [*usual]
+        usual.append(value)
+        if len(known) < USUAL_STEPS // 2:
+            return False
+        middle = median(known)
+        deviation = median(abs(each - middle) for each in known)
+        least = max(SPIKE_DEVIATIONS * deviation, SPIKE_SHARE * abs(middle), LEAST_DEVIATION)
+        return abs(value - middle) > least
 
 
 class TraceSchedule:
@@ -64,12 +111,17 @@ class TraceSchedule:
         self._usual: deque[float] = deque(maxlen=USUAL_STEPS)
         self._spikes = 0
 
-    def is_due(self, step: int, total_steps: int | None, extreme: Extreme | None) -> bool:
-        """Tell whether to keep tokens of a step; steps that stand out have a limit of their own."""
+    def is_due(
+        self, step: int, total_steps: int | None, extreme: Extreme | None, *, has_spike: bool = False
+    ) -> bool:
+        """Tell whether to keep tokens of a step; steps that stand out have a limit of their own.
+
+        They do by the difference between trainer and rollout engine, or by a curve (``has_spike``).
+        """
         stride = max(1, -(-(total_steps or 1) // MAX_TRACED_STEPS))
-        is_spike = extreme is not None and self._stands_out(extreme.difference)
-        if extreme is not None and math.isfinite(extreme.difference):
-            self._usual.append(extreme.difference)
+        is_spike = has_spike or (extreme is not None and self._stands_out(extreme.size))
+        if extreme is not None and math.isfinite(extreme.size):
+            self._usual.append(extreme.size)
         if step % stride == 0:
             return True
         if is_spike and self._spikes < MAX_SPIKES:
@@ -106,6 +158,31 @@ def find_extreme(
         return None
     row = int(torch.searchsorted(lengths.cumsum(0), place, right=True))
     return Extreme(keys[row], float(difference[place]))
+
+
+def find_extremes(batch: Any, measures: Sequence[str]) -> list[Extreme]:
+    """Find the response of ``batch`` (verl's ``KVBatchMeta``) with the largest mean size of each measure.
+
+    Measures that the run doesn't take of tokens have none.
+    """
+    import transfer_queue as tq
+
+    keys = list(last_outputs(real_keys(batch)))
+    if not keys or not measures:
+        return []
+    fields = [name for name in FIELDS if name != "responses"]
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
+    columns = {name: list(data[name].unbind()) for name in fields if name in data}
+    sizes: dict[str, list[float]] = {}
+    for row in range(len(keys)):
+        tensors = {name: column[row] for name, column in columns.items()}
+        mask = tensors["response_mask"].bool()
+        measured = _measure(tensors, has_trainer_log_probs=False)
+        for measure in measures:
+            if measure in measured and bool(mask.any()):
+                size = float(measured[measure].float().abs()[mask].mean())
+                sizes.setdefault(measure, [-1.0] * len(keys))[row] = size if math.isfinite(size) else math.inf
+    return [Extreme(keys[found.index(max(found))], max(found), measure) for measure, found in sizes.items()]
 
 
 class TokenTexts:
@@ -161,8 +238,8 @@ class TokenTracing:
 
     texts: TokenTexts
     has_trainer_log_probs: bool
-    #: The response that stands out; it is among the sample.
-    extreme: Extreme | None = None
+    #: The responses that stand out; they are among the sample.
+    extremes: Sequence[Extreme] = ()
     watch: Stopwatch = field(default_factory=Stopwatch)
 
 
@@ -172,27 +249,44 @@ class TokenTracer:
     def __init__(self, tokenizer: Any) -> None:
         self._texts = TokenTexts(tokenizer)
         self._schedule = TraceSchedule()
+        self._curves = CurveWatch()
 
     def plan(
-        self, step: int, total_steps: int | None, extreme: Extreme | None, *, has_trainer_log_probs: bool
+        self,
+        step: int,
+        total_steps: int | None,
+        extreme: Extreme | None,
+        metrics: Mapping[str, Any],
+        find: Callable[[Sequence[str]], Sequence[Extreme]],
+        *,
+        has_trainer_log_probs: bool,
     ) -> TokenTracing | None:
-        """Return how; None where the step is passed over. To be asked once a step."""
-        if not self._schedule.is_due(step, total_steps, extreme):
+        """Return how; None where the step is passed over. To be asked once a step.
+
+        ``find`` is asked for the responses behind the curves of ``metrics`` that stand out.
+        """
+        spikes = self._curves.find_spikes(
+            to_scalars({name: metrics[name] for name in WATCHED if name in metrics})
+        )
+        if not self._schedule.is_due(step, total_steps, extreme, has_spike=bool(spikes)):
             return None
-        return TokenTracing(self._texts, has_trainer_log_probs, extreme)
+        tracing = TokenTracing(self._texts, has_trainer_log_probs)
+        behind: Sequence[Extreme] = ()
+        if spikes:
+            with tracing.watch.measure():
+                behind = find(spikes)
+        return replace(tracing, extremes=(*behind, *([] if extreme is None else [extreme])))
 
 
-def choose_traced(keys: Sequence[str], scores: Mapping[str, float], extreme: Extreme | None) -> list[str]:
-    """Choose up to ``MAX_TRACED`` sampled responses: the extreme one, then the best and worst in turn."""
+def choose_traced(keys: Sequence[str], scores: Mapping[str, float], extremes: Sequence[Extreme]) -> list[str]:
+    """Choose up to ``MAX_TRACED`` sampled responses: the extreme ones, then the best and worst in turn."""
     ranked = sorted(keys, key=lambda key: -scores[key])
     ends = [end for place in range((len(ranked) + 1) // 2) for end in (ranked[place], ranked[-1 - place])]
-    first = [extreme.key] if extreme is not None and extreme.key in scores else []
+    first = [extreme.key for extreme in extremes if extreme.key in scores]
     return list(dict.fromkeys([*first, *ends]))[:MAX_TRACED]
 
 
-def trace_tokens(
-    keys: Sequence[str], partition_id: str, texts: TokenTexts, *, has_trainer_log_probs: bool
-) -> dict[str, TokenTrace]:
+def trace_tokens(keys: Sequence[str], partition_id: str, tracing: TokenTracing) -> dict[str, TokenTrace]:
     """Read the tokens of these responses from the TransferQueue, by key."""
     import transfer_queue as tq
 
@@ -201,21 +295,35 @@ def trace_tokens(
     data = tq.kv_batch_get(keys=list(keys), partition_id=partition_id, select_fields=FIELDS)
     columns = {name: list(data[name].unbind()) for name in FIELDS if name in data}
     rows = [{name: column[row] for name, column in columns.items()} for row in range(len(keys))]
+    around = {extreme.key: extreme.measure for extreme in reversed(tracing.extremes)}
     return {
-        key: trace(row, texts, has_trainer_log_probs=has_trainer_log_probs)
+        key: trace(
+            row,
+            tracing.texts,
+            has_trainer_log_probs=tracing.has_trainer_log_probs,
+            around=around.get(key),
+        )
         for key, row in zip(keys, rows, strict=True)
     }
 
 
-def trace(row: "Mapping[str, Tensor]", texts: TokenTexts, *, has_trainer_log_probs: bool) -> TokenTrace:
+def trace(
+    row: "Mapping[str, Tensor]",
+    texts: TokenTexts,
+    *,
+    has_trainer_log_probs: bool,
+    around: str | None = None,
+) -> TokenTrace:
     """Trace one response; if it is too long, keep what is around the token that stands out most.
+
+    It does by the measure ``around``, or else by the first of those that say most.
 
     ``row`` has 1-D tensors of the response's length. Without the trainer's own log-probabilities (bypass
     mode) those of the rollout engine are shown, and there is no difference.
     """
     mask = row["response_mask"].bool()
     measured = _measure(row, has_trainer_log_probs=has_trainer_log_probs)
-    first = _choose_window(measured, mask)
+    first = _choose_window(measured, mask, around)
     window = slice(first, first + MAX_TRACED_TOKENS)
     kept = mask[window].tolist()
     broken: set[int] = set()
@@ -252,12 +360,13 @@ def _measure(row: "Mapping[str, Tensor]", *, has_trainer_log_probs: bool) -> "di
     return found
 
 
-def _choose_window(measured: "Mapping[str, Tensor]", mask: "Tensor") -> int:
+def _choose_window(measured: "Mapping[str, Tensor]", mask: "Tensor", around: str | None) -> int:
     """Choose where the kept tokens begin, so that the one that stands out most is in their middle."""
     length = len(mask)
     if length <= MAX_TRACED_TOKENS:
         return 0
-    name = next((each for each in ("difference", "kl", "entropy", "log_prob") if each in measured), None)
+    order = (around, "difference", "kl", "entropy", "log_prob")
+    name = next((each for each in order if each is not None and each in measured), None)
     if name is None:
         return 0
     size = measured[name].float().abs().nan_to_num(nan=math.inf).masked_fill(~mask, -1.0)

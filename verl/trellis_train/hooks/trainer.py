@@ -4,6 +4,7 @@ Only overridable methods of the trainer are used, so every trainer mode (sync,
 colocated and separate asynchronous) reports alike.
 """
 
+from functools import partial
 from typing import Any, cast
 
 from omegaconf import OmegaConf
@@ -38,7 +39,7 @@ from trellis_train.hooks.timeline import (
     is_due,
     measure_responses,
 )
-from trellis_train.hooks.token_traces import TRACE_SECONDS, TokenTracer, TokenTracing
+from trellis_train.hooks.token_traces import TRACE_SECONDS, TokenTracer, TokenTracing, find_extremes
 from trellis_train.hooks.trained_columns import send_trained_columns
 from trellis_train.hooks.watching import watch
 from trellis_train.hooks.worker_spans import measure_busy, take_lanes, time_all_workers
@@ -101,18 +102,18 @@ class _ReportingTrainer:
         self.spool.write(ProgressEvent(time=now(), phase=phase, step=step, total_steps=total))
 
     def _report_rollouts(self, batch: Any, split: Split, tracing: TokenTracing | None = None) -> None:
+        probes, step = self._probes, self.global_steps
+        is_probed = split == "train" and probes is not None and probes.is_due(step)
         event = collect_rollouts(
             batch=batch,
             tokenizer=self.tokenizer,
-            step=self.global_steps,
+            step=step,
             split=split,
             max_response_tokens=self.config.data.max_response_length,
             tracing=tracing,
+            probe=partial(probes.start, step) if is_probed and probes is not None else None,
         )
         self.spool.write(event)
-        probes = self._probes
-        if split == "train" and probes is not None:
-            watch("probes of the rewards", lambda: probes.start(event), False)
 
     @property
     def timing_raw(self) -> dict[str, float]:
@@ -281,6 +282,8 @@ class _ReportingTrainer:
                 self.global_steps,
                 self.total_training_steps,
                 signals.extreme,
+                metrics,
+                lambda measures: find_extremes(batch, measures),
                 has_trainer_log_probs=has_trainer_log_probs,
             ),
             None,

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from trellis_recipes.data.conversion import Place, choose_conversion
 from trellis_recipes.data.row_values import BadRow, RowReader
 
 from trellis_train.data.sources import list_groups, take_rows
-from trellis_train.rewards.sample import Sample, plain_row
+from trellis_train.rewards.sample import Message, Sample, plain_row
 
 TITLES = {
     Probe.GOLD: Text(en="Reference solution", zh="参考解答"),
@@ -136,14 +136,23 @@ def _as_sample(rollout: RecordedRollout, rows: Sequence[DrawnRow]) -> Sample:
 class LiveResponse:
     """A response that the policy wrote in a run, whole."""
 
-    prompt: str
+    messages: Sequence[Message]
     response: str
     answer: str
+    row: Mapping[str, Any] = field(default_factory=dict)
+    tokens: int | None = None
+    #: What each term gave in the run, by name, unweighted.
+    earned: Mapping[str, float] = field(default_factory=dict)
 
-    def respond(self, response: str) -> Sample:
+    def respond(self, response: str, tokens: int | None = None) -> Sample:
         """Make a sample with another response to the same prompt."""
-        messages = [{"role": "user", "content": self.prompt}]
-        return Sample(response=response, answer=self.answer, messages=messages)
+        return Sample(
+            response=response,
+            answer=self.answer,
+            messages=self.messages,
+            row=self.row,
+            response_tokens=tokens,
+        )
 
 
 def make_live_probes(responses: Sequence[LiveResponse]) -> dict[Probe, list[Sample]]:
@@ -153,10 +162,15 @@ def make_live_probes(responses: Sequence[LiveResponse]) -> dict[Probe, list[Samp
     there has nothing to do with the prompt.
     """
     probes = {
-        Probe.ROLLOUTS: [each.respond(each.response) for each in responses],
-        Probe.EMPTY: [each.respond("") for each in responses],
-        Probe.TRUNCATED: [each.respond(each.response[: len(each.response) // 2]) for each in responses],
-        Probe.REPEATED: [each.respond("\n".join([each.response] * 3)) for each in responses],
+        Probe.ROLLOUTS: [each.respond(each.response, each.tokens) for each in responses],
+        Probe.EMPTY: [each.respond("", 0) for each in responses],
+        Probe.TRUNCATED: [
+            each.respond(each.response[: len(each.response) // 2], _times(each.tokens, 0.5))
+            for each in responses
+        ],
+        Probe.REPEATED: [
+            each.respond("\n".join([each.response] * 3), _times(each.tokens, 3)) for each in responses
+        ],
         Probe.FORMAT_ONLY: [each.respond(FORMAT_WITHOUT_ANSWER) for each in responses],
         Probe.WRONG: list(_swap_responses(responses)),
     }
@@ -168,4 +182,8 @@ def _swap_responses(responses: Sequence[LiveResponse]) -> Iterator[Sample]:
         others = (responses[(place + step) % len(responses)] for step in range(1, len(responses)))
         other = next((one for one in others if one.answer != each.answer), None)
         if other is not None:
-            yield each.respond(other.response)
+            yield each.respond(other.response, other.tokens)
+
+
+def _times(tokens: int | None, factor: float) -> int | None:
+    return None if tokens is None else round(tokens * factor)

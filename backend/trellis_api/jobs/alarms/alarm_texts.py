@@ -196,11 +196,12 @@ TEXTS: dict[str, AlarmTexts] = {
         title=Text(en="Reward rises while accuracy falls", zh="奖励上升，但正确答案减少"),
         advice=Text(
             en="The policy trades correct answers for other parts of the reward. Compare the "
-            "reward_parts/*/mean charts, lower the weight of the rising part (format_weight, or its "
-            "weight in rewards), or give it to correct answers only. Resume from a checkpoint before "
-            "the parts diverged.",
+            "reward_parts/*/mean charts, lower the weight of the rising part (format_weight, its weight in "
+            "rewards, an option of the reward, or the agent's own code), or give it to correct answers only. "
+            "Resume from a checkpoint before the parts diverged.",
             zh="策略正以正确答案换取奖励的其他部分。请对比 reward_parts/*/mean 各曲线，"
-            "降低上升项的权重（format_weight 或 rewards 中的权重），或只对正确答案给予该项奖励。"
+            "降低上升项的权重（format_weight、rewards 中的权重、奖励的选项，或智能体自身的代码），"
+            "或只对正确答案给予该项奖励。"
             "请从各项分化之前的检查点继续。",
         ),
     ),
@@ -246,11 +247,12 @@ TEXTS: dict[str, AlarmTexts] = {
             en="A trick scores as high as the policy's best responses", zh="取巧的回复与最佳回复得分相当"
         ),
         advice=Text(
-            en="The metric's name tells which trick: an empty response, the format alone, the response to "
-            "another prompt, or the same response three times. A policy that finds it stops solving "
+            en="The example is the trick that earned most: an empty response, the format alone, the response "
+            "to another prompt, or the same response three times. A policy that finds it stops solving "
             "the task. Weight the answer more than the rest of the rewards, add repetition or "
             "length_penalty, and check the change in a dry run.",
-            zh="指标名称说明了是哪种取巧：空回复、只有格式、另一提示的回复，或同一回复重复三遍。策略一旦发现，就不再解决任务。"
+            zh="示例是得分最高的取巧回复：空回复、只有格式、另一提示的回复，或同一回复重复三遍。"
+            "策略一旦发现，就不再解决任务。"
             "请让答案的权重高于 rewards 的其他项，加入 repetition 或 length_penalty，"
             "并用试运行检查修改。",
         ),

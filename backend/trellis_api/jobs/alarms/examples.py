@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, func, select
+from trellis_contracts.rewards import CORRECTNESS
 
 from trellis_api.jobs.models import RolloutSample
 
@@ -20,7 +21,10 @@ def _score(sample: RolloutSample) -> float:
 
 
 def _rightness(sample: RolloutSample) -> float:
-    return float(sample.reward_parts.get("acc") or 0.0)
+    """Return what the rewards, or the agent, say of whether the response is right."""
+    parts = sample.reward_parts
+    told = [parts[name] for name in CORRECTNESS if parts.get(name) is not None]
+    return float(told[0]) if told else 0.0
 
 
 def share_repeated(text: str) -> float:
@@ -36,28 +40,31 @@ _RANKS: dict[str, Rank] = {
     "responses_repeat": lambda sample: (share_repeated(sample.response), sample.response_tokens),
     "reward_without_progress": lambda sample: (_score(sample), -sample.response_tokens),
     "format_only": lambda sample: (-_rightness(sample), _score(sample)),
-    "probe_earns": lambda sample: (_score(sample), -sample.response_tokens),
+    "probe_earns": lambda sample: (_score(sample),),
 }
 
 
-def find_example(session: Session, *, job_id: str, code: str, step: int) -> int | None:
-    """Find the id of a training response of the step, or of the last step before it; None without one."""
+def find_example(session: Session, *, job_id: str, code: str, metric: str | None, step: int) -> int | None:
+    """Find the id of a response of the step, or of the last step before it; None without one.
+
+    It is a training response; of a trick that earns, the trick (``probe/<trick>/mean``).
+    """
     rank = _RANKS.get(code)
     if rank is None:
         return None
+    place = [RolloutSample.job_id == job_id, RolloutSample.split == "train"]
+    if code == "probe_earns":
+        trick = (metric or "").removeprefix("probe/").removesuffix("/mean")
+        place = [RolloutSample.job_id == job_id, RolloutSample.split == "probe", RolloutSample.group == trick]
     newest = session.exec(
-        select(func.max(RolloutSample.step)).where(
-            RolloutSample.job_id == job_id, RolloutSample.split == "train", col(RolloutSample.step) <= step
-        )
+        select(func.max(RolloutSample.step)).where(*place, col(RolloutSample.step) <= step)
     ).one()
-    found = _read(session, job_id=job_id, step=newest) if newest is not None else []
+    found = _read(session, [*place, RolloutSample.step == newest]) if newest is not None else []
     return max(found, key=rank).id if found else None
 
 
-def _read(session: Session, *, job_id: str, step: int) -> Sequence[RolloutSample]:
+def _read(session: Session, place: Sequence[bool]) -> Sequence[RolloutSample]:
     statement = (
-        select(RolloutSample)
-        .where(RolloutSample.job_id == job_id, RolloutSample.split == "train", RolloutSample.step == step)
-        .options(defer(RolloutSample.trajectory))  # type: ignore[arg-type]
+        select(RolloutSample).where(*place).options(defer(RolloutSample.trajectory))  # type: ignore[arg-type]
     )
     return session.exec(statement.order_by(col(RolloutSample.id)).limit(_MAX_COMPARED)).all()

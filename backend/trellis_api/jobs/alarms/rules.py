@@ -255,8 +255,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="reward_parts_diverging",
         severity="warning",
-        basis="The score is above its initial values and the reward that decides correctness is below its "
-        "own, each by a fifth or 0.05, for 5 steps: the rest of the mixture makes up for the loss.",
+        basis="The score is above its initial values and what decides correctness (the first reward, its "
+        "part for the answer, the accuracy of a single one, or what an agent reports) is below its own, "
+        "each by a fifth or 0.05, for 5 steps: the rest of the reward makes up for the loss.",
         keys=(_SCORE,),
         also=_is_one_of("training/answer_reward_mean"),
         judge=judgements.judge_diverging(rising=_SCORE, share=0.2, least=0.05),
@@ -291,7 +292,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="format_only",
         severity="warning",
-        basis="80 % of the responses get a reward although the one that decides correctness is 0, for 8 "
+        basis="80 % of the responses get a reward although what decides correctness is 0, for 8 "
         "steps: the format is learned within a few steps; correct answers should follow.",
         keys=(),
         also=_is_one_of("training/format_only_fraction"),
@@ -304,7 +305,7 @@ RULES: tuple[Rule, ...] = (
         severity="warning",
         basis="An empty response, the format alone, or the response to another prompt scores 80 % of the "
         "policy's best responses, if that is 0.05 or more; probes are scored every 10 steps, twice "
-        "in a row.",
+        "in a row. Rewards that aren't computed again count at their lowest value.",
         keys=(),
         also=_is_one_of("probe/empty/mean", "probe/format_only/mean", "probe/wrong/mean", _BASELINE),
         judge=judgements.judge_probe(baseline=_BASELINE, share=0.8, least=0.05),

@@ -171,7 +171,9 @@ def _record(session: Session, *, job: Job, attempt: int, changes: Sequence[Chang
             row = rows[change.code] = _open(job.id, attempt, change)
         _apply(row, change)
         if change.kind == "raised":
-            row.example_id = find_example(session, job_id=job.id, code=change.code, step=change.step)
+            row.example_id = find_example(
+                session, job_id=job.id, code=change.code, metric=change.metric, step=change.step
+            )
         session.add(row)
         if change.kind != "seen":
             published.append(("alarm", present_alarm(row)))

@@ -53,7 +53,7 @@ class RolloutsSampled(BaseModel):
     """Responses of a step can be read."""
 
     step: int
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "probe"]
     count: int
 
 

@@ -7,7 +7,8 @@ from trellis_contracts.agents import Trajectory
 
 from trellis_api.core.pagination import Page
 
-Split = Literal["train", "validation"]
+#: ``probe``: tricks made of the policy's best responses, as the rewards scored them; ``group`` is the trick.
+Split = Literal["train", "validation", "probe"]
 
 
 class RolloutRead(BaseModel):
@@ -165,6 +166,19 @@ class PromptMap(BaseModel):
     totals: RolloutGroupTotals = Field(description="Of all steps.")
 
 
+class ProbesRead(BaseModel):
+    """How tricks are scored by the rewards of a run while it trains."""
+
+    scored: list[str] = Field(description="Rewards that score them.")
+    left_out: list[str] = Field(
+        description="Rewards that take time or money, or run code: counted at their lowest value."
+    )
+    reason: Literal["own_reward", "nothing_to_earn", "unbounded"] | None = Field(
+        description="Why none are scored: the agent computes its own reward; the rewards that would score "
+        "them can only be 0 or below; or one that is left out has no lowest value."
+    )
+
+
 class RolloutSummary(BaseModel):
     """All sampled responses of one step in numbers."""
 
@@ -174,6 +188,7 @@ class RolloutSummary(BaseModel):
     scores: list[float] = Field(description="Of those that have one.")
     stop_reasons: dict[str, int] = Field(description="Episode counts by stop reason, most frequent first.")
     reward_parts: list[str] = Field(description="Names of the parts of the reward.")
+    probes: ProbesRead | None = Field(description="Null for runs without rewards of their own.")
     groups: RolloutGroupTotals
 
 

@@ -6,9 +6,13 @@ from dataclasses import asdict, replace
 from typing import cast
 
 from sqlmodel import Session
+from trellis_contracts.recipe import Engine
+from trellis_contracts.rewards import RewardTerm
+from trellis_recipes.mapping import reward_mixture
+from trellis_recipes.reward_probes import plan_probes
 
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
-from trellis_api.jobs import service
+from trellis_api.jobs import configuration, service
 from trellis_api.jobs.errors import RolloutNotFound
 from trellis_api.jobs.models import RolloutGroup, RolloutSample
 from trellis_api.jobs.rollouts import groups as rollout_groups
@@ -27,6 +31,7 @@ from trellis_api.jobs.rollouts.schemas import (
     MapCell,
     MapColumn,
     MapRow,
+    ProbesRead,
     PromptMap,
     PromptRolloutPage,
     RolloutGroupRead,
@@ -93,7 +98,21 @@ def summarise_rollouts(session: Session, *, job_id: str, step: int | None, split
         scores=[mark.score for mark in marks if mark.score is not None],
         stop_reasons=dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0]))),
         reward_parts=sorted({name for mark in marks for name in mark.reward_parts}),
+        probes=_read_probes(session, job_id=job_id),
         groups=_present_totals(rollout_groups.total(session, job_id=job_id, split=split, step=step)),
+    )
+
+
+def _read_probes(session: Session, *, job_id: str) -> ProbesRead | None:
+    """Tell how tricks are scored by a job's rewards; None where it trains by none, or they are not known."""
+    found = configuration.find(session, job_id=job_id)
+    if found is None or found.composition.engine is not Engine.VERL_PPO:
+        return None
+    plan = plan_probes([RewardTerm.model_validate(term) for term in reward_mixture(found.composition.params)])
+    return ProbesRead(
+        scored=[term.name for term in plan.scored],
+        left_out=[term.name for term in plan.left_out],
+        reason=None if plan.reason is None else plan.reason.value,
     )
 
 

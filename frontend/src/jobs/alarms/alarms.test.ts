@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Alarm } from '../types'
-import { activeAlarms, marksFor, marksOfRun, pastAlarms } from './alarms'
+import { activeAlarms, marksFor, marksOfRun, pastAlarms, placeOfExample } from './alarms'
 
 function alarmOf(code: string, part: Partial<Alarm> = {}): Alarm {
   return {
@@ -37,6 +37,11 @@ describe('the alarms of a run', () => {
 
     expect(activeAlarms(alarms).map((alarm) => alarm.code)).toEqual(['nan', 'early', 'late'])
     expect(pastAlarms(alarms).map((alarm) => alarm.code)).toEqual(['over'])
+  })
+
+  it('lead to a response that shows them, of a trick that earns to the trick', () => {
+    expect(placeOfExample(alarmOf('format_only', { example_id: 7 }))).toMatchObject({ rollout: 7, split: undefined })
+    expect(placeOfExample(alarmOf('probe_earns', { example_id: 8 }))).toMatchObject({ rollout: 8, split: 'probe' })
   })
 
   it('mark the chart of their metric, and all charts where they have none', () => {

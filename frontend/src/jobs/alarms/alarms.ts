@@ -58,3 +58,10 @@ export function marksOfRun(
     .filter((alarm) => alarm.metric === key)
     .map((alarm) => ({ ...toMark(alarm, `${job.name}: ${alarm.title[language]}`), line: job.id, color }))
 }
+
+/** Where the response stands that shows what an alarm is about. */
+export function placeOfExample(alarm: Alarm) {
+  // A trick that earns is shown itself, and not what the policy wrote.
+  const split = alarm.code === 'probe_earns' ? 'probe' : undefined
+  return { tab: 'rollouts', view: 'prompts', split, step: undefined, prompt: undefined, rollout: alarm.example_id }
+}

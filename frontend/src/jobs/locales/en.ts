@@ -384,7 +384,27 @@ export default {
   },
   rollouts: {
     split: 'Split',
-    splits: { train: 'Training', validation: 'Validation' },
+    splits: { train: 'Training', validation: 'Validation', probe: 'Probes' },
+    probes: {
+      what: "Every 10 steps or so, the run's rewards score tricks made of the policy's best responses. Of each, this is the one that scored highest.",
+      without:
+        "Every 10 steps or so, the run's rewards score tricks made of the policy's best responses. Of each, this is the one that scored highest. What takes time or money, or runs code, isn't computed again and counts at its lowest value: {names}.",
+      not: {
+        own_reward: 'Reward probes: off, because the agent computes its own reward.',
+        nothing_to_earn:
+          'Reward probes: off, because only fast and free rewards are computed again, and here they can pay nothing by themselves.',
+        unbounded:
+          "Reward probes: off, because it isn't known what these rewards would pay at least, and they aren't computed again: {names}.",
+      },
+      tricks: {
+        rollouts: "Policy's own response",
+        empty: 'Trick: empty response',
+        truncated: 'Trick: first half only',
+        repeated: 'Trick: repeated three times',
+        format_only: 'Trick: format without an answer',
+        wrong: 'Trick: response to another prompt',
+      },
+    },
     step: 'Step',
     follow: 'Latest',
     mean: 'mean score {value}',

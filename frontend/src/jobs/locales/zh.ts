@@ -380,7 +380,25 @@ export default {
   },
   rollouts: {
     split: '采样来源',
-    splits: { train: '训练', validation: '验证' },
+    splits: { train: '训练', validation: '验证', probe: '探测' },
+    probes: {
+      what: '大约每 10 步，用本次训练的奖励为策略最佳回答改成的取巧回答打分；每种取巧显示得分最高的一条。',
+      without:
+        '大约每 10 步，用本次训练的奖励为策略最佳回答改成的取巧回答打分；每种取巧显示得分最高的一条。耗时、收费或需执行代码的奖励不会重新计算，按最低值计入：{names}。',
+      not: {
+        own_reward: '奖励探测：未进行，因为智能体自行计算奖励。',
+        nothing_to_earn: '奖励探测：未进行，因为只重新计算快速且免费的奖励，而这里仅凭它们得不到分。',
+        unbounded: '奖励探测：未进行，因为下列奖励不会重新计算，其最低值未知：{names}。',
+      },
+      tricks: {
+        rollouts: '策略自己的回答',
+        empty: '取巧：空回答',
+        truncated: '取巧：只有前半部分',
+        repeated: '取巧：重复三遍',
+        format_only: '取巧：只有格式没有答案',
+        wrong: '取巧：另一提示的回答',
+      },
+    },
     step: '步',
     follow: '最新',
     mean: '平均得分 {value}',

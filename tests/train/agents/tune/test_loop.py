@@ -12,17 +12,17 @@ from trellis_train.agents.tune.loop import NO_CALL, TuneLoop
 from trellis_train.agents.tune.options import BadOptions, Options
 
 CODE = """
-from trellis import TunableChatModel
+from trellis import TunableChatModel, WorkflowOutput
 
 
-async def workflow(task: dict, model: TunableChatModel) -> float:
+async def workflow(task: dict, model: TunableChatModel):
     if task["question"] == "silent":
         return 1.0
     first = await model(task["messages"])
     if task["question"] == "broken":
         raise ValueError("no")
     await model([{"role": "user", "content": "edited"}, first.message, {"role": "user", "content": "and?"}])
-    return 0.5
+    return WorkflowOutput(reward=0.5, metrics={"correct": 1.0})
 """
 
 
@@ -58,6 +58,7 @@ def test_each_branch_is_a_sample_with_the_sessions_reward_and_the_last_tells_it(
         len(sample.response_ids) == len(sample.response_mask) == len(sample.response_logprobs)
         for sample in samples
     )
+    assert [sample.extra_fields["reward_parts"] for sample in samples] == [{"correct": 1.0}] * 2
     assert samples[0].extra_fields["trajectory"] is None
     told = Trajectory.model_validate(samples[-1].extra_fields["trajectory"])
     assert (told.turns[-2].text, told.turns[-1].is_trained, told.stop_reason) == ("and?", True, "answered")
@@ -74,6 +75,7 @@ def test_failed_sessions_give_one_sample_without_a_trained_token(tmp_path: Path)
         assert sample.extra_fields["reward_extra_info"]["workflow_error"] == 1.0
         assert sample.extra_fields["trajectory"]["stop_reason"] == f"workflow_error:{kind}"
         assert sample.extra_fields["agent"]["answered"] == 0.0
+        assert sample.extra_fields["reward_parts"] == {}
     keys = {tuple(each.extra_fields["reward_extra_info"]) for each in (*good, *broken, *silent, *long)}
     assert len(keys) == 1
     assert NO_CALL

@@ -20,7 +20,14 @@ from trellis_train.agents.linksearch.options import Options
 from trellis_train.agents.linksearch.play import Played, play
 from trellis_train.agents.linksearch.query_rows import parse_handles
 from trellis_train.agents.linksearch.rubric import assess
-from trellis_train.agents.linksearch.scoring import describe_episode, judge, look_at_first_try, report
+from trellis_train.agents.linksearch.scoring import (
+    describe_episode,
+    judge,
+    look_at_first_try,
+    report,
+    report_answer,
+)
+from trellis_train.hooks.step_responses import EARNED_KEY
 from trellis_train.rollout.synchronous_executor import Inline
 
 #: Characters of an episode that travel with its sample.
@@ -79,6 +86,7 @@ class LinkSearchLoop(AgentLoopBase):
             is_all_trained=is_all_trained,
             extra_fields={
                 "reward_extra_info": report(rubric, first, score, self.options, tokens=tokens),
+                EARNED_KEY: {"answer_score": report_answer(rubric, first, self.options), **score.parts},
                 "agent": describe_episode(played, rubric, whole.duration_s, tokens=tokens),
                 "trajectory": transcript.trajectory(
                     played.stop_reason,

@@ -70,6 +70,11 @@ def look_at_first_try(played: Played, gold: list[str]) -> FirstTry:
     )
 
 
+def report_answer(rubric: Rubric, first: FirstTry, options: Options) -> float:
+    """Report how far the answer is right, 0 to 1."""
+    return first.row_recall if options.mode == "simple" else rubric.score
+
+
 def report(
     rubric: Rubric, first: FirstTry, score: Score, options: Options, *, tokens: int
 ) -> dict[str, float]:
@@ -79,7 +84,7 @@ def report(
     over that of ``found`` is the mean turn of the episodes that found somebody.
     """
     is_simple = options.mode == "simple"
-    value = first.row_recall if is_simple else rubric.score
+    value = report_answer(rubric, first, options)
     parts = dict.fromkeys(("process", "strategy", "efficiency", "penalty"), 0.0)
     return {
         "acc": float(value > RIGHT),

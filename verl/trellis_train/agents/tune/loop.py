@@ -25,6 +25,7 @@ from trellis_train.agents.tune.services import Services
 from trellis_train.agents.tune.tasks import read_task
 from trellis_train.hooks.event_spool import ATTEMPT_DIR_VARIABLE
 from trellis_train.hooks.session_failures import FAILURE_KEY, Failure
+from trellis_train.hooks.step_responses import EARNED_KEY
 from trellis_train.rewards.error_notes import ErrorNotes
 from trellis_train.rewards.mixture import ERROR_KEY
 from trellis_train.rollout.synchronous_executor import Inline
@@ -93,6 +94,7 @@ class TuneLoop(AgentLoopBase):
         for branch in branches:
             extra: dict[str, Any] = {
                 "reward_extra_info": _report(result.reward, branches=len(branches)),
+                EARNED_KEY: result.metrics,
                 "agent": agent,
                 "trajectory": None,
                 FAILURE_KEY: None,
@@ -124,6 +126,7 @@ class TuneLoop(AgentLoopBase):
             reward=0.0,
             extra_fields={
                 "reward_extra_info": report,
+                EARNED_KEY: {},
                 "agent": _count(model, blank.duration_s) | {"answered": 0.0, "workflow_error": 1.0},
                 "trajectory": told,
                 FAILURE_KEY: Failure(error.kind, str(error), error.traceback).as_dict(),

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { nearestStep } from '@/charts/lines'
 
 import type { TokenTrace } from '../../types'
-import { measureIn, measureOfMetric, measuresOf, scaleOf, shadeOf } from './tokens'
+import { measureIn, measureOfMetric, measuresOf, rankBySize, scaleOf, shadeOf } from './tokens'
 
 const trace: TokenTrace = {
   first: 0,
@@ -30,6 +30,17 @@ describe('what was measured of tokens', () => {
     expect(scaleOf([trace], 'kl')).toBe(0)
   })
 
+  it('puts the response behind a spike first', () => {
+    const mild = { trace: { ...trace, advantage: [0.4, null], difference: [0.9, 0] } }
+    const wild = { trace: { ...trace, advantage: [-2, 0.1], difference: [0.5, 0.5] } }
+    const broken = { trace: { ...trace, not_finite: [1] } }
+
+    expect(rankBySize([mild, wild], 'advantage')).toEqual([wild, mild])
+    expect(rankBySize([mild, wild], 'difference')).toEqual([mild, wild])
+    expect(rankBySize([mild, wild, broken], 'advantage')[0]).toBe(broken)
+    expect(rankBySize([mild, wild], 'kl')).toEqual([mild, wild])
+  })
+
   it('tells both sides of zero apart, and has no colour without a value', () => {
     expect(shadeOf(0.5, 0.5, 'advantage')).toContain('var(--succeeded) 45%')
     expect(shadeOf(-0.25, 0.5, 'advantage')).toContain('var(--failed) 23%')
@@ -40,7 +51,10 @@ describe('what was measured of tokens', () => {
   it.each([
     ['actor/ppo_kl', 'kl'],
     ['actor/kl_loss', 'kl'],
+    ['actor/reward_kl_penalty', 'kl'],
     ['actor/entropy', 'entropy'],
+    ['critic/advantages/max', 'advantage'],
+    ['critic/advantages/min', 'advantage'],
     ['training/rollout_probs_diff_max', 'difference'],
     ['training/rollout_importance_weight_mean', 'difference'],
     ['rollout_corr/kl', 'difference'],

@@ -31,6 +31,20 @@ export function measureOfMetric(key: string): Measure | null {
   return OF_METRIC.find(([pattern]) => pattern.test(key))?.[1] ?? null
 }
 
+/** With the response first that stands behind a spike of a measure's curve, as the trainer chooses it. */
+export function rankBySize<T extends { trace: TokenTrace }>(items: readonly T[], measure: Measure): T[] {
+  const sizes = new Map(items.map((item) => [item, sizeOf(item.trace, measure)]))
+  return [...items].sort((a, b) => (sizes.get(b) ?? 0) - (sizes.get(a) ?? 0))
+}
+
+/** Of differences the largest, of other measures the mean; values that are no numbers are beyond all others. */
+function sizeOf(trace: TokenTrace, measure: Measure): number {
+  if (trace.not_finite.length > 0) return Number.MAX_VALUE
+  const sizes = (trace[measure] ?? []).flatMap((value) => (value === null ? [] : [Math.abs(value)]))
+  if (sizes.length === 0) return -1
+  return measure === 'difference' ? Math.max(...sizes) : sizes.reduce((sum, size) => sum + size, 0) / sizes.length
+}
+
 /** The size at which the colour is darkest, the same for all traces of a page; 0 where nothing was measured. */
 export function scaleOf(traces: readonly TokenTrace[], measure: Measure): number {
   const sizes = traces

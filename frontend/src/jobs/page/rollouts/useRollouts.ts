@@ -5,7 +5,7 @@ import { api, unwrap } from '@/api/client'
 import type { operations } from '@/api/schema'
 import { useCursorList } from '@/api/useCursorList'
 
-import type { Rollout, RolloutGroupRead } from '../../types'
+import type { Rollout, RolloutGroupRead, RolloutStep } from '../../types'
 import { byId } from './groups'
 
 type Query = NonNullable<operations['list_rollouts_api_v1_jobs__job_id__rollouts_get']['parameters']['query']>
@@ -29,7 +29,7 @@ export function useRollouts(jobId: string, query: () => RolloutQuery) {
 /** The responses to one prompt, newest step first. */
 export function usePromptRollouts(
   jobId: string,
-  query: () => { key: string; split: 'train' | 'validation'; toStep: number | null },
+  query: () => { key: string; split: RolloutStep['split']; toStep: number | null },
 ) {
   return useGroupedList(
     (cursor, signal) => {

@@ -136,6 +136,7 @@ export default {
         'One async function that takes task and model and returns the reward, or returns a WorkflowOutput and comes with an async judge function. It is only validated here; during training it runs in a sandbox.',
     },
     group: {
+      usual: 'Settings',
       run: 'Run',
       agent: 'Agent',
       data: 'Data',
@@ -146,6 +147,8 @@ export default {
       rollout: 'Rollout',
       reward: 'Reward',
     },
+    allSettings: 'All settings',
+    moreSettings: '{count} more',
     searchParameters: 'Search settings',
     noParameters: 'No matching settings.',
     script: {
@@ -158,6 +161,7 @@ export default {
       leftOut: 'Ignored: {count}',
     },
     overrides: 'Engine overrides',
+    noOverrides: 'None',
     overridesHelp: 'Any key of the engine’s configuration. Overrides the recipe. Paste key=value to fill both fields.',
     overrideKey: 'Key',
     overrideValue: 'Value',

@@ -5,6 +5,7 @@ import { useRoute } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import { addressOf } from '@/composables/keptDrafts'
 import { usePlatform } from '@/composables/usePlatform'
 import { readColumns, readTerms } from '@/rewards'
 
@@ -23,7 +24,7 @@ import {
   withChanges,
 } from './draft'
 import { setReading } from './fit/reading'
-import { addressOf, readKept } from './kept'
+import { keptLaunches } from './kept'
 import { recipeForAll, recipeForFormat } from './recipes/forData'
 import { type Choice, useChoices } from './useChoices'
 
@@ -40,7 +41,7 @@ export function useLaunchDraft() {
   const platform = usePlatform()
   // Whoever comes back to an address finds the form as it was left there.
   const address = addressOf(route.query)
-  const kept = readKept(address)
+  const kept = keptLaunches.read(address)
   const draft = reactive<Draft>(kept?.draft ?? emptyDraft())
   const source = shallowRef<Job | null>(null)
   /** What is suggested against the failure of the job that is copied. */

@@ -84,8 +84,6 @@ export default {
     submit: 'Launch',
     launched: 'Launched: {name}',
     clonedFrom: 'Cloned from “{name}”.',
-    restored: 'Your draft was restored.',
-    startOver: 'Start over',
     cloneName: '{name} (copy) | {name} (copy {number})',
     basics: 'Job',
     recipe: 'Recipe',

@@ -83,8 +83,6 @@ export default {
     submit: '启动',
     launched: '已启动：{name}',
     clonedFrom: '已按“{name}”填写。',
-    restored: '已恢复您离开时的草稿。',
-    startOver: '重新开始',
     cloneName: '{name}（副本） | {name}（副本 {number}）',
     basics: '任务',
     recipe: '方案',

@@ -69,6 +69,7 @@ beforeEach(async () => {
     history: createMemoryHistory(),
     routes: [
       { path: '/', component: { render: () => null } },
+      { path: '/help/:page', component: { render: () => null } },
       {
         path: '/job-pipelines/new',
         component: NewPipelinePage,

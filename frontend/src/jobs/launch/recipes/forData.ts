@@ -9,7 +9,7 @@ const USUAL: Readonly<Record<string, readonly string[]>> = {
   messages: ['sft'],
   'prompt-answer': ['grpo', 'dapo', 'sft'],
   'verl-rl': ['grpo', 'dapo', 'ppo'],
-  preference: ['dpo', 'simpo', 'orpo', 'reward_model'],
+  preference: ['dpo', 'reward_model', 'simpo', 'orpo'],
   'unpaired-preference': ['kto'],
   text: ['cpt'],
 }

@@ -28,7 +28,9 @@ describe('parts of the form that most launches do without', () => {
   })
 
   it('open where something is wrong inside', () => {
-    const issues = new Map([['export_as.name', [{ code: 'x', field: 'export_as.name', message: 'taken', severity: 'error' }]]])
+    const issues = new Map([
+      ['export_as.name', [{ code: 'x', field: 'export_as.name', message: 'taken', severity: 'error' }]],
+    ])
     const mounted = mount(AfterwardsSection, { recipe: { headline_metrics: [] }, draft: emptyDraft(), issues })
     end = mounted.end
 

@@ -47,6 +47,8 @@ class ComposeRequest(LaunchPart):
     seed: int = Field(ge=0)
     #: Rows of the training dataset, for checks against batch sizes.
     row_count: int | None = None
+    #: Whether the reference answers are whole turns of conversations, which hardly any response repeats.
+    has_uncheckable_answers: bool = False
 
     @property
     def parameters(self) -> int | None:

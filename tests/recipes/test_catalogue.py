@@ -32,6 +32,8 @@ BY_FAMILY = {
 }
 #: They have presets for sizes of models besides those for machines.
 OF_THE_AGENT_PIPELINE = {"agent_dpo", "agent_grpo", "agent_ppo", "agent_sft"}
+#: What the launch form shows before anybody asks for more.
+MOST_ESSENTIAL = 10
 
 
 def texts(recipe: Recipe):
@@ -79,6 +81,12 @@ class TestEveryRecipe:
         names = [parameter.name for parameter in recipe.parameters]
 
         assert len(names) == len(set(names))
+
+    def test_asks_for_few_parameters_at_first(self, recipe: Recipe) -> None:
+        essential = [parameter.name for parameter in recipe.parameters if not parameter.advanced]
+
+        assert len(essential) <= MOST_ESSENTIAL, essential
+        assert "learning_rate" in essential
 
     def test_maps_its_parameters_to_keys_of_the_installed_engine(self, recipe: Recipe) -> None:
         schema = schema_of(recipe)

@@ -135,6 +135,25 @@ def test_what_rarely_works_is_warned_of(choices: dict, code: str, request_for: B
     assert code in codes(composition.warnings)
 
 
+@pytest.mark.parametrize("reward", ["exact", "contains", "gsm8k", "math"])
+def test_rewards_for_repeating_a_turn_of_a_conversation_are_warned_of(
+    reward: str, request_for: Build
+) -> None:
+    composition = compose(request_for(params={"reward": reward}, has_uncheckable_answers=True))
+
+    assert composition.errors == []
+    (warning,) = [each for each in composition.warnings if each.code == "answers_not_checkable"]
+    assert (warning.field, warning.suggestion) == ("recipe", "sft")
+    assert reward in warning.message
+
+
+def test_rewards_that_compare_nothing_suit_conversations(request_for: Build) -> None:
+    judge = {"name": "judge", "weight": 1, "options": {"endpoint": "mine"}}
+    composition = compose(request_for(params={"rewards": [judge]}, has_uncheckable_answers=True))
+
+    assert "answers_not_checkable" not in codes(composition.warnings)
+
+
 @pytest.mark.parametrize("estimator", ["low_var_kl", "low_var_kl+", "mse", "kl+", "abs+"])
 def test_an_estimator_that_holds_the_policy_gives_no_warning(estimator: str, request_for: Build) -> None:
     composition = compose(request_for(params={"use_kl_loss": True, "kl_estimator": estimator}))

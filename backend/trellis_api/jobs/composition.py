@@ -12,6 +12,8 @@ from trellis_recipes.request import ComposeRequest, LaunchPart
 from trellis_api.core.ray_cluster import find_nodes
 from trellis_api.core.settings import Settings
 from trellis_api.datasets.view import DatasetView
+from trellis_api.jobs.fit.data import has_uncheckable_answers
+from trellis_api.jobs.fit.schemas import DataFit
 from trellis_api.jobs.forecast.memory import find_architecture
 from trellis_api.jobs.models import Job
 from trellis_api.models.models import Model
@@ -26,8 +28,10 @@ class JobInputs:
     validation_dataset: DatasetView | None = None
 
 
-def build_compose_request(settings: Settings, *, job: Job, job_inputs: JobInputs) -> ComposeRequest:
-    """Build the composer's request for a job.
+def build_compose_request(
+    settings: Settings, *, job: Job, job_inputs: JobInputs, data: DataFit | None = None
+) -> ComposeRequest:
+    """Build the composer's request for a job; ``data``: how its dataset is read, for warnings.
 
     Its data files are named where the attempt will prepare them, so that the preview
     shows what will run.
@@ -46,6 +50,7 @@ def build_compose_request(settings: Settings, *, job: Job, job_inputs: JobInputs
         parameter_count=job_inputs.model.parameter_count,
         seed=job.seed,
         row_count=job_inputs.dataset.row_count,
+        has_uncheckable_answers=data is not None and has_uncheckable_answers(data),
     )
 
 

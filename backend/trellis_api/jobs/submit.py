@@ -273,7 +273,7 @@ def _compose(session: Session, *, job: Job, settings: Settings, is_preview: bool
             raise error
         issues.append(Issue(code=error.code, field=field, message=error.message))
     job.device_memory_bytes = find_device_memory(settings.resolved_platform, find_nodes(settings) or ())
-    asked = build_compose_request(settings, job=job, job_inputs=job_inputs)
+    asked = build_compose_request(settings, job=job, job_inputs=job_inputs, data=data)
     composition = compose(asked)
     check_disk(composition, asked, settings)
     return Composed(job, job_inputs, data, validation_data, composition, issues, asked)

@@ -12,6 +12,8 @@ export const evaluationRoutes: RouteRecordRaw[] = [
     path: 'evaluations/new',
     name: 'evaluation-new',
     component: () => import('./launch/NewEvaluationPage.vue'),
+    // A form for each address: one that was filled for another would keep what it asks for.
+    props: (route) => ({ key: route.fullPath }),
     meta: { title: 'evaluations.launch.title' },
   },
   {

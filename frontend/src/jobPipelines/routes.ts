@@ -12,6 +12,8 @@ export const jobPipelineRoutes: RouteRecordRaw[] = [
     path: 'job-pipelines/new',
     name: 'job-pipeline-new',
     component: () => import('./editor/NewPipelinePage.vue'),
+    // A form for each address: one that was filled for another would keep what it holds.
+    props: (route) => ({ key: route.fullPath }),
     meta: { title: 'jobPipelines.new.title' },
   },
   {

@@ -53,7 +53,7 @@ def check_config(
         check_batches(findings, config, request.gpus)
         check_lengths(findings, config)
         check_algorithm(findings, config, request)
-        check_reward(findings, config, parameters)
+        check_reward(findings, config, parameters, request)
         check_rl_model(findings, config, request.gpus)
         check_agent(findings, get_recipe(request.recipe), config, parameters)
     elif engine is Engine.VERL_SFT:

@@ -5,19 +5,25 @@ from typing import Any
 from trellis_recipes.findings import Findings
 from trellis_recipes.mapping import reward_mixture
 from trellis_recipes.recipe_parameters import Value
+from trellis_recipes.request import ComposeRequest
 from trellis_recipes.rewards import check_mixture, find_pattern_problem
 
 #: What every response of a run reports beside the parts of its reward.
 ALWAYS_REPORTED = frozenset({"acc", "score", "reward"})
 OVERLONG = frozenset({"overlong", "overlong_reward"})
+#: Rewards that compare a response with the reference answer.
+COMPARING = frozenset({"exact", "contains", "regex", "gsm8k", "math"})
 
 
-def check_reward(findings: Findings, config: dict[str, Any], parameters: dict[str, Value]) -> None:
+def check_reward(
+    findings: Findings, config: dict[str, Any], parameters: dict[str, Value], request: ComposeRequest
+) -> None:
     """Check the reward parameters, the overlong penalty, and the metric that prompts are filtered by."""
     if parameters.get("rewards"):
         findings.errors += check_mixture(parameters["rewards"])[1]
     else:
         _check_simple(findings, parameters)
+    _check_answers(findings, parameters, request)
     _check_overlong(findings, config)
     _check_filter_metric(findings, config, parameters)
 
@@ -32,6 +38,22 @@ def _check_simple(findings: Findings, parameters: dict[str, Value]) -> None:
             findings.error("bad_pattern", "params.reward_pattern", f"Invalid pattern: {problem}.")
     if parameters.get("format_weight") == 1.0:
         findings.warn("only_format", "params.format_weight", "Correct answers get no reward.")
+
+
+def _check_answers(findings: Findings, parameters: dict[str, Value], request: ComposeRequest) -> None:
+    """Check for rewards that hardly any response earns: those for repeating a turn of a conversation."""
+    if not request.has_uncheckable_answers:
+        return
+    comparing = [term["name"] for term in reward_mixture(parameters) if term["name"] in COMPARING]
+    if comparing:
+        findings.warn(
+            "answers_not_checkable",
+            "recipe",
+            f"The reward '{comparing[0]}' compares responses with the last assistant turn of each "
+            "conversation, which hardly any response repeats. Use SFT for conversations, or a judge or "
+            "reward model as the reward.",
+            "sft",
+        )
 
 
 def _overlong_buffer(config: dict[str, Any]) -> dict[str, Any] | None:

@@ -3,6 +3,8 @@
 import re
 
 _GSM8K = re.compile(r"####\s*([^\n]*)")
+#: Chinese sentences have no spaces, but more characters than a word.
+_LONGEST_WORD = 20
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 
 
@@ -26,6 +28,12 @@ def find_boxed(text: str) -> str | None:
         elif open_braces and (begin := open_braces.pop()) > last[0]:
             last = (begin, brace.start())
     return text[slice(*last)].strip() or None if last[0] >= 0 else None
+
+
+def is_checkable(solution: str) -> bool:
+    r"""Tell whether responses can equal the answer: it follows ``####``, is in ``\boxed{}``, or a word."""
+    is_word = len(solution.split()) == 1 and len(solution.strip()) <= _LONGEST_WORD
+    return is_word or bool(find_gsm8k_answer(solution) or find_boxed(solution))
 
 
 def find_reference_answer(solution: str) -> str:

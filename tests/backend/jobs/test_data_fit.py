@@ -243,3 +243,48 @@ def test_many_columns_make_no_millions_of_offers(upload: Upload, preview: Callab
 
     assert not found["fits"]
     assert len(found["offers"]) == MAX_OFFERS
+
+
+@pytest.mark.parametrize(
+    ("said", "is_warned_of"),
+    [
+        ("It is a number that follows one.", True),
+        ("它是一之后的那个数，也是最小的质数，而且是唯一的偶质数。", True),
+        ("2", False),
+        ("One and one make " + "very " * 500 + "much: #### 2 apples", False),
+    ],
+)
+def test_conversations_without_checkable_answers_are_warned_of_where_answers_are_compared(
+    said: str, is_warned_of: bool, upload: Upload, model: Model, client: TestClient
+) -> None:
+    dataset = upload({"messages": [CHAT[0], {"role": "assistant", "content": said}]})
+    body = {"name": "a job", "recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id}
+
+    answer = client.post("/api/v1/jobs/preview", json=body).json()
+
+    assert (answer["data"]["fits"], answer["errors"]) == (True, [])
+    found = {each["code"]: each["suggestion"] for each in answer["warnings"]}
+    assert found.get("answers_not_checkable") == ("sft" if is_warned_of else None)
+    assert client.post("/api/v1/jobs", json=body).status_code == 201
+
+
+def test_pairs_and_questions_have_answers_of_their_own(
+    upload: Upload, model: Model, client: TestClient
+) -> None:
+    dataset = upload({"question": "1+1?", "answer": "It is two, as everybody knows."})
+    body = {"name": "a job", "recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id}
+
+    answer = client.post("/api/v1/jobs/preview", json=body).json()
+
+    assert "answers_not_checkable" not in [each["code"] for each in answer["warnings"]]
+
+
+def test_rows_that_a_recipe_cannot_read_are_refused_with_the_recipes_for_them(
+    upload: Upload, model: Model, client: TestClient
+) -> None:
+    dataset = upload({"chosen": CHAT, "rejected": WRONG})
+    body = {"name": "a job", "recipe": "grpo", "preset": "cpu-tiny", "model": model.id, "dataset": dataset.id}
+
+    refused = client.post("/api/v1/jobs", json=body).json()
+
+    assert "Recipes for preference data: dpo, orpo, reward_model, simpo." in refused["message"]

@@ -17,8 +17,10 @@ from trellis_contracts.recipe import DataFormat, Recipe
 from trellis_contracts.row_formats import CONVERSIONS, FORMAT_ROLES, ColumnKind, DataRole, role_of
 from trellis_data.json_rows import to_json
 from trellis_data.reading.column_types import kind_of
+from trellis_recipes.catalogue import list_recipes
 from trellis_recipes.data.conversion import Place, choose_conversion
-from trellis_recipes.data.row_values import BadRow
+from trellis_recipes.data.reference_answers import is_checkable
+from trellis_recipes.data.row_values import BadRow, RowReader
 
 from trellis_api.datasets.view import DatasetView
 from trellis_api.jobs.errors import UnsuitableDataset
@@ -108,6 +110,22 @@ def read_for(recipe: Recipe, dataset: DatasetView, choice: Choice) -> tuple[Data
     return reading.format, reading.columns
 
 
+def has_uncheckable_answers(found: DataFit) -> bool:
+    """Tell whether the first row's reference answer is a whole turn of its conversation."""
+    if found.read_as is not DataFormat.MESSAGES or found.wanted is not DataFormat.VERL_RL:
+        return False
+    if found.sample is None or found.sample.problem is not None:
+        return False
+    try:
+        turns = RowReader(found.read_as, found.columns).conversation(found.sample.before)
+    except BadRow:  # tools in a text that is shortened in the sample
+        return False
+    last = next(turn["content"] for turn in reversed(turns) if turn["role"] == "assistant")
+    truth = found.sample.after[0]["reward_model"]["ground_truth"]
+    # A long solution is shortened in the sample; the answer that was found in it is not.
+    return truth == last.strip() and not is_checkable(truth)
+
+
 def _types_of(dataset: DatasetView) -> dict[str, str]:
     return {column["name"]: column["type"] for column in dataset.columns}
 
@@ -130,6 +148,8 @@ def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
     accepted = CONVERSIONS[found.wanted]
     if found.read_as not in accepted:
         reason = f"{dataset.name} is {found.read_as} data; {learner} accepts {', '.join(accepted)}."
+        if recipes := _list_recipes_for(found.read_as):
+            reason += f" Recipes for {found.read_as} data: {', '.join(recipes)}."
     elif found.missing:
         reason = f"{dataset.name} cannot be read as {found.read_as} for {learner}: "
         reason += " ".join(missing.reason.en for missing in found.missing)
@@ -137,6 +157,11 @@ def explain(learner: str, dataset: DatasetView, found: DataFit) -> str:
         problem = found.sample.problem if found.sample else ""
         reason = f"The first row of {dataset.name} is invalid: {problem}."
     return f"{reason} {found.offers[0].label.en}?" if found.offers else reason
+
+
+def _list_recipes_for(data_format: DataFormat) -> list[str]:
+    """List the recipes that train on rows of a format as they are; those of agents expect more in them."""
+    return [each.id for each in list_recipes() if each.row_format is data_format and each.family != "agent"]
 
 
 def _choose_reading(recipe: Recipe, dataset: DatasetView, choice: Choice, types: dict[str, str]) -> _Reading:

@@ -25,6 +25,8 @@ export default {
     actions: 'Actions',
   },
   form: {
+    restored: 'Your draft was restored.',
+    startOver: 'Start over',
     hub: 'Hub',
     hubs: { huggingface: 'Hugging Face', modelscope: 'ModelScope' },
     notANumber: 'Not a number.',

@@ -25,6 +25,8 @@ export default {
     actions: '操作',
   },
   form: {
+    restored: '已恢复您离开时的草稿。',
+    startOver: '重新开始',
     hub: 'Hub',
     hubs: { huggingface: 'Hugging Face', modelscope: '魔搭 ModelScope' },
     notANumber: '这不是数字。',

@@ -8,14 +8,18 @@ import { fitsForm, toText } from './document'
 import { draftOfStages, type PipelineDraft, toRequest } from './draft'
 
 export const MODES = ['form', 'yaml'] as const
-type Mode = (typeof MODES)[number]
+export type Mode = (typeof MODES)[number]
 
 type Content = Pick<JobPipelineCreate, 'name' | 'description' | 'stages'>
 
-/** `draft` is what the form holds, and is changed in place. */
-export function useModes(draft: PipelineDraft, check: (yaml: string, signal: AbortSignal) => Promise<DocumentChecked>) {
-  const mode = ref<Mode>('form')
-  const written = ref('')
+/** `draft` is what the form holds, and is changed in place; `text` is one that was being written. */
+export function useModes(
+  draft: PipelineDraft,
+  check: (yaml: string, signal: AbortSignal) => Promise<DocumentChecked>,
+  text: string | null = null,
+) {
+  const mode = ref<Mode>(text === null ? 'form' : 'yaml')
+  const written = ref(text ?? '')
   /** The text that says the same as the form: one that was only looked at changes nothing there. */
   const known = ref('')
   /** What the form held when it said the same as the text. */
@@ -77,5 +81,13 @@ export function useModes(draft: PipelineDraft, check: (yaml: string, signal: Abo
     mode.value = 'yaml'
   }
 
-  return { mode, written, checked, document, canBeForm, obstacle, setMode, begin }
+  /** The text where it says something else than the form. */
+  const ownText = computed(() => (mode.value === 'yaml' && written.value !== known.value ? written.value : null))
+
+  function startOver(): void {
+    written.value = known.value = knownDraft = ''
+    mode.value = 'form'
+  }
+
+  return { mode, written, checked, document, canBeForm, obstacle, ownText, setMode, begin, startOver }
 }

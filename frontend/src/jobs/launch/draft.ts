@@ -18,6 +18,8 @@ export interface OverrideRow {
 export interface Draft {
   name: string
   recipe: string
+  /** By a person; else it goes with the data. */
+  isRecipeChosen: boolean
   preset: string | null
   model: string | null
   dataset: string | null
@@ -62,6 +64,7 @@ export function emptyDraft(): Draft {
   return {
     name: '',
     recipe: '',
+    isRecipeChosen: false,
     preset: null,
     model: null,
     dataset: null,
@@ -131,6 +134,7 @@ export function draftOfJob(job: Job, name: string): Draft {
   return {
     name,
     recipe: job.recipe,
+    isRecipeChosen: true,
     preset: job.preset,
     model: job.model.name === null ? null : job.model.id,
     dataset: job.dataset?.name == null ? null : job.dataset.id,

@@ -13,6 +13,11 @@ export function findField(field: string, root: ParentNode = document): HTMLEleme
 }
 
 export function focusInside(field: HTMLElement | null): void {
+  for (let fold = field?.closest('details'); fold != null; fold = fold.parentElement?.closest('details'))
+    fold.open = true
+  // The part that is led to may be the fold itself.
+  const own = field?.querySelector<HTMLDetailsElement>(':scope > details')
+  if (own != null) own.open = true
   field?.scrollIntoView({ block: 'center' })
   // Buttons beside a name (vary, reset) stand before what is filled in.
   const filledIn =

@@ -23,7 +23,10 @@ const ANSWERS: Record<string, unknown> = {
   '/api/v1/monitoring/dashboard': { platform: 'cpu', slots: { total: 1 }, resources: { gpus: [] } },
   '/api/v1/models': { items: ['mdl_a', 'mdl_b'].map((id) => ({ id, name: id, state: 'ready', parameter_count: 1 })) },
   '/api/v1/datasets': {
-    items: ['dst_a', 'dst_b'].map((id) => ({ id, name: id, format: 'messages', row_count: 1, head: 'ver_a' })),
+    items: [
+      ...['dst_a', 'dst_b'].map((id) => ({ id, name: id, format: 'messages', row_count: 1, head: 'ver_a' })),
+      { id: 'dst_c', name: 'dst_c', format: 'prompt-answer', row_count: 1, head: null },
+    ],
   },
   '/api/v1/jobs/{job_id}': {
     id: 'job_a',
@@ -114,6 +117,34 @@ describe('a launch of which nothing was chosen', () => {
     expect(form.draft.recipe).toBe('sft')
     await open('/jobs/new?rewards=x')
     expect(form.draft.recipe).toBe('grpo')
+  })
+})
+
+describe('the recipe of a launch', () => {
+  it('follows the data, also after the form was left, until somebody chooses one', async () => {
+    await open('/jobs/new')
+    form.draft.dataset = 'dst_c'
+    await settle()
+    expect([form.draft.recipe, form.draft.preset, form.suitedId.value]).toEqual(['grpo', 'cpu-tiny', 'grpo'])
+    await open('/')
+    await open('/jobs/new')
+    form.draft.dataset = 'dst_a'
+    await settle()
+    expect(form.draft.recipe).toBe('sft')
+
+    form.chooseRecipe('sft')
+    form.draft.dataset = 'dst_c'
+    await settle()
+    expect([form.draft.recipe, form.suitedId.value]).toEqual(['sft', 'grpo'])
+  })
+
+  it('stays where the address or a job that is copied says which', async () => {
+    for (const address of ['/jobs/new?recipe=grpo', '/jobs/new?rewards=x', '/jobs/new?clone=job_a']) {
+      await open(address)
+      form.draft.dataset = 'dst_b'
+      await settle()
+      expect(form.draft.recipe).toBe('grpo')
+    }
   })
 })
 

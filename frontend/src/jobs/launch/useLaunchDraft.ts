@@ -5,6 +5,7 @@ import { useRoute } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import { addressOf } from '@/composables/keptDrafts'
 import { usePlatform } from '@/composables/usePlatform'
 import { readColumns, readTerms } from '@/rewards'
 
@@ -23,7 +24,7 @@ import {
   withChanges,
 } from './draft'
 import { setReading } from './fit/reading'
-import { addressOf, readKept } from './kept'
+import { keptLaunches } from './kept'
 import { recipeForAll, recipeForFormat } from './recipes/forData'
 import { type Choice, useChoices } from './useChoices'
 
@@ -40,7 +41,7 @@ export function useLaunchDraft() {
   const platform = usePlatform()
   // Whoever comes back to an address finds the form as it was left there.
   const address = addressOf(route.query)
-  const kept = readKept(address)
+  const kept = keptLaunches.read(address)
   const draft = reactive<Draft>(kept?.draft ?? emptyDraft())
   const source = shallowRef<Job | null>(null)
   /** What is suggested against the failure of the job that is copied. */
@@ -76,11 +77,16 @@ export function useLaunchDraft() {
   }
 
   /** Another algorithm: parameters that both have keep their turns, the others wait for the way back. */
-  function chooseRecipe(id: string): void {
+  function takeRecipe(id: string): void {
     const next = catalogue.recipes.value.find((one) => one.id === id)
     if (next === undefined) return
     parked = carryOver(draft, parked, recipe.value, next)
     if (!hasChosenPreset.value || presetOf(next, draft.preset) === null) suggestPreset(next)
+  }
+
+  function chooseRecipe(id: string): void {
+    draft.isRecipeChosen = true
+    takeRecipe(id)
   }
 
   /** Rewards that were tried out and are to be used here. */
@@ -163,7 +169,8 @@ export function useLaunchDraft() {
       const isScored = from === null && ['rewards', 'environment', 'workflow'].some((name) => name in route.query)
       if (asked === null && !isScored && datasets === null && failure === null) return
       const wanted = asked ?? (isScored ? FIRST_RECIPE : suitedRecipe(recipes, from))
-      chooseRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
+      draft.isRecipeChosen = asked !== null || isScored
+      takeRecipe(recipes.find((one) => one.id === wanted)?.id ?? recipes[0]?.id ?? '')
       takeRewards()
       takeReferences()
     } else if (recipe.value !== null) {
@@ -240,6 +247,21 @@ export function useLaunchDraft() {
       setReading(draft, 'validation', { format: null, columns: {} })
   })
 
+  const dataFormat = computed(
+    () => choices.datasets.data.value?.items.find((one) => one.id === draft.dataset)?.format ?? null,
+  )
+  /** What the rows suggest, where they suggest anything. */
+  const suitedId = computed(() => recipeForFormat(dataFormat.value, catalogue.recipes.value))
+
+  // Other rows, another recipe, until somebody has chosen one.
+  watch(
+    () => draft.dataset,
+    () => {
+      if (draft.isRecipeChosen || isPrefilling.value || suitedId.value === null) return
+      if (draft.recipe !== '' && draft.recipe !== suitedId.value) takeRecipe(suitedId.value)
+    },
+  )
+
   // A version belongs to one dataset; what is there before the first choice came with it.
   watch(
     () => draft.dataset,
@@ -275,6 +297,8 @@ export function useLaunchDraft() {
     isSettled,
     begin,
     recipe,
+    dataFormat,
+    suitedId,
     catalogue,
     choices,
     slots,

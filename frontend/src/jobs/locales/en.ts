@@ -84,8 +84,6 @@ export default {
     submit: 'Launch',
     launched: 'Launched: {name}',
     clonedFrom: 'Cloned from “{name}”.',
-    restored: 'Your draft was restored.',
-    startOver: 'Start over',
     cloneName: '{name} (copy) | {name} (copy {number})',
     basics: 'Job',
     recipe: 'Recipe',
@@ -136,6 +134,7 @@ export default {
         'One async function that takes task and model and returns the reward, or returns a WorkflowOutput and comes with an async judge function. It is only validated here; during training it runs in a sandbox.',
     },
     group: {
+      usual: 'Settings',
       run: 'Run',
       agent: 'Agent',
       data: 'Data',
@@ -146,6 +145,8 @@ export default {
       rollout: 'Rollout',
       reward: 'Reward',
     },
+    allSettings: 'All settings',
+    moreSettings: '{count} more',
     searchParameters: 'Search settings',
     noParameters: 'No matching settings.',
     script: {
@@ -158,6 +159,7 @@ export default {
       leftOut: 'Ignored: {count}',
     },
     overrides: 'Engine overrides',
+    noOverrides: 'None',
     overridesHelp: 'Any key of the engine’s configuration. Overrides the recipe. Paste key=value to fill both fields.',
     overrideKey: 'Key',
     overrideValue: 'Value',

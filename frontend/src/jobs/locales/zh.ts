@@ -83,8 +83,6 @@ export default {
     submit: '启动',
     launched: '已启动：{name}',
     clonedFrom: '已按“{name}”填写。',
-    restored: '已恢复您离开时的草稿。',
-    startOver: '重新开始',
     cloneName: '{name}（副本） | {name}（副本 {number}）',
     basics: '任务',
     recipe: '方案',
@@ -135,6 +133,7 @@ export default {
         '一个接收 task 和 model 并返回奖励的异步函数；也可以返回 WorkflowOutput，并另写一个异步函数 judge。此处只做检查而不运行；训练时在沙箱中运行。',
     },
     group: {
+      usual: '设置',
       run: '运行',
       agent: '智能体',
       data: '数据',
@@ -145,6 +144,8 @@ export default {
       rollout: '采样',
       reward: '奖励',
     },
+    allSettings: '全部设置',
+    moreSettings: '另有 {count} 项',
     searchParameters: '搜索设置',
     noParameters: '没有符合的设置。',
     script: {
@@ -157,6 +158,7 @@ export default {
       leftOut: '未采用：{count} 项',
     },
     overrides: '引擎覆盖项',
+    noOverrides: '无',
     overridesHelp: '引擎配置中的任意键，会取代方案的设置。粘贴 key=value 可同时填入两栏。',
     overrideKey: '键',
     overrideValue: '值',

@@ -28,6 +28,55 @@ def odd_pairs(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
     api.delete(f"/datasets/{made['id']}")
 
 
+@pytest.fixture
+def chats(api: ApiClient, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Conversations without an answer that could be checked."""
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": f"Tell me about {n}."},
+                {"role": "assistant", "content": f"It is the number after {n - 1}."},
+            ]
+        }
+        for n in range(200)
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    made = wait_for_dataset(api, api.upload("/datasets", path, {"name": "chats"})["id"])
+    yield made
+    api.delete(f"/datasets/{made['id']}")
+
+
+def test_the_recipe_follows_the_data_until_one_is_chosen_and_is_offered_then(
+    logged_in: Page,
+    dashboard,  # type: ignore[no-untyped-def]
+    model: dict[str, Any],
+    dataset: dict[str, Any],
+    chats: dict[str, Any],
+) -> None:
+    page = logged_in
+    page.goto(f"{dashboard.url}/jobs/new")
+    recipe, fit = page.locator('[data-field="recipe"]'), page.locator("[data-test=data-fit]")
+    expect(recipe).to_have_attribute("data-recipe", "grpo")
+
+    choose_from_select(page, page.locator("[data-test=dataset]"), "chats")
+    expect(recipe).to_have_attribute("data-recipe", "sft")
+    expect(recipe).to_contain_text("Suits your data")
+    expect(fit).to_have_attribute("data-verdict", "fits")
+
+    page.get_by_role("button", name="Change recipe").click()
+    dialog = page.locator("[data-test=recipe-dialog]")
+    expect(dialog.get_by_role("heading", level=3).first).to_have_text("Suits your data")
+    expect(dialog.locator("[data-test=suited] [data-recipe]")).to_have_count(1)
+    dialog.locator('[data-recipe="grpo"]').get_by_role("button").click()
+    expect(recipe.locator('[data-code="answers_not_checkable"]')).to_be_visible()
+    expect(recipe.get_by_role("button", name="Use sft")).to_be_visible()
+
+    fit.get_by_role("button", name="Use SFT").click()
+    expect(recipe).to_have_attribute("data-recipe", "sft")
+    expect(recipe.locator('[data-code="answers_not_checkable"]')).to_have_count(0)
+
+
 def test_a_recipe_is_found_by_family_and_search_and_launched(
     logged_in: Page,
     dashboard,  # type: ignore[no-untyped-def]

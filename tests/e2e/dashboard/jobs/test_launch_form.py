@@ -20,6 +20,7 @@ def form(logged_in: Page, dashboard, model: dict[str, Any], dataset: dict[str, A
 
 
 def test_a_misspelt_engine_key_is_named_and_put_right_with_one_click(form: Page) -> None:
+    form.locator("[data-test=overrides-section] summary").click()
     form.get_by_role("button", name="Add override").click()
     form.get_by_label("Key", exact=True).fill("actor_rollout_ref.actor.optim.weight_decai=0.1")
 
@@ -61,6 +62,20 @@ def test_a_mistake_in_a_folded_parameter_opens_the_fold(form: Page) -> None:
     form.get_by_placeholder("Search settings").fill("")
 
     expect(form.locator('[data-field="params.warmup_ratio"] .error')).to_be_visible()
+
+
+def test_one_switch_shows_all_settings(form: Page) -> None:
+    for name in ("group_size", "learning_rate", "reward"):
+        expect(form.locator(f'[data-field="params.{name}"]')).to_be_visible()
+    expect(form.locator('[data-field="params.weight_decay"]')).to_have_count(0)
+    for part in ("afterwards", "evaluate", "report", "sweep", "overrides"):
+        expect(form.locator(f"[data-test={part}-section]")).not_to_have_attribute("open", "")
+
+    form.get_by_role("switch", name="All settings", exact=True).click()
+
+    for name in ("weight_decay", "temperature", "kl_coefficient", "lora_alpha"):
+        expect(form.locator(f'[data-field="params.{name}"]')).to_be_visible()
+    expect(form.locator("details", has_text="Advanced")).to_have_count(0)
 
 
 def test_the_preview_shows_what_the_parameter_does_to_the_engine(form: Page) -> None:

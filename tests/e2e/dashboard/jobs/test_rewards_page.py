@@ -65,6 +65,7 @@ def test_the_launch_form_leads_to_a_dry_run_of_what_it_would_train_on(
     page.goto(f"{dashboard.url}/jobs/new?dataset={dataset['id']}&version=main&split=train&columns={columns}")
     expect(page.locator("[data-test=data-fit]")).to_contain_text("prompt ← answer")
     choose_from_select(page, page.locator('[data-field="params.reward"] .n-select'), "math")
+    page.get_by_role("switch", name="All settings").click()
     page.locator('[data-field="params.format_weight"] input').fill("0.9")
     link = page.locator("[data-test=dry-run-link]")
     expect(link).to_have_attribute("href", re.compile("math.*format"))

@@ -51,6 +51,7 @@ describe('recipes to choose from', () => {
   it.each([
     ['Learns from pairs. Then stops.', 'Learns from pairs.'],
     ['Clip ratio of 0.2 is usual. More.', 'Clip ratio of 0.2 is usual.'],
+    ['Learns from documents, e.g. of a language. More.', 'Learns from documents, e.g. of a language.'],
     ['从成对数据学习。然后停止。', '从成对数据学习。'],
     ['No stop', 'No stop'],
   ])('say what they do in one sentence: %s', (text, sentence) => {

@@ -35,7 +35,7 @@ export function groupRecipes(recipes: readonly Recipe[], needle: string): Recipe
 
 /** The first sentence, for places that have room for one. */
 export function firstSentence(text: string): string {
-  return /^.*?(?:[.!?](?=\s|$)|[。！？])/s.exec(text)?.[0] ?? text
+  return /^.*?(?:(?<!\b(?:e\.g|i\.e|vs))[.!?](?=\s|$)|[。！？])/s.exec(text)?.[0] ?? text
 }
 
 export function paperUrl(recipe: Recipe): string | null {

@@ -30,6 +30,8 @@ export default {
     offers: 'Other ways to read it:',
     own: 'Using your mapping.',
     back: 'Detect automatically',
+    better: 'Usual for {formats}:',
+    useRecipe: 'Use {recipe}',
     sample: 'First row, before and after',
     before: 'Dataset',
     after: 'Trainer input',

@@ -22,6 +22,8 @@ export default {
     offers: '也可以按其他方式读取：',
     own: '按您的选择读取。',
     back: '由平台决定',
+    better: '{formats}数据通常使用：',
+    useRecipe: '使用 {recipe}',
     sample: '第一行：转换前与转换后',
     before: '数据集中',
     after: '交给训练器',

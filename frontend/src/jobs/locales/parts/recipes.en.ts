@@ -4,6 +4,8 @@ export default {
   change: 'Change recipe',
   search: 'Search recipes',
   none: 'No matching recipes.',
+  suits: 'Suits your data',
+  suitsHelp: 'Usual for this kind of data: {formats}.',
   wants: 'Data: {formats}',
   paper: 'Paper ({year})',
   experimental: 'experimental',

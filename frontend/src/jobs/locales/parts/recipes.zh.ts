@@ -4,6 +4,8 @@ export default {
   change: '更换方案',
   search: '查找方案',
   none: '没有符合条件的方案。',
+  suits: '适合您的数据',
+  suitsHelp: '常用于此类数据：{formats}。',
   wants: '使用 {formats}',
   paper: '论文（{year}）',
   experimental: '实验性',

@@ -1,0 +1,60 @@
+import { createPinia } from 'pinia'
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+
+import { answer, answering } from '@/testing/platform'
+import { mount } from '@/testing/withSetup'
+
+import GenerationDialog from './GenerationDialog.vue'
+
+const DATASET = { id: 'ds_a', name: 'sums', state: 'ready', row_count: 4, splits: { train: 4 } }
+let end = (): void => undefined
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 6; turn += 1) await new Promise((resolve) => setTimeout(resolve))
+}
+
+async function open(dataset: object | null): Promise<void> {
+  end()
+  // A dialog takes its time to leave.
+  document.body.replaceChildren()
+  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: {} }] })
+  end = mount(GenerationDialog, { dataset, show: true }, (app) => app.use(router).use(createPinia())).end
+  await settle()
+}
+
+function chosenMethod(): string | undefined {
+  return document.querySelector<HTMLElement>('.n-radio-button--checked')?.dataset.test
+}
+const isRestored = () => document.querySelector('[data-test=restored]') !== null
+
+beforeEach(() => {
+  window.sessionStorage.clear()
+  answering('GET', () => answer(200, { items: [], next_cursor: null }))
+})
+afterEach(() => {
+  end()
+  end = () => undefined
+  document.body.replaceChildren()
+  vi.restoreAllMocks()
+})
+
+describe('a generation that was begun', () => {
+  it('comes back as it was left, for the rows that it was begun with, until somebody starts over', async () => {
+    await open(DATASET)
+    expect([isRestored(), chosenMethod()]).toEqual([false, 'method-self-instruct'])
+    document.querySelector<HTMLElement>('[data-test=method-rejection-sampling] input')?.click()
+    await settle()
+
+    await open(null)
+    expect([isRestored(), chosenMethod()]).toEqual([false, 'method-self-instruct'])
+    await open(DATASET)
+    expect([isRestored(), chosenMethod()]).toEqual([true, 'method-rejection-sampling'])
+
+    document.querySelector<HTMLElement>('[data-test=start-over]')?.click()
+    await settle()
+    expect([isRestored(), chosenMethod()]).toEqual([false, 'method-self-instruct'])
+    await open(DATASET)
+    expect(isRestored()).toBe(false)
+  })
+})

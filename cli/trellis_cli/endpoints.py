@@ -130,7 +130,7 @@ def stop(
 
 
 def _load_of(endpoint: dict[str, Any]) -> tuple[str | None, int | None, str | None]:
-    """Return tokens per second, waiting requests and the mean time to first token; Nones where not measured."""
+    """Return tokens per second, waiting requests and mean time to first token; None where not measured."""
     load = endpoint["load"]
     if load is None:
         return None, None, None

@@ -73,7 +73,7 @@ def test_options_are_changed_without_a_start(
 def test_the_list_tells_what_each_engine_is_at(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Measured over the last minute; blank where nothing was measured, as for adapters in another's engine."""
+    """Over the last minute; blank where nothing was measured, as for adapters in another's engine."""
     load = {"generated_tokens_per_s": 41.53, "waiting": 3, "first_token_mean_s": 0.312}
     listed = {**READY, "state_since": None, "last_used_at": None, "max_model_len": 2048}
 

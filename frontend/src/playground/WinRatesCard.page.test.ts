@@ -19,16 +19,30 @@ const RATE = {
   low: 0.3,
   high: 0.95,
 }
-let next: () => unknown = () => null
+let next: (path: string) => unknown = () => null
 
 beforeEach(() => {
-  answering('GET', () => next())
+  answering('GET', ({ path }) => next(path))
 })
 afterEach(() => {
   vi.restoreAllMocks()
 })
 
 describe('the rates of models', () => {
+  it('name checkpoints by their jobs', async () => {
+    next = (path) =>
+      path.endsWith('/win-rates')
+        ? answer(200, { items: [{ ...RATE, model_b: 'job_aaaaaaaaaaaa:100' }] })
+        : answer(200, { id: 'job_aaaaaaaaaaaa', name: 'sums' })
+    const { root, end } = mount(WinRatesCard, { version: 0 }, (app) =>
+      app.use(createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })),
+    )
+    await vi.waitFor(() => {
+      expect(root.querySelector('tbody td')?.textContent).toBe('oak vs sums @ 100')
+    })
+    end()
+  })
+
   it('stay while those with a new vote are read', async () => {
     next = () => answer(200, { items: [RATE] })
     const props = reactive({ version: 0 })

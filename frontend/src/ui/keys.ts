@@ -5,3 +5,6 @@ export const MODIFIER_KEY: string = /Mac|iPhone|iPad/.test(navigator.platform) ?
 
 /** The keys that send a form. */
 export const SUBMIT_KEYS: readonly string[] = [MODIFIER_KEY, 'Enter']
+
+/** The key that ends what goes on. */
+export const ESCAPE_KEY = 'Esc'

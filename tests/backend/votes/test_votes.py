@@ -36,7 +36,8 @@ def vote(
 
 
 SAMPLING = {
-    "temperature": 0.5, "stop": ["\n"], "top_k": 20, "min_p": 0.1, "presence_penalty": 0.5, "frequency_penalty": -0.5,
+    "temperature": 0.5, "stop": ["\n"], "top_k": 20, "min_p": 0.1,
+    "presence_penalty": 0.5, "frequency_penalty": -0.5,
 }  # fmt: skip
 
 

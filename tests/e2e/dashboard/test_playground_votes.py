@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ def _endpoint(name: str, model_id: str) -> dict[str, Any]:
         "job": None,
         "step": None,
         "run_id": "job_aaaaaaaaaaaa",
+        "attempt": 1,
+        "shares_engine_of": None,
+        "sharing_refusal": None,
+        "stops_at": None,
+        "last_used_at": None,
+        "load": None,
+        "preemptible": True,
+        "preempted_by": None,
     }
 
 
@@ -265,3 +274,97 @@ def test_tools_of_an_environment_are_offered_and_called_there(page_with_engines:
     page.get_by_role("button", name="Send results").click()
 
     expect(page.locator("[data-test=answer] li")).to_be_visible()
+
+
+def _check_themes(page: Page) -> list[str]:
+    """What breaks a rule in the dark or in the light, which it is afterwards."""
+    found = []
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+        page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+        found += check(page)
+    return found
+
+
+def test_a_blind_round_needs_no_mouse(page_with_engines: Page, dashboard, call_api) -> None:
+    page = page_with_engines
+    page.goto(f"{dashboard.url}/playground?m=base&m=trained&blind=1")
+    prompt = page.get_by_label("Prompt for all columns")
+    prompt.focus()
+    for question in ("1+1=", "Sure?"):
+        page.keyboard.type(question)
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("[data-test=vote]")).to_be_focused()
+        assert _check_themes(page) == []
+
+        page.keyboard.press("4")
+        expect(page.locator("[data-test=revealed]")).to_be_visible()
+        expect(page.locator("[data-test=next]")).to_be_focused()
+        assert _check_themes(page) == []
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_contain_text("Next round of a blind vote")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("r")
+        expect(prompt).to_be_focused()
+        expect(page.locator("[data-test=letter]")).to_have_count(2)
+
+    newest, before = call_api("GET", "/votes")["items"][:2]
+    asked = [vote["messages"][-1]["content"] for vote in (newest, before)]
+    assert asked == ["Sure?", "1+1="]
+    assert {(vote["verdict"], vote["is_blind"]) for vote in (newest, before)} == {("neither", True)}
+
+
+LOAD = {
+    "measured_at": "2026-01-01T00:00:00Z",
+    "running": 2,
+    "waiting": 3,
+    "kv_use": 0.25,
+    "window_s": 60,
+    "requests": 9,
+    "prompt_tokens_per_s": 80,
+    "generated_tokens_per_s": 41.5,
+    "first_token_mean_s": 0.31,
+    "first_token_p95_s": 0.48,
+}
+
+
+def test_what_is_loaded_is_listed_kept_and_stopped(page_with_engines: Page, dashboard, call_api) -> None:
+    page = page_with_engines
+    ids = {model["name"]: model["id"] for model in call_api("GET", "/models")["items"]}
+    later = (datetime.now(UTC) + timedelta(seconds=590)).isoformat()
+    base = {**_endpoint("base", ids["base"]), "load": LOAD, "stops_at": later}
+    starting = {"state": "starting", "phase": "loading", "can_stop": False}
+    trained = {**_endpoint("trained", ids["trained"]), **starting}
+    listed = {"items": [base, trained], "next_cursor": None}
+    asked: list[tuple[str, str, Any]] = []
+
+    def change(route: Route) -> None:
+        request = route.request
+        asked.append((request.method, request.url.rpartition("/")[2], request.post_data_json))
+        if request.method == "DELETE":
+            listed["items"] = [{**base, "state": "stopped", "can_stop": False}]
+        else:
+            base["preemptible"] = False
+        route.fulfill(json=base)
+
+    page.route("**/api/v1/endpoints?*", lambda route: route.fulfill(json=listed))
+    page.route("**/api/v1/endpoints/*", change)
+    page.goto(dashboard.url)
+    line = page.locator("[data-test=endpoints]")
+    expect(line).to_contain_text("1 ready · 1 starting · 41.5 tokens/s · 3 requests waiting")
+    line.get_by_role("link", name="Loaded models").click()
+
+    card = page.locator("[data-test=endpoints]")
+    row = card.locator("[data-name=base]")
+    expect(row).to_contain_text("41.5")
+    expect(row.locator("[data-test=idle]")).to_have_text(re.compile(r"^9 min \d+ s$"))
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert check(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    row.get_by_text("Keep running").click()
+    expect(row.get_by_role("checkbox")).to_be_checked()
+    row.get_by_role("button", name="Stop base").click()
+    expect(card).to_contain_text("No model is loaded.")
+    assert asked == [("PATCH", "ep_base", {"preemptible": False}), ("DELETE", "ep_base", None)]

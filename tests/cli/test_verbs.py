@@ -67,7 +67,8 @@ NOUNS = {
     "agent pipeline", "datasets rows", "datasets samples", "datasets versions", "engines compat",
     "environments kinds", "evaluations history", "evaluations leaderboard", "evaluations manifest",
     "evaluations matrix", "evaluations samples", "job-pipelines templates", "jobs checkpoints",
-    "jobs logs", "jobs rollouts", "jobs tensorboard", "jobs timing", "models card", "models catalogue", "models gguf", "models lineage",
+    "jobs logs", "jobs rollouts", "jobs tensorboard", "jobs timing",
+    "models card", "models catalogue", "models gguf", "models lineage",
     "pipelines operators", "registry history", "rewards dry-run", "rewards dry-runs",
     "votes dataset", "votes win-rates",
 }  # fmt: skip

@@ -388,10 +388,10 @@ export default {
     split: 'Split',
     splits: { train: 'Training', validation: 'Validation', probe: 'Probes' },
     probes: {
-      what: "Every 10 steps or so, the run's rewards score tricks made of the policy's best responses. Of each, this is the one that scored highest.",
-      without:
-        "Every 10 steps or so, the run's rewards score tricks made of the policy's best responses. Of each, this is the one that scored highest. What takes time or money, or runs code, isn't computed again and counts at its lowest value: {names}.",
-      not: {
+      note: {
+        what: "Every 10 steps or so, the run's rewards score tricks made of the policy's best responses. Of each, this is the one that scored highest.",
+        without:
+          "Every 10 steps or so, the run's rewards score tricks made of the policy's best responses. Of each, this is the one that scored highest. What takes time or money, or runs code, isn't computed again and counts at its lowest value: {names}.",
         own_reward: 'Reward probes: off, because the agent computes its own reward.',
         nothing_to_earn:
           'Reward probes: off, because only fast and free rewards are computed again, and here they can pay nothing by themselves.',

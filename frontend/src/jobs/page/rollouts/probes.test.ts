@@ -15,7 +15,7 @@ describe('the probes of a run', () => {
   })
 
   it('say beside the responses why there are none', () => {
-    expect(noteOf('train', none)).toEqual({ key: 'not.unbounded', names: 'python' })
+    expect(noteOf('train', none)).toEqual({ key: 'unbounded', names: 'python' })
     expect(noteOf('validation', none)).toBeNull()
     expect(noteOf('train', some)).toBeNull()
   })

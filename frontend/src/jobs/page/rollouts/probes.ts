@@ -27,7 +27,7 @@ export function splitsOf(shown: Split, probes: Probes | null): Split[] {
 /** What to say of probes beside these responses, and the rewards that it is about. */
 export function noteOf(shown: Split, probes: Probes | null): { key: string; names: string } | null {
   const names = probes?.left_out.join(', ') ?? ''
-  if (shown === 'train' && probes?.reason != null) return { key: `not.${probes.reason}`, names }
+  if (shown === 'train' && probes?.reason != null) return { key: probes.reason, names }
   if (shown !== 'probe') return null
   return { key: names === '' ? 'what' : 'without', names }
 }

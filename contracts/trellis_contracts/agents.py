@@ -68,7 +68,7 @@ class Trajectory(Strict):
     """A full episode in readable form."""
 
     turns: list[Turn]
-    #: Why it ended: ``answered``, ``turns``, ``context``, ``no_call``, ``parse``, ``workflow_error:KeyError`` ...
+    #: Why it ended: ``answered``, ``turns``, ``context``, ``parse``, ``workflow_error:KeyError`` ...
     stop_reason: str
     duration_s: float = Field(ge=0)
     #: Why the episode gave no reward: the error, and the traceback through the workflow's own lines.

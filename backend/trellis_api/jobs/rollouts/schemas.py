@@ -28,7 +28,9 @@ class RolloutRead(BaseModel):
     advantage: float | None
     is_truncated: bool
     turn_count: int | None = Field(description="Messages of the episode; null where it is none of an agent.")
-    stop_reason: str | None = Field(description="Why the episode ended: answered, turns, context, workflow_error:KeyError ...")
+    stop_reason: str | None = Field(
+        description="Why the episode ended: answered, turns, context, workflow_error:KeyError ..."
+    )
     trajectory: Trajectory | None = Field(
         description="Turn by turn; null where it is no agent's, and in lists that did not ask for it."
     )

@@ -1,0 +1,115 @@
+import { createPinia } from 'pinia'
+import { NMessageProvider } from 'naive-ui'
+import { createMemoryHistory, createRouter } from 'vue-router'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { h, nextTick, ref } from 'vue'
+
+import { drawLine, type ChartLine } from '@/charts/lines'
+import { mount } from '@/testing/withSetup'
+import { answer, answering } from '@/testing/platform'
+
+import ChartsTab from './ChartsTab.vue'
+
+interface Drawn {
+  lines: readonly ChartLine[]
+  smoothing: number
+}
+
+const drawn = vi.hoisted(() => new Map<string, unknown>())
+vi.mock('@/charts/MetricChart.vue', () => ({
+  __esModule: true,
+  default: {
+    inheritAttrs: false,
+    props: ['title', 'lines', 'smoothing', 'unit'],
+    setup: (
+      props: Record<string, unknown>,
+      { attrs, slots }: { attrs: Record<string, unknown>; slots: Record<string, (given: unknown) => unknown> },
+    ) => {
+      return () => {
+        drawn.set(String(attrs['data-metric']), { ...props })
+        return h('figure', { 'data-metric': attrs['data-metric'] }, [slots.pinned?.({ step: 3 })] as never)
+      }
+    },
+  },
+}))
+
+const STEPS = [1, 2, 3, 4]
+const ACCURACY = 'val-core/gsm8k/acc/mean@1'
+
+function fakeRun(keys: readonly string[]) {
+  const curve = { steps: STEPS, values: [0, 1, 0, 1] }
+  return {
+    keyVersion: ref(1),
+    curveVersion: ref(1),
+    latest: new Map(keys.map((key) => [key, { step: 4, value: 1 }])),
+    curves: new Map(keys.map((key) => [key, curve])),
+    loadKeyNames: () => Promise.resolve(),
+    loadKeys: () => Promise.resolve(),
+  }
+}
+
+async function show(keys: readonly string[], query = '', more: Record<string, unknown> = {}) {
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [{ path: '/', component: { template: '' } }],
+  })
+  await router.push(`/${query}`)
+  const job = {
+    id: 'job_a',
+    name: 'a run',
+    recipe: 'grpo',
+    state: 'running',
+    headline_metrics: ['critic/score/mean', ACCURACY],
+    evaluate: null,
+    alarms: [],
+    attempt: 1,
+    resumes: [],
+    ...more,
+  }
+  const page = {
+    setup: () => () => h(NMessageProvider, () => h(ChartsTab, { run: fakeRun(keys), job, hasRollouts: true } as never)),
+  }
+  const shown = mount(page, {}, (app) => app.use(router).use(createPinia()))
+  await vi.waitFor(() => {
+    if (shown.root.querySelector('figure') === null) throw new Error('not drawn yet')
+  })
+  await nextTick()
+  return { ...shown, router, chart: (key: string) => drawn.get(key) as Drawn }
+}
+
+beforeEach(() => {
+  drawn.clear()
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
+  answering('GET', () => answer(200, { items: [] }))
+})
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+  localStorage.clear()
+})
+
+describe('curves of a job with smoothing', () => {
+  it('are as measured on held-out rows, by whatever name the engine gives them', async () => {
+    const { chart, end } = await show(['critic/score/mean', ACCURACY], '?smoothing=0.9')
+    const smoothed = (key: string) => {
+      const { lines, smoothing } = chart(key)
+      return lines.map((line) => drawLine(line, 'step', smoothing, false).smoothed)[0]
+    }
+
+    expect(smoothed(ACCURACY)).toBeNull()
+    expect(smoothed('critic/score/mean')).not.toBeNull()
+    end()
+  })
+
+  it('lead to the responses of the rows that they were measured on', async () => {
+    const { root, router, end } = await show(['critic/score/mean', ACCURACY])
+    const split = (key: string) => {
+      const link = root.querySelector(`[data-metric="${key}"] [data-test=behind]`)?.getAttribute('href') ?? ''
+      return router.resolve(link).query.split
+    }
+
+    expect(split(ACCURACY)).toBe('validation')
+    expect(split('critic/score/mean')).toBeUndefined()
+    end()
+  })
+})

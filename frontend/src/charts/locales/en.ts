@@ -40,7 +40,9 @@ export default {
   },
   parallel: {
     title: 'Parallel coordinates',
-    hint: 'Each line is a run; better runs are bolder. Hover over a run to highlight it.',
+    hint: 'Each line is a run; better runs are bolder.',
+    hover: 'Hover over a run to highlight it.',
+    tap: 'Tap a run to see its values.',
     label: 'Parallel coordinates of {count} run | Parallel coordinates of {count} runs',
   },
 }

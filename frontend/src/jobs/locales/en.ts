@@ -304,6 +304,7 @@ export default {
     beforeTraining: 'before training',
     bm25: 'BM25',
     zoomHint: 'Drag to zoom, double-click to reset.',
+    touchHint: 'Tap a chart to see its values.',
     empty: 'No metrics',
     emptyActive: 'Metrics appear after the first step.',
     emptyDone: 'The run ended before it reported any metrics.',

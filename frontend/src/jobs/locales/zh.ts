@@ -300,6 +300,7 @@ export default {
     beforeTraining: '训练前',
     bm25: 'BM25',
     zoomHint: '拖动可缩放，双击重置。',
+    touchHint: '点按图表可查看数值。',
     empty: '没有指标',
     emptyActive: '第一步完成后会出现第一批数值。',
     emptyDone: '任务在报告指标之前就结束了。',

@@ -1,5 +1,7 @@
+import { NMessageProvider } from 'naive-ui'
+import { createPinia } from 'pinia'
 import { defineComponent, h, nextTick, ref } from 'vue'
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
 import { mount } from '@/testing/withSetup'
 
@@ -23,13 +25,20 @@ function page() {
   function onMark(id: number | null): void {
     marked.value = id
   }
-  const mounted = mount(both)
+  const mounted = mount({ setup: () => () => h(NMessageProvider, () => h(both)) }, {}, (app) => app.use(createPinia()))
   const one = <T extends Element>(selector: string) => mounted.root.querySelector<T>(selector)
   const said = (drawing: string) => one(`#${drawing} [data-test=marked-run]`)?.textContent?.replace(/\s+/g, ' ').trim()
   return { ...mounted, one, said, marked }
 }
 
 describe('the run that is pointed at', () => {
+  beforeEach(() => {
+    vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
+  })
+  afterEach(() => {
+    vi.unstubAllGlobals()
+  })
+
   it('is printed with its values under the drawing in which it is, and nowhere else', async () => {
     const { one, said, end } = page()
     one('#scatter circle[data-run="2"]')?.dispatchEvent(new MouseEvent('mouseenter'))

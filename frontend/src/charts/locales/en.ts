@@ -27,7 +27,7 @@ export default {
   score: '{name} {value}',
   historySummary:
     '{run}: {count} score; first {first} ({start}), last {last} ({end}). | {run}: {count} scores; first {first} ({start}), last {last} ({end}).',
-  axis: { step: 'Step', time: 'Training time ({unit})', tokens: 'Tokens', wall: 'Time (local)' },
+  axis: { step: 'Step', order: 'Version', time: 'Training time ({unit})', tokens: 'Tokens', wall: 'Time (local)' },
   seconds: 's',
   minutes: 'min',
   hours: 'h',

@@ -26,7 +26,7 @@ export default {
   radarSummary: '{run}：{scores}。',
   score: '{name} {value}',
   historySummary: '{run}：{count} 次评测；首次 {first}（{start}），最新 {last}（{end}）。',
-  axis: { step: '步数', time: '训练时间（{unit}）', tokens: 'Token 数', wall: '时间（本地时区）' },
+  axis: { step: '步数', order: '版本', time: '训练时间（{unit}）', tokens: 'Token 数', wall: '时间（本地时区）' },
   seconds: '秒',
   minutes: '分钟',
   hours: '小时',

@@ -113,3 +113,57 @@ describe('curves of a job with smoothing', () => {
     end()
   })
 })
+
+describe('charts of a run in sections', () => {
+  const KEYS = [
+    'critic/score/mean',
+    ACCURACY,
+    'actor/entropy',
+    'actor/pg_loss',
+    'actor/grad_norm',
+    'response_length/mean',
+    'perf/throughput',
+    'timing_s/step',
+  ]
+  const names = (root: HTMLElement) =>
+    [...root.querySelectorAll<HTMLElement>('[data-part]')].map((one) => one.dataset.part)
+  const keysIn = (root: HTMLElement, name: string) =>
+    [...root.querySelectorAll<HTMLElement>(`[data-part="${name}"] figure`)].map((one) => one.dataset.metric)
+
+  it('stand under headings by what they measure', async () => {
+    const { root, end } = await show(KEYS)
+
+    expect(names(root)).toEqual(['reward', 'validation', 'actor', 'length', 'performance'])
+    expect(keysIn(root, 'performance')).toEqual(['perf/throughput', 'timing_s/step'])
+    end()
+  })
+
+  it('stay folded for the next run of the recipe, and in the address', async () => {
+    const { root, router, end } = await show(KEYS)
+    root.querySelector<HTMLElement>('[data-part=actor] [data-test=fold]')?.click()
+    await vi.waitFor(() => {
+      expect(router.currentRoute.value.query.folded).toEqual(['actor'])
+    })
+    expect(keysIn(root, 'actor')).toEqual([])
+    end()
+
+    const next = await show(KEYS)
+    expect(keysIn(next.root, 'actor')).toEqual([])
+    expect(next.root.querySelector('[data-part=actor] [data-test=fold]')?.getAttribute('aria-expanded')).toBe('false')
+    next.end()
+    const other = await show(KEYS, '', { recipe: 'ppo' })
+    expect(keysIn(other.root, 'actor')).not.toEqual([])
+    other.end()
+    const saved = await show(KEYS, '?folded=')
+    expect(keysIn(saved.root, 'actor')).not.toEqual([])
+    saved.end()
+  })
+
+  it("have no headings in a dashboard of one's own, which has an order of its own", async () => {
+    const { root, end } = await show(KEYS, `?${KEYS.map((key) => `only=${encodeURIComponent(key)}`).join('&')}`)
+
+    expect(root.querySelectorAll('[data-part]')).toHaveLength(0)
+    expect([...root.querySelectorAll('figure')].map((one) => one.dataset.metric)).toEqual(KEYS)
+    end()
+  })
+})

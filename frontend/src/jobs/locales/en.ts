@@ -43,6 +43,9 @@ export default {
     group: 'Any group',
     environment: 'All environments',
     workflow: 'All agent code',
+    model: 'All models',
+    dataset: 'All datasets',
+    sweep: 'All sweeps',
   },
   progress: {
     step: 'step {step}',

@@ -43,6 +43,9 @@ export default {
     group: '任意分组',
     environment: '全部环境',
     workflow: '全部智能体代码',
+    model: '全部模型',
+    dataset: '全部数据集',
+    sweep: '全部参数扫描',
   },
   progress: {
     step: '第 {step} 步',

@@ -57,6 +57,7 @@ export default {
     grouping: 'Group rows',
     ungrouped: 'Not grouped',
     without: 'No value: {what}',
+    countOf: '{shown} of {total} job | {shown} of {total} jobs',
     count: '{n} job | {n} jobs',
     setBaseline: 'Set as baseline',
     clearBaseline: 'Clear baseline',

@@ -57,6 +57,7 @@ export default {
     grouping: '分组',
     ungrouped: '不分组',
     without: '无：{what}',
+    countOf: '{shown} / {total} 个任务',
     count: '{n} 个任务',
     setBaseline: '设为基线',
     clearBaseline: '取消基线',

@@ -6,6 +6,7 @@ import { api, unwrap } from '@/api/client'
 import { useCursorList } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
 
+import { cutTo } from '../shared/cut'
 import { isActive } from '../types'
 import {
   type Column,
@@ -187,12 +188,16 @@ export function useJobList(hasPrice: () => boolean) {
   )
 
   const selected = computed(() => new Set(view.value.selected))
+  /** How many were to be chosen, where they were too many. */
+  const selectionCut = ref<number | null>(null)
 
   function select(ids: readonly string[], isSelected: boolean): void {
     const next = isSelected
       ? [...new Set([...view.value.selected, ...ids])]
       : view.value.selected.filter((id) => !ids.includes(id))
-    setView({ selected: next.slice(0, MOST_SELECTED) })
+    const { shown, total } = cutTo(next, MOST_SELECTED)
+    selectionCut.value = total
+    setView({ selected: shown })
   }
 
   return {
@@ -213,6 +218,7 @@ export function useJobList(hasPrice: () => boolean) {
     baselineError,
     metricKeys,
     selected,
+    selectionCut,
     select,
   }
 }

@@ -289,6 +289,7 @@ export default {
   charts: {
     pattern: 'Filter metrics',
     patternHelp: '* any text · ^ start · $ end',
+    cut: 'Showing {shown} of {total} charts',
     patternLong: 'Patterns have at most {most} characters.',
     attempt: 'Attempt {number}',
     smoothing: 'Smoothing',

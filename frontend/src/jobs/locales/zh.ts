@@ -285,6 +285,7 @@ export default {
   charts: {
     pattern: '查找指标',
     patternHelp: '* 任意文字 · ^ 开头 · $ 结尾',
+    cut: '共 {total} 张图表，显示 {shown} 张',
     patternLong: '模式最多 {most} 个字符。',
     attempt: '第 {number} 次尝试',
     smoothing: '平滑',

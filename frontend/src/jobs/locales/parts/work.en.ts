@@ -116,6 +116,7 @@ export default {
   bulk: {
     compare: 'Compare ({count})',
     title: 'Bulk actions',
+    cut: 'The first {shown} of {total} jobs',
     count: '1 selected | {count} selected',
     tag: 'Tag',
     add: 'Add',
@@ -152,6 +153,7 @@ export default {
     share: 'Copy link',
     csvTable: 'Table as CSV',
     csvCurves: 'Curves as CSV',
+    cutRuns: 'Comparing the first {shown} of {total} jobs',
     missing: 'Deleted: {ids}',
     tab: {
       charts: 'Charts',

@@ -167,3 +167,22 @@ describe('charts of a run in sections', () => {
     end()
   })
 })
+
+describe('charts that a pattern finds', () => {
+  const KEYS = Array.from({ length: 42 }, (_, index) => `own/${String(index).padStart(2, '0')}`)
+
+  it('are cut, which the page says', async () => {
+    const { root, end } = await show(KEYS, '?match=own')
+
+    expect(root.querySelectorAll('figure')).toHaveLength(40)
+    expect(root.querySelector('[data-test=cut]')?.textContent?.trim()).toBe('Showing 40 of 42 charts')
+    end()
+  })
+
+  it('are all there where they are fewer', async () => {
+    const { root, end } = await show(KEYS.slice(0, 40), '?match=own')
+
+    expect(root.querySelector('[data-test=cut]')).toBeNull()
+    end()
+  })
+})

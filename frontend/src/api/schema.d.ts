@@ -5089,8 +5089,15 @@ export interface components {
              */
             kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "serving" | "model")[];
             /**
+             * Metric Steps
+             * @description Of `metrics`, those of an earlier step, and that step. They never decide which is best.
+             */
+            metric_steps: {
+                [key: string]: number;
+            };
+            /**
              * Metrics
-             * @description Headline and validation metrics as last reported at or before this step.
+             * @description Headline and validation metrics as reported at this step; those of training that were not reported at it as last reported before.
              */
             metrics: {
                 [key: string]: number | null;
@@ -5439,6 +5446,11 @@ export interface components {
          * @description Sampled responses to prompts shared by all jobs that have responses.
          */
         ComparedRollouts: {
+            /**
+             * Available Steps
+             * @description Steps at which any of the jobs has responses of this split, rising; at most the newest 500.
+             */
+            available_steps: number[];
             /** Items */
             items: components["schemas"]["PromptResponses"][];
             /**

@@ -289,7 +289,7 @@ export default {
   charts: {
     pattern: 'Filter metrics',
     patternHelp: '* any text · ^ start · $ end',
-    cut: 'Showing {shown} of {total} charts',
+    cut: 'Only the first {shown} of {total} are charted',
     patternLong: 'Patterns have at most {most} characters.',
     attempt: 'Attempt {number}',
     smoothing: 'Smoothing',

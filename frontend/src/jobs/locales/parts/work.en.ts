@@ -116,7 +116,7 @@ export default {
   bulk: {
     compare: 'Compare ({count})',
     title: 'Bulk actions',
-    cut: 'The first {shown} of {total} jobs',
+    cut: 'Only {shown} of {total} can be selected',
     count: '1 selected | {count} selected',
     tag: 'Tag',
     add: 'Add',
@@ -153,7 +153,7 @@ export default {
     share: 'Copy link',
     csvTable: 'Table as CSV',
     csvCurves: 'Curves as CSV',
-    cutRuns: 'Comparing the first {shown} of {total} jobs',
+    cutRuns: 'Only the first {shown} of {total} are compared',
     missing: 'Deleted: {ids}',
     tab: {
       charts: 'Charts',

@@ -175,7 +175,7 @@ describe('charts that a pattern finds', () => {
     const { root, end } = await show(KEYS, '?match=own')
 
     expect(root.querySelectorAll('figure')).toHaveLength(40)
-    expect(root.querySelector('[data-test=cut]')?.textContent?.trim()).toBe('Showing 40 of 42 charts')
+    expect(root.querySelector('[data-test=cut]')?.textContent?.trim()).toBe('Only the first 40 of 42 are charted')
     end()
   })
 

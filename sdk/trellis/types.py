@@ -222,6 +222,7 @@ class CheckpointRead(TypedDict):
     is_kept: bool
     is_pruned: bool
     kept_because: list[Literal["pinned", "best", "resumed", "exporting", "evaluating", "serving", "model"]]
+    metric_steps: dict[str, int]
     metrics: dict[str, float | None]
     path: str
     size_bytes: int

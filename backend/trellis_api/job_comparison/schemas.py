@@ -170,6 +170,10 @@ class ComparedRollouts(BaseModel):
 
     split: Split
     steps: dict[str, int] = Field(description="The step of each job that is shown.")
+    available_steps: list[int] = Field(
+        description="Steps at which any of the jobs has responses of this split, rising; "
+        "at most the newest 500."
+    )
     without: list[str] = Field(description="Jobs without responses there; they are left out.")
     total: int = Field(description="Prompts shared by the others.")
     items: list[PromptResponses]

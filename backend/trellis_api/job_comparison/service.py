@@ -33,6 +33,8 @@ MAX_JOBS = 20
 _MAX_DEFAULT_METRICS = 30
 #: Responses of one job to one prompt.
 _MAX_RESPONSES = 4
+#: Steps to choose from: more are no list to look through.
+_MOST_STEPS = 500
 
 
 def read_ids(ids: Sequence[str]) -> list[str]:
@@ -120,8 +122,11 @@ def read_rollouts(
     }
     steps = {job_id: found for job_id, found in newest.items() if found is not None}
     without = [job_id for job_id in newest if job_id not in steps]
+    available = _list_available(session, job_ids=list(newest), split=split)
     if not steps:
-        return ComparedRollouts(split=split, steps={}, without=without, total=0, items=[])
+        return ComparedRollouts(
+            split=split, steps={}, available_steps=available, without=without, total=0, items=[]
+        )
     is_shown = _at_steps(steps, split)
     common = (
         select(RolloutSample.prompt)
@@ -133,7 +138,20 @@ def read_rollouts(
     page = common.order_by(func.min(RolloutSample.id)).limit(limit).offset(offset)
     prompts = list(session.exec(page))
     items = [_read_prompt(session, prompt, is_shown, list(steps)) for prompt in prompts]
-    return ComparedRollouts(split=split, steps=steps, without=without, total=total, items=items)
+    return ComparedRollouts(
+        split=split, steps=steps, available_steps=available, without=without, total=total, items=items
+    )
+
+
+def _list_available(session: Session, *, job_ids: Sequence[str], split: Split) -> list[int]:
+    statement = (
+        select(RolloutSample.step)
+        .where(col(RolloutSample.job_id).in_(job_ids), col(RolloutSample.split) == split)
+        .distinct()
+        .order_by(col(RolloutSample.step).desc())
+        .limit(_MOST_STEPS)
+    )
+    return sorted(session.exec(statement))
 
 
 def _read_prompt(

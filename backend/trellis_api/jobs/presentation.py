@@ -6,7 +6,7 @@ from typing import Any, cast
 from sqlmodel import Session
 from trellis_contracts.states import ACTIVE, JobState
 
-from trellis_api.core.pagination import Page, cut_page, decode_time_position
+from trellis_api.core.pagination import cut_page, decode_time_position
 from trellis_api.core.pricing import Cost, SlotPrice
 from trellis_api.core.references import NamedReference
 from trellis_api.datasets.repository import map_dataset_names
@@ -35,7 +35,9 @@ from trellis_api.jobs.schemas import (
     ExportRead,
     Failure,
     HeadlineMetric,
+    JobGroupRead,
     JobKind,
+    JobPage,
     JobRead,
     Progress,
     ResourcesRead,
@@ -80,21 +82,24 @@ def list_page(
     price: SlotPrice | None = None,
     cursor: str | None,
     limit: int,
-) -> Page[JobRead]:
+) -> JobPage:
     """List one page of jobs in the requested order, each with one metric and the given fields."""
     shown: Sequence[Job]
-    if (order.sort, order.direction) == (JobSort.CREATED, "desc"):
+    groups = None
+    if (order.sort, order.direction, order.grouping) == (JobSort.CREATED, "desc", None):
         before = decode_time_position(cursor) if cursor is not None else None
         rows = repository.list_jobs(session, wanted=wanted, before=before, limit=limit + 1)
         shown, next_cursor = cut_page(rows, limit=limit)
     else:
         after = decode_position(cursor, order) if cursor is not None else None
         statement = repository.select_jobs(wanted)
-        shown, next_cursor = list_sorted(session, statement, order=order, after=after, limit=limit)
+        listed = list_sorted(session, statement, order=order, after=after, limit=limit)
+        shown, next_cursor, groups = listed.jobs, listed.next_cursor, listed.groups
     metrics = headline.summarise(session, jobs=shown, metric=order.metric)
     values = read_values(session, jobs=shown, fields=fields)
     items = present_all(session, jobs=shown, metrics=metrics, fields=values, price=price)
-    return Page(items=items, next_cursor=next_cursor)
+    counted = groups and [JobGroupRead(value=value, count=count) for value, count in groups]
+    return JobPage(items=items, next_cursor=next_cursor, groups=counted)
 
 
 def present_all(

@@ -54,6 +54,8 @@ class JobFilter:
     is_starred: bool | None = None
     sweep: str | None = None
     group: str | None = None
+    model: str | None = None
+    dataset: str | None = None
     #: Parameters with the values that they must have.
     params: tuple[tuple[str, str], ...] = ()
 
@@ -114,6 +116,10 @@ def select_jobs(wanted: JobFilter) -> SelectOfScalar[Job]:
         statement = statement.where(Job.sweep_id == wanted.sweep)
     if wanted.group is not None:
         statement = statement.where(Job.group == wanted.group)
+    if wanted.model is not None:
+        statement = statement.where(Job.model_id == wanted.model)
+    if wanted.dataset is not None:
+        statement = statement.where(Job.dataset_id == wanted.dataset)
     for parameter, value in wanted.params:
         statement = statement.where(col(Job.params)[parameter].as_string() == value)
     return statement

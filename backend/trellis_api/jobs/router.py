@@ -8,12 +8,13 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.dependencies import ReadSession, SettingsDep, TasksDep, WriteSession
 from trellis_api.core.errors import ERROR_RESPONSES
-from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page
+from trellis_api.core.pagination import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from trellis_api.core.texts import NO_NUL, QueryText
 from trellis_api.jobs import editing, presentation, service, submit
 from trellis_api.jobs.dependencies import JOB_RESPONSES, TRY_TEMPLATES, JobId
 from trellis_api.jobs.errors import SortNeedsMetric
 from trellis_api.jobs.fields import service as fields
+from trellis_api.jobs.fields.grouping import JobGrouping
 from trellis_api.jobs.fields.schemas import JobFieldsRead
 from trellis_api.jobs.fields.service import MAX_FIELDS, FieldText
 from trellis_api.jobs.fields.sorting import BY_METRIC, Direction, JobOrder, JobSort
@@ -22,11 +23,20 @@ from trellis_api.jobs.queue import service as queue
 from trellis_api.jobs.queue.schemas import JobQueue, QueueMove
 from trellis_api.jobs.reporting.requests import refuse_unsendable
 from trellis_api.jobs.repository import JobFilter
-from trellis_api.jobs.schemas import JobClone, JobCreate, JobKind, JobPreview, JobRead, JobResume, JobUpdate
+from trellis_api.jobs.schemas import (
+    JobClone,
+    JobCreate,
+    JobKind,
+    JobPage,
+    JobPreview,
+    JobRead,
+    JobResume,
+    JobUpdate,
+)
 from trellis_api.jobs.storage import check_storage
 from trellis_api.jobs.sweep_names import FIND_SWEEP_ID
 from trellis_api.monitoring.dependencies import ProbesDep
-from trellis_api.names.resolve import ENVIRONMENTS, WORKFLOWS, find_filter_id
+from trellis_api.names.resolve import DATASETS, ENVIRONMENTS, MODELS, WORKFLOWS, find_filter_id
 
 Fields = Annotated[
     list[FieldText] | None,
@@ -98,6 +108,20 @@ def list_jobs(
     ] = None,
     sweep: Annotated[QueryText | None, Query(description="Runs of this sweep, by ID or name.")] = None,
     group: Annotated[QueryText | None, Query(description="Jobs of this group.")] = None,
+    model: Annotated[
+        QueryText | None,
+        Query(description="That train, evaluate or export this model, by ID or name."),
+    ] = None,
+    dataset: Annotated[
+        QueryText | None, Query(description="That train on this dataset, by ID or name.")
+    ] = None,
+    group_by: Annotated[
+        JobGrouping | None,
+        Query(
+            description="List jobs in groups, those without a value last; `sort` and `order` hold within "
+            "each. A job with several tags is in the group of its first."
+        ),
+    ] = None,
     sort: Annotated[
         JobSort | FieldText,
         Query(description="Column, or a field as in `fields`; jobs without a value come last."),
@@ -115,7 +139,7 @@ def list_jobs(
     field: Fields = None,
     cursor: Annotated[str | None, Query(max_length=2500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
-) -> Page[JobRead]:
+) -> JobPage:
     """List the jobs that match all given filters. A cursor is only valid for the same order."""
     if sort in BY_METRIC and metric is None:
         raise SortNeedsMetric(f"To sort by {sort}, set `metric` to the metric's key.")
@@ -133,9 +157,11 @@ def list_jobs(
         is_starred=starred,
         sweep=FIND_SWEEP_ID(session, sweep),
         group=group,
+        model=find_filter_id(session, MODELS, model, field="model"),
+        dataset=find_filter_id(session, DATASETS, dataset, field="dataset"),
         params=tuple((parameter, value) for parameter, value in parameters.items() if value is not None),
     )
-    by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric)
+    by = JobOrder(sort if isinstance(sort, JobSort) else fields.parse_field(sort), order, metric, group_by)
     shown = fields.parse_fields(field)
     return presentation.list_page(
         session,

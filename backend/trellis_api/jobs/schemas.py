@@ -12,6 +12,7 @@ from trellis_recipes.issues import Issue
 from trellis_recipes.memory.schemas import MemoryEstimate
 
 from trellis_api.core.choices import Choices, check_choices
+from trellis_api.core.pagination import Page
 from trellis_api.core.pricing import Cost
 from trellis_api.core.references import NamedReference
 from trellis_api.core.texts import NO_NUL, Description, Name
@@ -392,6 +393,24 @@ class JobRead(BaseModel):
     can_clone: bool
     can_delete: bool
     last_event_id: int = Field(description="Start the event stream after this position to miss nothing.")
+
+
+class JobGroupRead(BaseModel):
+    """A group of a list of jobs."""
+
+    value: str | None = Field(
+        description="What its jobs have in common: a recipe, a tag, a state, a group, or the ID of a model, "
+        "dataset or sweep; null for jobs without one."
+    )
+    count: int = Field(description="Jobs in the group that match the filters, on all pages.")
+
+
+class JobPage(Page[JobRead]):
+    """A page of jobs."""
+
+    groups: list[JobGroupRead] | None = Field(
+        default=None, description="The groups on this page, in order; null without `group_by`."
+    )
 
 
 class MetricSeries(BaseModel):

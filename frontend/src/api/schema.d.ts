@@ -5118,8 +5118,15 @@ export interface components {
              */
             kept_because: ("pinned" | "best" | "resumed" | "exporting" | "evaluating" | "serving" | "model")[];
             /**
+             * Metric Steps
+             * @description Of `metrics`, those of an earlier step, and that step. They never decide which is best.
+             */
+            metric_steps: {
+                [key: string]: number;
+            };
+            /**
              * Metrics
-             * @description Headline and validation metrics as last reported at or before this step.
+             * @description Headline and validation metrics as reported at this step; those of training that were not reported at it as last reported before.
              */
             metrics: {
                 [key: string]: number | null;
@@ -5468,6 +5475,11 @@ export interface components {
          * @description Sampled responses to prompts shared by all jobs that have responses.
          */
         ComparedRollouts: {
+            /**
+             * Available Steps
+             * @description Steps at which any of the jobs has responses of this split, rising; at most the newest 500.
+             */
+            available_steps: number[];
             /** Items */
             items: components["schemas"]["PromptResponses"][];
             /**
@@ -9212,6 +9224,28 @@ export interface components {
             parameters: components["schemas"]["ParameterField"][];
         };
         /**
+         * JobGroupRead
+         * @description A group of a list of jobs.
+         */
+        JobGroupRead: {
+            /**
+             * Count
+             * @description Jobs in the group that match the filters, on all pages.
+             */
+            count: number;
+            /**
+             * Value
+             * @description What its jobs have in common: a recipe, a tag, a state, a group, or the ID of a model, dataset or sweep; null for jobs without one.
+             */
+            value: string | null;
+        };
+        /**
+         * JobGrouping
+         * @description What jobs are grouped by.
+         * @enum {string}
+         */
+        JobGrouping: "recipe" | "model" | "dataset" | "sweep" | "group" | "tags" | "state";
+        /**
          * JobList
          * @description A list of fine-tuning jobs.
          */
@@ -9294,6 +9328,24 @@ export interface components {
             trellis_job_id: string | null;
             /** Validation File */
             validation_file: string | null;
+        };
+        /**
+         * JobPage
+         * @description A page of jobs.
+         */
+        JobPage: {
+            /**
+             * Groups
+             * @description The groups on this page, in order; null without `group_by`.
+             */
+            groups?: components["schemas"]["JobGroupRead"][] | null;
+            /** Items */
+            items: components["schemas"]["JobRead"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; null at the end.
+             */
+            next_cursor?: string | null;
         };
         /**
          * JobPipelineChecked
@@ -11488,16 +11540,6 @@ export interface components {
         Page_JobPipelineRead_: {
             /** Items */
             items: components["schemas"]["JobPipelineRead"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; null at the end.
-             */
-            next_cursor?: string | null;
-        };
-        /** Page[JobRead] */
-        Page_JobRead_: {
-            /** Items */
-            items: components["schemas"]["JobRead"][];
             /**
              * Next Cursor
              * @description Pass as `cursor` for the next page; null at the end.
@@ -23253,6 +23295,12 @@ export interface operations {
                 sweep?: string | null;
                 /** @description Jobs of this group. */
                 group?: string | null;
+                /** @description That train, evaluate or export this model, by ID or name. */
+                model?: string | null;
+                /** @description That train on this dataset, by ID or name. */
+                dataset?: string | null;
+                /** @description List jobs in groups, those without a value last; `sort` and `order` hold within each. A job with several tags is in the group of its first. */
+                group_by?: components["schemas"]["JobGrouping"] | null;
                 /** @description Column, or a field as in `fields`; jobs without a value come last. */
                 sort?: components["schemas"]["JobSort"] | string;
                 /** @description Ascending or descending. */
@@ -23276,7 +23324,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_JobRead_"];
+                    "application/json": components["schemas"]["JobPage"];
                 };
             };
             /** @description Not logged in */

@@ -11,6 +11,8 @@ export interface HistoryOptionInput {
   axis: 'step' | 'order'
   /** Names of the places, where the axis is one of order. */
   places: readonly string[]
+  /** What the axes count and measure. */
+  titles: { x: string; y: string }
   palette: Palette
   format: (value: number) => string
   tooltip: (x: number) => HTMLElement | string
@@ -67,6 +69,7 @@ function lineSeries(line: HistoryOptionInput['lines'][number]): SeriesOption[] {
 
 export function historyOption(input: HistoryOptionInput): ChartOption {
   const { palette } = input
+  const nameTextStyle = { color: palette.inkFaint, fontSize: 11 }
   const axisLabel = { color: palette.inkFaint, fontSize: 11, hideOverlap: true }
   const [min, max] = scoreAxis(valueRange(input.lines))
   const xs = input.lines.flatMap((line) => line.points.map((point) => point.x))
@@ -76,7 +79,7 @@ export function historyOption(input: HistoryOptionInput): ChartOption {
   return {
     animation: false,
     backgroundColor: 'transparent',
-    grid: { left: 4, right: 14, top: 10, bottom: 4, outerBoundsMode: 'same' },
+    grid: { left: 4, right: 14, top: 24, bottom: 4, outerBoundsMode: 'same' },
     xAxis: {
       type: 'value',
       min: Math.min(...xs) - air,
@@ -101,11 +104,19 @@ export function historyOption(input: HistoryOptionInput): ChartOption {
       axisLine: { lineStyle: { color: palette.lineStrong } },
       axisTick: { show: false },
       splitLine: { show: false },
+      name: input.titles.x,
+      nameLocation: 'middle',
+      nameGap: 22,
+      nameTextStyle,
     },
     yAxis: {
       type: 'value',
       min,
       max,
+      name: input.titles.y,
+      nameLocation: 'end',
+      nameGap: 8,
+      nameTextStyle: { ...nameTextStyle, align: 'left', padding: [0, 0, 0, -24] },
       axisLabel: { ...axisLabel, formatter: input.format },
       axisLine: { show: false },
       axisTick: { show: false },

@@ -237,6 +237,8 @@ export function metricOption(input: MetricOptionInput): ChartOption {
         zoomOnMouseWheel: 'ctrl',
         moveOnMouseMove: 'shift',
         moveOnMouseWheel: false,
+        // Else ECharts keeps a finger from scrolling the page, whether it moves anything or not.
+        preventDefaultMouseMove: false,
       },
     ],
     toolbox: {

@@ -2,6 +2,7 @@
 import { computed } from 'vue'
 import { useI18n } from 'vue-i18n'
 
+import { formatStep } from '@/format/numbers'
 import type { ChartLine, ChartMark, XAxis } from './lines'
 
 interface Marked {
@@ -31,7 +32,7 @@ export function useMarks(chart: () => Marked, sayPlace: (x: number) => string) {
     const isMoment = xAxis === 'wall' && lines.every((line) => line.clock == null)
     return isMoment
       ? t('charts.markAt', { label: mark.label, place: sayPlace(mark.step) })
-      : t('charts.mark', { label: mark.label, step: mark.step })
+      : t('charts.mark', { label: mark.label, step: formatStep(mark.step) })
   }
 
   const saidMarks = computed(() => placedMarks.value.map((mark) => ({ x: mark.x, label: sayMark(mark) })))

@@ -1,7 +1,7 @@
-/** Hands a text to the browser as a file to save. */
+/** Hands something to the browser as a file to save. */
 
-export function saveFile(name: string, text: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }))
+export function saveBlob(name: string, content: Blob): void {
+  const url = URL.createObjectURL(content)
   const link = document.createElement('a')
   link.href = url
   link.download = name
@@ -10,4 +10,8 @@ export function saveFile(name: string, text: string, type: string): void {
   setTimeout(() => {
     URL.revokeObjectURL(url)
   }, 0)
+}
+
+export function saveFile(name: string, text: string, type: string): void {
+  saveBlob(name, new Blob([text], { type: `${type};charset=utf-8` }))
 }

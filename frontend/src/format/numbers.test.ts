@@ -8,6 +8,7 @@ import {
   formatPercent,
   formatSigned,
   formatSignedPercent,
+  formatStep,
   formatStepTick,
   formatTick,
   roundTo,
@@ -115,5 +116,16 @@ describe('differences', () => {
 describe('rounding', () => {
   it('keeps as many decimals or digits as are asked for', () => {
     expect([formatFixed(0.5, 2), roundTo(0.123456, 3), roundTo(123456, 2)]).toEqual(['0.50', 0.123, 120000])
+  })
+})
+
+describe('a step', () => {
+  it('has its thousands apart, and a place between two steps', () => {
+    expect([140, 12_500, 1_250_000, 12_500.5].map(formatStep)).toEqual([
+      '140',
+      '12\u202f500',
+      '1\u202f250\u202f000',
+      '12\u202f500.5',
+    ])
   })
 })

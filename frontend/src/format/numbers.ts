@@ -73,6 +73,11 @@ export function formatStepTick(step: number): string {
   return Math.abs(step) < 1e6 ? groupThousands(Math.round(step)) : `${Number((step / 1e6).toPrecision(4))}M`
 }
 
+/** A step in a sentence: 140, 12 500; between two steps, 12 500.5. */
+export function formatStep(step: number): string {
+  return groupThousands(Number(step.toFixed(1)))
+}
+
 /** Seconds in a unit of elapsed time. */
 export type TimeUnit = 1 | 60 | 3600
 

@@ -18,4 +18,17 @@ describe('numbers', () => {
       'use src/format instead',
     ).toEqual([])
   })
+
+  it('of steps are written alike in every text', () => {
+    const texts = /\bt\((?:[^(){}]|\([^()]*\))*?\{([^{}]*)\}/g
+    // In names, where a space between thousands would be in the way, they are plain: `String(…)`.
+    const raw = /(?:^|,)\s*(?:step|lastStep|bestStep)\s*(?:$|,|:(?!.*(?:formatStep|String)\())/s
+    const own = Object.entries(SOURCES).flatMap(([path, text]) =>
+      /\/(?:pipelines|locales)\//.test(path)
+        ? []
+        : [...text.matchAll(texts)].filter(([, given = '']) => raw.test(given)).map(([whole]) => [path, whole]),
+    )
+
+    expect(own, 'use formatStep').toEqual([])
+  })
 })

@@ -2,6 +2,7 @@
 import { computed } from 'vue'
 import { useI18n } from 'vue-i18n'
 
+import { formatNumber } from './numbers'
 import { splitBytes, splitDuration } from './units'
 
 type Moment = string | Date
@@ -38,7 +39,7 @@ export function useFormat() {
   function number(value: number, digits = 4): string {
     if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '∞' : '−∞'
     const size = Math.abs(value)
-    if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2)
+    if (size !== 0 && (size < 1e-4 || size >= 1e9)) return formatNumber(value, 3)
     if (size >= 10 ** (Math.max(digits, 1) - 1)) return integer(value)
     return new Intl.NumberFormat(tag.value, { maximumSignificantDigits: Math.max(digits, 1) }).format(value)
   }

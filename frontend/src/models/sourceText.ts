@@ -1,6 +1,7 @@
 /** Where a model is from, in a few words. */
 import { useI18n } from 'vue-i18n'
 
+import { formatStep } from '@/format/numbers'
 import type { ModelSource } from './types'
 
 export function useSourceText() {
@@ -16,7 +17,7 @@ export function useSourceText() {
         return source.file ? `${source.repo_id} · ${source.file}` : source.repo_id
       case 'checkpoint':
       case 'export':
-        return `${source.job_id} · ${t('models.source.checkpointOf', { step: source.step })}`
+        return `${source.job_id} · ${t('models.source.checkpointOf', { step: formatStep(source.step) })}`
     }
   }
 }

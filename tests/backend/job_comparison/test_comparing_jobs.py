@@ -234,6 +234,8 @@ def test_a_job_without_responses_is_named_and_the_others_compared(
     assert set(found["items"][0]["responses"]) == {a, b}
     assert (later["steps"], later["without"], later["total"]) == ({a: 4}, [silent, b], 1)
     assert (none["items"], none["without"]) == ([], [silent])
+    assert found["available_steps"] == later["available_steps"] == [3, 4]
+    assert none["available_steps"] == []
 
 
 def rollups_of(series: int, points: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -81,7 +81,7 @@ def start(client: TestClient, settings: Settings, make_launched: Callable[..., A
     return lambda **job: Run(client, settings, make_launched(**job))
 
 
-def test_a_checkpoint_has_the_validation_of_its_own_step_and_the_training_last_reported(
+def test_a_checkpoint_has_what_was_measured_at_its_step_and_says_which_is_of_another(
     start: Callable[..., Run],
 ) -> None:
     run = start()
@@ -94,6 +94,28 @@ def test_a_checkpoint_has_the_validation_of_its_own_step_and_the_training_last_r
     assert found[1]["metrics"] == {ACCURACY: 0.25, "critic/score/mean": 0.1}
     # The accuracy of step 1 is that of other weights.
     assert found[3]["metrics"] == {"critic/score/mean": 0.5}
+    assert found[1]["metric_steps"] == found[3]["metric_steps"] == {}
+
+    run.step(4)
+    run.step(5, saves=False, critic__score__mean=0.9)
+    last = run.read()[4]
+    assert (last["metrics"], last["metric_steps"]) == ({"critic/score/mean": 0.5}, {"critic/score/mean": 3})
+
+
+def test_a_value_of_another_step_never_decides_which_is_best(start: Callable[..., Run]) -> None:
+    run = start()
+
+    run.step(1, saves=False, critic__score__mean=0.9)
+    run.step(2)
+    run.step(3, critic__score__mean=0.4)
+    run.step(4)
+
+    assert run.read_best(best_by="critic/score/mean") == {
+        "metric": "critic/score/mean",
+        "mode": "max",
+        "step": 3,
+    }
+    assert run.read()[2]["metric_steps"] == {"critic/score/mean": 1}
 
 
 def test_the_best_is_that_of_the_validation_where_it_was_first_measured(start: Callable[..., Run]) -> None:

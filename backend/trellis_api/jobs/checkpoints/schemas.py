@@ -19,7 +19,11 @@ class CheckpointRead(BaseModel):
     hf_path: str | None = Field(description="Folder in Hugging Face format, if there is one.")
     size_bytes: int
     metrics: dict[str, float | None] = Field(
-        description="Headline and validation metrics as last reported at or before this step."
+        description="Headline and validation metrics as reported at this step; those of training that were "
+        "not reported at it as last reported before."
+    )
+    metric_steps: dict[str, int] = Field(
+        description="Of `metrics`, those of an earlier step, and that step. They never decide which is best."
     )
     created_at: datetime
     is_best: bool = Field(description="By the requested metric, else the job's, else the recipe's.")

@@ -21,7 +21,7 @@ from trellis_api.core.provided import Provided
 from trellis_api.jobs import configuration, repository, service
 from trellis_api.jobs.checkpoints import metrics as checkpoint_metrics
 from trellis_api.jobs.checkpoints.best import Criterion, choose_criterion, find_best
-from trellis_api.jobs.checkpoints.metrics import Metrics
+from trellis_api.jobs.checkpoints.metrics import Earlier, Metrics
 from trellis_api.jobs.checkpoints.schemas import BestCheckpoint, CheckpointPage, CheckpointRead
 from trellis_api.jobs.errors import CheckpointInUse, CheckpointNotFound
 from trellis_api.jobs.evaluating import presentation
@@ -56,6 +56,7 @@ class CheckpointSummary:
 
     rows: Sequence[Checkpoint]
     metrics: dict[int, Metrics]
+    earlier: Earlier
     criterion: Criterion | None
     best_step: int | None
     kept: dict[int, list[Reason]]
@@ -67,13 +68,15 @@ def summarise(
 ) -> CheckpointSummary:
     """Summarize the checkpoints of a job; the best is one of those that are still there."""
     rows = repository.list_checkpoints(session, job_id=job.id)
-    metrics = checkpoint_metrics.read(session, job=job, checkpoints=rows, more=(metric, _promised(job)))
+    metrics, earlier = checkpoint_metrics.read_with_earlier(
+        session, job=job, checkpoints=rows, more=(metric, _promised(job))
+    )
     there = [row for row in rows if row.pruned_at is None]
     best_steps = _find_best_steps(job, there, metrics)
     criterion, best_step = _judge(job, there, metrics, metric=metric, mode=mode)
     kept = _explain_keeping(session, job=job, rows=there, best_steps=best_steps)
     evaluations = presentation.map_evaluations(session, job=job)
-    return CheckpointSummary(rows, metrics, criterion, best_step, kept, evaluations)
+    return CheckpointSummary(rows, metrics, earlier, criterion, best_step, kept, evaluations)
 
 
 def find_best_step(
@@ -298,13 +301,15 @@ def _present(job: Job, row: Checkpoint, found: CheckpointSummary, *, data_root: 
     folder = None if is_pruned else service.find_folder(row, row.path, data_root=data_root)
     kept_because = found.kept.get(row.step, [])
     readers: list[Use] = [use for use in _READERS if use in kept_because]
+    earlier = found.earlier[row.step]
     return CheckpointRead(
         step=row.step,
         attempt=row.attempt,
         path=_shorten_path(row.path, data_root) or row.path,
         hf_path=None if is_pruned else _shorten_path(row.hf_path, data_root),
         size_bytes=0 if row.removed_at is not None else row.size_bytes,
-        metrics=found.metrics[row.step],
+        metrics={key: value for key, (_at, value) in earlier.items()} | found.metrics[row.step],
+        metric_steps={key: at for key, (at, _value) in earlier.items()},
         created_at=row.created_at,
         is_best=row.step == found.best_step,
         is_kept=row.is_kept,

@@ -10,7 +10,20 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Float, Select, and_, case, cast, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Select,
+    String,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+)
 from sqlmodel import Session, col
 from trellis_contracts.states import JobState
 
@@ -18,6 +31,7 @@ from trellis_api.core.columns import UtcDateTime, utc_now
 from trellis_api.core.pagination import InvalidCursor, decode_cursor, encode_cursor
 from trellis_api.datasets.models import Dataset
 from trellis_api.jobs.fields import order as field_order
+from trellis_api.jobs.fields.grouping import JobGrouping, count_groups, express_group, read_value
 from trellis_api.jobs.fields.service import JobField, is_text
 from trellis_api.jobs.models import Attempt, Job, JobTag
 from trellis_api.jobs.sweep_names import EXPRESS_SWEEP
@@ -51,11 +65,15 @@ BY_METRIC = frozenset({JobSort.METRIC_LAST, JobSort.METRIC_BEST})
 
 @dataclass(frozen=True)
 class JobOrder:
-    """By what jobs are listed, and from which end; ``metric`` is the key for those sorted by a metric."""
+    """By what jobs are listed, and from which end; ``metric`` is the key for those sorted by a metric.
+
+    With a grouping they stand in groups, and the order is that within each.
+    """
 
     sort: JobSort | JobField = JobSort.CREATED
     direction: Direction = "desc"
     metric: str | None = None
+    grouping: JobGrouping | None = None
 
 
 @dataclass(frozen=True)
@@ -65,27 +83,36 @@ class Position:
     value: str | float | datetime | None
     job_id: str
     now: datetime
+    #: The key of its group.
+    group: str | None = None
 
     def encode(self, order: JobOrder) -> str:
         """Encode the cursor of the page after this position, valid for this order only."""
         value = self.value.isoformat() if isinstance(self.value, datetime) else self.value
-        return encode_cursor(str(order.sort), order.direction, value, self.job_id, self.now.isoformat())
+        grouping = None if order.grouping is None else str(order.grouping)
+        moment = self.now.isoformat()
+        return encode_cursor(
+            str(order.sort), order.direction, grouping, self.group, value, self.job_id, moment
+        )
 
 
 def decode_position(cursor: str, order: JobOrder) -> Position:
     """Unpack a cursor; ``InvalidCursor`` for one of another order."""
-    sort, direction, value, job_id, moment = decode_cursor(cursor, parts=5)
-    if (sort, direction) != (str(order.sort), order.direction) or not isinstance(job_id, str):
+    sort, direction, grouping, group, value, job_id, moment = decode_cursor(cursor, parts=7)
+    asked = (str(order.sort), order.direction, None if order.grouping is None else str(order.grouping))
+    if (sort, direction, grouping) != asked or not isinstance(job_id, str):
         raise InvalidCursor("The cursor doesn't match this sort order.")
+    if group is not None and (not isinstance(group, str) or "\x00" in group):
+        raise InvalidCursor("Invalid cursor.")
     now = _read_instant(moment)
     if order.sort == JobSort.CREATED:
-        return Position(_read_instant(value), job_id, now)
+        return Position(_read_instant(value), job_id, now, group)
     expected = str if _has_texts(order.sort) else (int, float)
     if value is not None and not isinstance(value, expected):
         raise InvalidCursor("Invalid cursor.")
     if "\x00" in job_id or (isinstance(value, str) and "\x00" in value):
         raise InvalidCursor("Invalid cursor.")
-    return Position(value, job_id, now)
+    return Position(value, job_id, now, group)
 
 
 def _has_texts(sort: JobSort | JobField) -> bool:
@@ -97,27 +124,56 @@ _TEXTS = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A page of jobs, the cursor of the next, and the number of jobs in each group that is on the page."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+    groups: list[tuple[str | None, int]] | None
+
+
 def list_sorted(
     session: Session, statement: Select[Any], *, order: JobOrder, after: Position | None, limit: int
-) -> tuple[list[Job], str | None]:
-    """List a page of the jobs that a statement selects, and the cursor of the next; None at the end."""
+) -> Listed:
+    """List a page of the jobs that a statement selects."""
     now = after.now if after else utc_now()
-    value = _express(order, dialect=session.connection().dialect.name, now=now)
+    dialect = session.connection().dialect.name
+    value = _express(order, dialect=dialect, now=now)
+    group = None if order.grouping is None else express_group(order.grouping, dialect=dialect)
     is_falling = order.direction == "desc"
     identifier: Any = col(Job.id)
-    statement = statement.add_columns(value.label("sort_value")).order_by(
+    heads: list[Any] = [] if group is None else [group.is_(None), group]
+    key = literal(None, String) if group is None else group
+    wanted = statement.add_columns(value.label("sort_value"), key.label("group_key")).order_by(
+        *heads,
         value.is_(None),
         value.desc() if is_falling else value,
         identifier.desc() if is_falling else identifier,
     )
     if after is not None:
-        statement = statement.where(_behind(value, identifier, after, is_falling=is_falling))
-    rows = session.execute(statement.limit(limit + 1)).all()
-    jobs = [row[0] for row in rows[:limit]]
+        is_behind = _behind(value, identifier, after, is_falling=is_falling)
+        wanted = wanted.where(is_behind if group is None else _behind_group(group, after.group, is_behind))
+    rows = session.execute(wanted.limit(limit + 1)).all()
+    shown = rows[:limit]
+    groups = None
+    if order.grouping is not None:
+        keys = list(dict.fromkeys(row[2] for row in shown))
+        counts = count_groups(session, statement, grouping=order.grouping, keys=keys)
+        groups = [(read_value(order.grouping, key), counts.get(key, 0)) for key in keys]
+    jobs = [row[0] for row in shown]
     if len(rows) <= limit:
-        return jobs, None
-    last = rows[limit - 1]
-    return jobs, Position(last[1], last[0].id, now).encode(order)
+        return Listed(jobs, None, groups)
+    last = shown[-1]
+    return Listed(jobs, Position(last[1], last[0].id, now, last[2]).encode(order), groups)
+
+
+def _behind_group(
+    group: ColumnElement[Any], after: str | None, is_behind: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    if after is None:
+        return and_(group.is_(None), is_behind)
+    return or_(group > after, group.is_(None), and_(group == after, is_behind))
 
 
 def _behind(

@@ -27,7 +27,7 @@ export default {
   score: '{name} {value}',
   historySummary:
     '{run}: {count} score; first {first} ({start}), last {last} ({end}). | {run}: {count} scores; first {first} ({start}), last {last} ({end}).',
-  axis: { step: 'Step', time: 'Training time ({unit})', tokens: 'Tokens', wall: 'Time (local)' },
+  axis: { step: 'Step', order: 'Version', time: 'Training time ({unit})', tokens: 'Tokens', wall: 'Time (local)' },
   seconds: 's',
   minutes: 'min',
   hours: 'h',
@@ -40,7 +40,9 @@ export default {
   },
   parallel: {
     title: 'Parallel coordinates',
-    hint: 'Each line is a run; better runs are bolder. Hover over a run to highlight it.',
+    hint: 'Each line is a run; better runs are bolder.',
+    hover: 'Hover over a run to highlight it.',
+    tap: 'Tap a run to see its values.',
     label: 'Parallel coordinates of {count} run | Parallel coordinates of {count} runs',
   },
 }

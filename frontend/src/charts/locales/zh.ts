@@ -26,7 +26,7 @@ export default {
   radarSummary: '{run}：{scores}。',
   score: '{name} {value}',
   historySummary: '{run}：{count} 次评测；首次 {first}（{start}），最新 {last}（{end}）。',
-  axis: { step: '步数', time: '训练时间（{unit}）', tokens: 'Token 数', wall: '时间（本地时区）' },
+  axis: { step: '步数', order: '版本', time: '训练时间（{unit}）', tokens: 'Token 数', wall: '时间（本地时区）' },
   seconds: '秒',
   minutes: '分钟',
   hours: '小时',
@@ -35,7 +35,9 @@ export default {
   scatter: { title: '参数与指标', x: '参数', label: '{metric} 与 {parameter}：{count} 个运行' },
   parallel: {
     title: '平行坐标',
-    hint: '每条线是一个运行，颜色越浓越好。将鼠标移到某个运行上可突出显示。',
+    hint: '每条线是一个运行，颜色越浓越好。',
+    hover: '将鼠标移到某个运行上可突出显示。',
+    tap: '点按某个运行可查看其数值。',
     label: '{count} 个运行的平行坐标',
   },
 }

@@ -17,7 +17,7 @@ export default {
   others: 'Other: {n}',
   units: { characters: 'characters', tokens: 'tokens', turns: 'turns', rows: 'rows' },
   unit: '({unit})',
-  axis: 'x: {unit}, y: rows (log-spaced bins)',
+  axis: '{unit} (log-spaced bins)',
   least: 'Min',
   most: 'Max',
   mean: 'Mean',

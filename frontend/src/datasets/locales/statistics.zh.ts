@@ -17,7 +17,7 @@ export default {
   others: '其他：{n}',
   units: { characters: '字符', tokens: 'Token', turns: '轮', rows: '行' },
   unit: '单位：{unit}',
-  axis: '横轴：{unit}；纵轴：行数（对数分箱）',
+  axis: '{unit}（对数分箱）',
   least: '最少',
   most: '最多',
   mean: '平均',

@@ -2,6 +2,7 @@
 import { useI18n } from 'vue-i18n'
 
 import { shortId } from '@/datasets'
+import { formatStep } from '@/format/numbers'
 import { useTextOr } from '@/i18n/useTextOr'
 
 import type { EvaluationTarget, MeasuredDataset } from '../types'
@@ -49,7 +50,7 @@ export function useNames() {
     if (target.kind === 'model') return target.model?.name ?? target.name
     return target.job?.name == null
       ? target.name
-      : t('evaluations.target.checkpoint', { job: target.job.name, step: target.step ?? 0 })
+      : t('evaluations.target.checkpoint', { job: target.job.name, step: formatStep(target.step ?? 0) })
   }
 
   return { benchmarkName, datasetName, labelName, metricName, groupKind, targetName }

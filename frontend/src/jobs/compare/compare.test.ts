@@ -9,6 +9,7 @@ describe('the comparison in the address', () => {
   it('comes back as it was written', () => {
     const view = {
       ids: ['job_a', 'job_b'],
+      cutFrom: null,
       hidden: ['job_b'],
       baseline: 'job_b',
       axis: 'tokens' as const,

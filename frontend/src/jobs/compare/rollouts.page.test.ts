@@ -1,3 +1,4 @@
+import { nextTick } from 'vue'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
 import { type Asked, answer, answering } from '@/testing/platform'
@@ -16,13 +17,17 @@ beforeEach(() => {
     return answer(200, {
       split: 'validation',
       steps: { job_a: 3, job_c: 9 },
+      available_steps: [3, 9, 20],
       without: ['job_b'],
       total: 1,
       items: [{ prompt: 'one', responses: { job_a: response(1), job_c: response(2) } }],
     })
   })
 })
-afterEach(() => vi.restoreAllMocks())
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
 
 async function show(props: object) {
   const shown = mount(RolloutsPart, { found: FOUND, hidden: [], split: 'validation', step: null, ...props })
@@ -48,10 +53,17 @@ describe('the answers of compared runs', () => {
   it('leave the choice of a step to the address', async () => {
     const changes: object[] = []
     const { root, end } = await show({ onChange: (part: object) => changes.push(part) })
+    // The list asks for what this page does not have.
+    vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
+    Object.defineProperty(Element.prototype, 'scrollTo', { value: () => undefined, configurable: true })
+    root.querySelector<HTMLElement>('[data-test=step] .n-base-selection-label')?.click()
+    await nextTick()
     const input = root.querySelector<HTMLInputElement>('[data-test=step] input')
     if (input === null) throw new Error('there is no field for the step')
     input.value = '20'
-    for (const name of ['input', 'change', 'blur']) input.dispatchEvent(new Event(name, { bubbles: true }))
+    input.dispatchEvent(new Event('input', { bubbles: true }))
+    await nextTick()
+    input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
 
     await vi.waitFor(() => expect(changes).toEqual([{ step: 20 }]))
     end()

@@ -38,8 +38,8 @@ describe('the tables of a comparison', () => {
 
     const cells = [...root.querySelectorAll('[data-setting=learning_rate] td')]
     expect(cells.map((cell) => [cell.textContent, cell.classList.contains('other')])).toEqual([
-      ['0.0001', false],
-      ['0.0002', true],
+      ['1e-4', false],
+      ['2e-4', true],
       ['—', true],
     ])
     end()

@@ -1,6 +1,7 @@
 /** Figures of the tables, and the tables as CSV. */
 import type { components } from '@/api/schema'
 import type { Curve } from '@/charts/curve'
+import { formatWholeParameter } from '@/format/parameter'
 
 export type Comparison = components['schemas']['JobComparison']
 export type ComparedMetric = components['schemas']['ComparedMetric']
@@ -27,9 +28,10 @@ export function differenceTo(
   }
 }
 
-/** A setting's value as text; what is no text as JSON. */
+/** A setting's value as text: numbers as in every list, what is no text as JSON. */
 export function showValue(value: unknown): string {
   if (value === undefined || value === null) return ''
+  if (typeof value === 'number') return formatWholeParameter(value)
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 

@@ -69,3 +69,20 @@ it('keeps the charts that are there while another one is read', async () => {
   })
   end()
 })
+
+it('says of how many charts the comparison shows the first', async () => {
+  answering('GET', ({ path, query }) => {
+    if (path.endsWith('/compare')) return answer(200, TABLES)
+    return path.endsWith('/metrics') ? curves(query.keys as string[]) : answer(200, null)
+  })
+  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: { template: '' } }] })
+  const keys = Array.from({ length: 30 }, (_, index) => `key=own_${index}`)
+  await router.push(`/?ids=job_a,job_b&${keys.join('&')}`)
+  const { it: comparison, end } = withSetup(useComparison, (app) => app.use(router))
+  await vi.waitFor(() => {
+    expect(comparison.charted.value.total).toBe(31)
+  })
+
+  expect(comparison.keys.value.length).toBeLessThan(31)
+  end()
+})

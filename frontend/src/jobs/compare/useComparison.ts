@@ -8,6 +8,7 @@ import type { Curve } from '@/charts/curve'
 
 import { toCurve } from '../live/curveBook'
 import { defaultKeys } from '../shared/metricCatalogue'
+import { cutTo } from '../shared/cut'
 import { isActive } from '../types'
 import { CLOCK_KEYS } from './curves'
 import type { ComparedSeeds } from './seeds'
@@ -53,9 +54,10 @@ export function useComparison() {
     )
     return defaultKeys(headline, shared).slice(0, USUAL)
   })
-  const keys = computed(() =>
-    [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS - CLOCK_KEYS.length),
+  const charted = computed(() =>
+    cutTo([...new Set([...usual.value, ...view.value.keys])], MOST_KEYS - CLOCK_KEYS.length),
   )
+  const keys = computed(() => charted.value.shown)
   const hasKeys = computed(() => keys.value.length > 0)
 
   const curves = useResource(
@@ -98,5 +100,5 @@ export function useComparison() {
     if (answer !== null) shownSeeds.value = answer
   })
 
-  return { view, setView, tables, found, jobs, baseline, usual, keys, curves, seeds, shownSeeds }
+  return { view, setView, tables, found, jobs, baseline, usual, keys, charted, curves, seeds, shownSeeds }
 }

@@ -5,6 +5,7 @@ import type { XAxis } from '@/charts/lines'
 import { readScales, writeScales, type YScale } from '@/charts/yScale'
 
 import { single } from '../list/filters'
+import { cutTo } from '../shared/cut'
 
 export const MOST_JOBS = 20
 /** Runs from which on a parameter is drawn against a metric. */
@@ -20,6 +21,8 @@ export type Split = (typeof SPLITS)[number]
 
 export interface CompareView {
   ids: string[]
+  /** How many the address names, where they are too many to be compared. */
+  cutFrom: number | null
   /** Jobs whose curves are out of sight. */
   hidden: string[]
   baseline: string | null
@@ -46,13 +49,15 @@ function list(value: LocationQuery[string] | undefined): string[] {
 }
 
 export function readView(query: LocationQuery): CompareView {
-  const ids = list(query.ids)
-    .filter((id) => /^job_\w+$/.test(id))
-    .slice(0, MOST_JOBS)
+  const { shown: ids, total } = cutTo(
+    list(query.ids).filter((id) => /^job_\w+$/.test(id)),
+    MOST_JOBS,
+  )
   const baseline = single(query.baseline)
   const smoothing = Number(single(query.smoothing) ?? 0)
   return {
     ids,
+    cutFrom: total,
     hidden: list(query.hidden).filter((id) => ids.includes(id)),
     baseline: baseline !== null && ids.includes(baseline) ? baseline : null,
     axis: AXES.find((axis) => axis === single(query.x)) ?? 'step',

@@ -106,18 +106,17 @@ describe('the table of jobs', () => {
 
   it('has a heading with a count for each recipe where it is grouped, and none otherwise', () => {
     const jobs = [EMPTY, { ...EMPTY, id: 'job_b' }, { ...EMPTY, id: 'job_c', recipe: 'dpo' }]
-    const grouped = show(jobs, { sort: 'recipe', isGrouped: true })
+    const grouped = show(jobs, { grouping: 'recipe', groupCounts: new Map([['sft', 80]]) })
 
     expect(
       [...grouped.root.querySelectorAll('[data-test=group-heading]')].map((row) =>
         row.textContent?.replace(/\s+/g, ' ').trim(),
       ),
-    ).toEqual(['SFT 2 jobs', 'DPO 1 job'])
+    ).toEqual(['SFT 2 of 80 jobs', 'DPO 1 job'])
     expect(grouped.root.querySelectorAll('[data-job]')).toHaveLength(3)
     grouped.end()
     const inSweeps = show([{ ...EMPTY, sweep: { id: 'swp_a', name: 'rates' } }, EMPTY], {
-      sort: 'sweep',
-      isGrouped: true,
+      grouping: 'sweep',
     })
     expect(
       [...inSweeps.root.querySelectorAll('[data-test=group-heading]')].map((row) =>
@@ -143,6 +142,29 @@ describe('the table of jobs', () => {
     expect(texts('metricBest')).toEqual(['+25.0%worse than first'])
     expect(root.querySelector('[data-job=job_a] [data-test=is-baseline]')).not.toBeNull()
     expect(root.querySelectorAll('[data-test=is-baseline]')).toHaveLength(1)
+    end()
+  })
+
+  it('keeps the baseline on top, also where a filter has left it out', () => {
+    const metric = { key: 'val/loss', mode: 'min', last: 2, last_step: 9, best: 2, best_step: 3 }
+    const other = { ...EMPTY, id: 'job_b', metric }
+    for (const jobs of [[other], [other, { ...EMPTY, metric }]]) {
+      const { root, end } = show(jobs, { baseline: { ...EMPTY, metric } })
+
+      expect([...root.querySelectorAll<HTMLElement>('[data-job]')].map((row) => row.dataset.job)).toEqual([
+        'job_a',
+        'job_b',
+      ])
+      expect(root.querySelector('[data-test=pinned-baseline] [data-job=job_a]')).not.toBeNull()
+      end()
+    }
+  })
+
+  it('names the metric under its best value where that is the only one', () => {
+    const metric = { key: 'val/loss', mode: 'min', last: 2, last_step: 9, best: 2, best_step: 3 }
+    const { root, end } = show([{ ...EMPTY, metric }], { columns: ['metricBest'] })
+
+    expect(root.querySelector('[data-column=metricBest]')?.textContent).toMatch(/validation loss · step 3/i)
     end()
   })
 

@@ -15,6 +15,9 @@ describe('the filters in the address', () => {
       kind: 'export' as const,
       environment: 'env_1',
       workflow: 'wfl_1',
+      model: 'mdl_1',
+      dataset: 'sums',
+      sweep: 'swp_1',
     }
 
     expect(readFilters(JSON.parse(JSON.stringify(writeFilters(filters))))).toEqual(filters)

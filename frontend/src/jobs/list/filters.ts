@@ -21,6 +21,10 @@ export interface JobFilters {
   /** What their agents work in, and what trains as one: by id. */
   environment: string | null
   workflow: string | null
+  /** By id, or by the name that was typed. */
+  model: string | null
+  dataset: string | null
+  sweep: string | null
 }
 
 export const NO_FILTERS: JobFilters = {
@@ -34,6 +38,9 @@ export const NO_FILTERS: JobFilters = {
   kind: 'train',
   environment: null,
   workflow: null,
+  model: null,
+  dataset: null,
+  sweep: null,
 }
 
 /** Their names in the address. */
@@ -48,6 +55,9 @@ export const FILTER_KEYS = [
   'kind',
   'environment',
   'workflow',
+  'model',
+  'dataset',
+  'sweep',
 ] as const
 
 export function single(value: LocationQuery[string] | undefined): string | null {
@@ -69,6 +79,9 @@ export function readFilters(query: LocationQuery): JobFilters {
     kind: KINDS.find((kind) => kind === single(query.kind)) ?? 'train',
     environment: single(query.environment),
     workflow: single(query.workflow),
+    model: single(query.model),
+    dataset: single(query.dataset),
+    sweep: single(query.sweep),
   }
 }
 
@@ -85,6 +98,9 @@ export function writeFilters(filters: JobFilters): LocationQueryRaw {
   if (filters.kind !== 'train') query.kind = filters.kind
   if (filters.environment !== null) query.environment = filters.environment
   if (filters.workflow !== null) query.workflow = filters.workflow
+  if (filters.model !== null) query.model = filters.model
+  if (filters.dataset !== null) query.dataset = filters.dataset
+  if (filters.sweep !== null) query.sweep = filters.sweep
   return query
 }
 

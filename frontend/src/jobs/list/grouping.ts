@@ -1,4 +1,4 @@
-/** Rows of the list under headings: one for each value of what the list is sorted by. */
+/** Rows of the list under headings: one for each value of what they are grouped by. */
 import type { Job } from '../types'
 import type { JobSort } from './columns'
 
@@ -14,7 +14,7 @@ export const GROUPS = [
 export type GroupSort = (typeof GROUPS)[number]
 
 export interface JobGroup {
-  /** What its jobs have in common; of jobs without any, the empty text. */
+  /** What its jobs have in common, as the API names the group; of jobs without any, the empty text. */
   value: string
   jobs: Job[]
 }
@@ -40,16 +40,17 @@ function valueOf(job: Job, by: GroupSort): string {
     case 'recipe':
       return job.recipe
     case 'model':
-      return job.model.name ?? ''
+      return job.model.name === null ? '' : job.model.id
     case 'dataset':
-      return job.dataset?.name ?? ''
+      return job.dataset?.name == null ? '' : job.dataset.id
     case 'sweep':
       // Two sweeps may have the same name.
       return job.sweep?.id ?? ''
     case 'group':
       return job.group ?? ''
     case 'tags':
-      return [...job.tags].sort().join(', ')
+      // Of several the first, by bytes as in the API: a job stands in the list once.
+      return [...job.tags].sort()[0] ?? ''
     case 'state':
       return job.state
   }

@@ -14,6 +14,17 @@ describe('the query of a list', () => {
     expect(toQuery(readView({})).group).toBeUndefined()
   })
 
+  it('asks for groups, and for those of a model, dataset or sweep', () => {
+    const query = { group_by: 'dataset', sort: 'metric_last', metric: 'loss', order: 'asc' }
+
+    expect(toQuery(readView(query))).toMatchObject(query)
+    expect(toQuery(readView({ model: 'tiny', dataset: 'ds_1', sweep: 'swp_1' }))).toMatchObject({
+      model: 'tiny',
+      dataset: 'ds_1',
+      sweep: 'swp_1',
+    })
+  })
+
   it('sorts by a metric only where it is named', () => {
     expect(toQuery(readView({ sort: 'metric_best' })).sort).toBe('created')
     expect(toQuery(readView({ sort: 'metric_best', metric: 'loss' }))).toMatchObject({

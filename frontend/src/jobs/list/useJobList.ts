@@ -1,11 +1,12 @@
 /** The listed jobs for what the address asks, and changes of that address. */
-import { computed, ref, watch } from 'vue'
+import { computed, ref, shallowRef, watch } from 'vue'
 import { type LocationQuery, useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { useCursorList } from '@/api/useCursorList'
 import { useResource } from '@/api/useResource'
 
+import { cutTo } from '../shared/cut'
 import { isActive } from '../types'
 import {
   type Column,
@@ -26,7 +27,7 @@ const IDLE_REFRESH_MS = 10_000
 const PAGE_SIZE = 25
 
 /** The query of the API for a view; a metric's order needs its name. */
-export function toQuery({ filters, sort, isRising, metric }: ListView, columns: readonly Column[] = []) {
+export function toQuery({ filters, sort, isRising, grouping, metric }: ListView, columns: readonly Column[] = []) {
   const fields = columns.filter(isField)
   const { states, recipe, tag, group, text, hasAlarms, isStarred, kind, environment, workflow } = filters
   const isByMetric = sort === 'metric_last' || sort === 'metric_best'
@@ -42,6 +43,10 @@ export function toQuery({ filters, sort, isRising, metric }: ListView, columns: 
     kind: kind === 'all' ? undefined : kind,
     environment: environment ?? undefined,
     workflow: workflow ?? undefined,
+    model: filters.model ?? undefined,
+    dataset: filters.dataset ?? undefined,
+    sweep: filters.sweep ?? undefined,
+    group_by: grouping ?? undefined,
     metric: metric ?? undefined,
     fields: fields.length > 0 ? fields : undefined,
     // On a tab without the column an order by it could not be told.
@@ -76,9 +81,16 @@ export function useJobList(hasPrice: () => boolean) {
   /** Other parts of the address, and the selection, do not change what is listed; another field adds to its rows. */
   const queryKey = computed(() => JSON.stringify({ ...toQuery(view.value, columns.value), fields: undefined }))
 
+  /** How many jobs a group has on all pages, as the page that was read last says. */
+  const groupCounts = shallowRef<ReadonlyMap<string, number>>(new Map())
   const list = useCursorList(
-    (cursor, signal) =>
-      unwrap(api.GET('/api/v1/jobs', { params: { query: { ...toQuery(view.value, columns.value), cursor } }, signal })),
+    async (cursor, signal) => {
+      const query = { ...toQuery(view.value, columns.value), cursor }
+      const page = await unwrap(api.GET('/api/v1/jobs', { params: { query }, signal }))
+      const read = (page.groups ?? []).map(({ value, count }) => [value ?? '', count] as const)
+      groupCounts.value = new Map([...(cursor === undefined ? [] : groupCounts.value), ...read])
+      return page
+    },
     {
       watch: queryKey,
       intervalMs: (jobs) => (jobs.some((job) => isActive(job.state)) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS),
@@ -140,16 +152,12 @@ export function useJobList(hasPrice: () => boolean) {
     const metric = isByMetric ? (view.value.metric ?? commonest(shownKeys.value)) : view.value.metric
     if (isByMetric && metric === null) return
     const shown = isField(sort) ? jobs.value.map((job) => job.fields[sort]) : []
-    setView({
-      ...nextOrder(view.value, sort, shown),
-      metric,
-      isGrouped: view.value.isGrouped && sort === view.value.sort,
-    })
+    setView({ ...nextOrder(view.value, sort, shown), metric })
   }
 
   /** Under headings, or not (null). */
-  function groupBy(group: GroupSort | null): void {
-    setView(group === null ? { isGrouped: false } : { isGrouped: true, sort: group, isRising: true })
+  function groupBy(grouping: GroupSort | null): void {
+    setView({ grouping })
   }
 
   /** From the list where it is in there; a job that is not is read for itself. */
@@ -180,12 +188,16 @@ export function useJobList(hasPrice: () => boolean) {
   )
 
   const selected = computed(() => new Set(view.value.selected))
+  /** How many were to be chosen, where they were too many. */
+  const selectionCut = ref<number | null>(null)
 
   function select(ids: readonly string[], isSelected: boolean): void {
     const next = isSelected
       ? [...new Set([...view.value.selected, ...ids])]
       : view.value.selected.filter((id) => !ids.includes(id))
-    setView({ selected: next.slice(0, MOST_SELECTED) })
+    const { shown, total } = cutTo(next, MOST_SELECTED)
+    selectionCut.value = total
+    setView({ selected: shown })
   }
 
   return {
@@ -201,10 +213,12 @@ export function useJobList(hasPrice: () => boolean) {
     setFilters,
     sortBy,
     groupBy,
+    groupCounts,
     baseline,
     baselineError,
     metricKeys,
     selected,
+    selectionCut,
     select,
   }
 }

@@ -12,7 +12,7 @@ describe('the list in the address', () => {
       filters: { ...NO_FILTERS, isStarred: true, kind: 'all' as const },
       sort: 'metric_best' as const,
       isRising: true,
-      isGrouped: false,
+      grouping: 'dataset' as const,
       baseline: 'job_c',
       metric: 'val/loss',
       columns: ['state' as const, 'created' as const],
@@ -23,11 +23,22 @@ describe('the list in the address', () => {
     expect(writeView(readView({}))).toEqual({})
   })
 
-  it('is grouped only by what many jobs have the same of', () => {
-    const view = { ...readView({}), sort: 'recipe' as const, isGrouped: true }
+  it('is grouped by one thing and sorted by another', () => {
+    expect(readView({ group_by: 'dataset', sort: 'metric_best', order: 'asc' })).toMatchObject({
+      grouping: 'dataset',
+      sort: 'metric_best',
+      isRising: true,
+    })
+    expect(readView({ group_by: 'colour' }).grouping).toBeNull()
+  })
 
-    expect(readView(JSON.parse(JSON.stringify(writeView(view)))).isGrouped).toBe(true)
-    expect(writeView({ ...view, sort: 'name' }).grouped).toBeUndefined()
+  it('is grouped as it was in views that were saved with the order alone', () => {
+    expect(readView({ grouped: '1', sort: 'recipe', order: 'asc' })).toMatchObject({
+      grouping: 'recipe',
+      sort: 'created',
+      isRising: false,
+    })
+    expect(readView({ grouped: '1', sort: 'name' })).toMatchObject({ grouping: null, sort: 'name' })
   })
 
   it('passes over what it does not know', () => {
@@ -42,6 +53,7 @@ describe('the list in the address', () => {
 
     expect(nextOrder(view, 'created')).toEqual({ sort: 'created', isRising: true })
     expect(nextOrder(view, 'name')).toEqual({ sort: 'name', isRising: true })
+    expect(nextOrder(view, 'group')).toEqual({ sort: 'group', isRising: true })
     expect(nextOrder(view, 'metric_last')).toEqual({ sort: 'metric_last', isRising: false })
   })
 })

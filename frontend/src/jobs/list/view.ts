@@ -2,15 +2,15 @@
 import type { LocationQuery, LocationQueryRaw } from 'vue-router'
 
 import { type Column, isField, type JobSort, parseColumns, serialise, SORTS } from './columns'
-import { isGroup } from './grouping'
+import { GROUPS, type GroupSort, isGroup } from './grouping'
 import { FILTER_KEYS, type JobFilters, readFilters, single, writeFilters } from './filters'
 
 export interface ListView {
   filters: JobFilters
   sort: JobSort
   isRising: boolean
-  /** Whether rows stand under headings, one for each value of what the list is sorted by. */
-  isGrouped: boolean
+  /** By what rows stand under headings; the order is that within each. */
+  grouping: GroupSort | null
   /** The job that the others' metrics are compared with. */
   baseline: string | null
   /** The metric that is shown and sorted by; null: each job's headline. */
@@ -28,14 +28,20 @@ export function readView(query: LocationQuery): ListView {
   const selected = (single(query.selected) ?? '').split(',').filter((id) => /^job_\w+$/.test(id))
   return {
     filters: readFilters(query),
-    sort: readSort(single(query.sort)),
-    isRising: single(query.order) === 'asc',
-    isGrouped: single(query.grouped) === '1',
+    ...readOrder(query),
     baseline: /^job_\w+$/.test(single(query.baseline) ?? '') ? single(query.baseline) : null,
     metric: single(query.metric),
     columns: single(query.columns) === null ? null : parseColumns(single(query.columns)),
     selected: [...new Set(selected)].slice(0, MOST_SELECTED),
   }
+}
+
+/** Views that were saved when rows were grouped by what they were sorted by say only that they are. */
+function readOrder(query: LocationQuery): Pick<ListView, 'sort' | 'isRising' | 'grouping'> {
+  const sort = readSort(single(query.sort))
+  if (single(query.grouped) === '1' && isGroup(sort)) return { sort: 'created', isRising: false, grouping: sort }
+  const grouping = GROUPS.find((group) => group === single(query.group_by)) ?? null
+  return { sort, isRising: single(query.order) === 'asc', grouping }
 }
 
 function readSort(asked: string | null): JobSort {
@@ -47,7 +53,7 @@ export function writeView(view: ListView): LocationQueryRaw {
   const query = writeFilters(view.filters)
   if (view.sort !== 'created') query.sort = view.sort
   if (view.isRising) query.order = 'asc'
-  if (view.isGrouped && isGroup(view.sort)) query.grouped = '1'
+  if (view.grouping !== null) query.group_by = view.grouping
   if (view.baseline !== null) query.baseline = view.baseline
   if (view.metric !== null) query.metric = view.metric
   if (view.columns !== null) query.columns = serialise(view.columns)
@@ -56,7 +62,16 @@ export function writeView(view: ListView): LocationQueryRaw {
 }
 
 /** What a saved view holds: everything but the selection. */
-export const VIEW_KEYS = [...FILTER_KEYS, 'sort', 'order', 'grouped', 'baseline', 'metric', 'columns'] as const
+export const VIEW_KEYS = [
+  ...FILTER_KEYS,
+  'sort',
+  'order',
+  'grouped',
+  'group_by',
+  'baseline',
+  'metric',
+  'columns',
+] as const
 
 const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>([
   'name',
@@ -66,6 +81,7 @@ const RISING_FIRST: ReadonlySet<JobSort> = new Set<JobSort>([
   'state',
   'tags',
   'sweep',
+  'group',
 ])
 
 /**

@@ -43,6 +43,9 @@ export default {
     group: 'Any group',
     environment: 'All environments',
     workflow: 'All agent code',
+    model: 'All models',
+    dataset: 'All datasets',
+    sweep: 'All sweeps',
   },
   progress: {
     step: 'step {step}',
@@ -288,6 +291,7 @@ export default {
   charts: {
     pattern: 'Filter metrics',
     patternHelp: '* any text · ^ start · $ end',
+    cut: 'Only the first {shown} of {total} are charted',
     patternLong: 'Patterns have at most {most} characters.',
     attempt: 'Attempt {number}',
     smoothing: 'Smoothing',
@@ -306,6 +310,7 @@ export default {
     beforeTraining: 'before training',
     bm25: 'BM25',
     zoomHint: 'Drag to zoom, double-click to reset.',
+    touchHint: 'Tap a chart to see its values.',
     empty: 'No metrics',
     emptyActive: 'Metrics appear after the first step.',
     emptyDone: 'The run ended before it reported any metrics.',

@@ -43,6 +43,9 @@ export default {
     group: '任意分组',
     environment: '全部环境',
     workflow: '全部智能体代码',
+    model: '全部模型',
+    dataset: '全部数据集',
+    sweep: '全部参数扫描',
   },
   progress: {
     step: '第 {step} 步',
@@ -284,6 +287,7 @@ export default {
   charts: {
     pattern: '查找指标',
     patternHelp: '* 任意文字 · ^ 开头 · $ 结尾',
+    cut: '共 {total} 张图表，显示 {shown} 张',
     patternLong: '模式最多 {most} 个字符。',
     attempt: '第 {number} 次尝试',
     smoothing: '平滑',
@@ -302,6 +306,7 @@ export default {
     beforeTraining: '训练前',
     bm25: 'BM25',
     zoomHint: '拖动可缩放，双击重置。',
+    touchHint: '点按图表可查看数值。',
     empty: '没有指标',
     emptyActive: '第一步完成后会出现第一批数值。',
     emptyDone: '任务在报告指标之前就结束了。',

@@ -65,6 +65,9 @@ const UNITS: readonly [RegExp, string][] = [
   [/^(timing_s\/|response_time_s\/(median|max)$)/, 'seconds'],
   [/^timing_per_token_ms\//, 'milliseconds'],
   [/^(response|prompt)_length\/(mean|max|min)$/, 'tokens'],
+  [/^global_seqlen\/(mean|max|min|balanced_max|balanced_min)$/, 'tokens'],
+  [/_(seconds|s)$/, 'seconds'],
+  [/_ms$/, 'milliseconds'],
   [/num_tokens$|global_tokens$/, 'tokens'],
   [/_gb$/, 'gigabytes'],
 ]

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { groupKeys, isEvaluation, stemOf } from './pairs'
+import examples from './heldOut.examples.json'
+import { groupKeys, isEvaluation, isHeldOut, stemOf } from './pairs'
 
 describe('metrics of training and held-out rows', () => {
   it.each([
@@ -14,6 +15,11 @@ describe('metrics of training and held-out rows', () => {
   ])('%s', (key, stem, evaluation) => {
     expect(stemOf(key)).toBe(stem)
     expect(isEvaluation(key)).toBe(evaluation)
+  })
+
+  // The API's tests read the same list.
+  it.each(Object.entries(examples))('%s was measured on held-out rows: %s', (key, expected) => {
+    expect(isHeldOut(key)).toBe(expected)
   })
 
   it('share a chart, training first, whichever was asked for', () => {

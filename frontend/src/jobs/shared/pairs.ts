@@ -10,6 +10,14 @@ export function isEvaluation(key: string): boolean {
   return EVALUATION.test(key)
 }
 
+/** As `is_validation` of the API (`jobs/metrics/direction.py`), whatever the engine writes. */
+const HELD_OUT = /^(?:val|valid|validation|eval|test)(?:[-_/]|$)/
+
+/** Whether a metric was measured on held-out rows, also where it has no counterpart of the same name in training. */
+export function isHeldOut(key: string): boolean {
+  return HELD_OUT.test(key)
+}
+
 export function isBaseline(key: string): boolean {
   return BASELINE.test(key)
 }

@@ -4,6 +4,7 @@ import { useI18n } from 'vue-i18n'
 import { useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
+import { formatStep } from '@/format/numbers'
 import { useConfirm } from '@/ui/useConfirm'
 import { useToast } from '@/ui/useToast'
 
@@ -42,7 +43,9 @@ export function useJobActions(onChanged: (job: Job) => void, onDeleted: (jobId: 
 
   async function resume(job: Job, checkpointStep: number | null = null): Promise<void> {
     const text =
-      checkpointStep === null ? t('jobs.action.resumeText') : t('jobs.action.resumeFromText', { step: checkpointStep })
+      checkpointStep === null
+        ? t('jobs.action.resumeText')
+        : t('jobs.action.resumeFromText', { step: formatStep(checkpointStep) })
     if (
       !(await confirm({
         title: t('jobs.action.resumeTitle', { name: job.name }),

@@ -53,6 +53,7 @@ export default {
     dryRun: 'Dry-run rewards',
   },
   dryRun: {
+    axis: 'Reward',
     rewards: 'Rewards',
     rows: 'Rows',
     rowCount: 'Number of rows',

@@ -52,6 +52,7 @@ export default {
     dryRun: '试算这些奖励',
   },
   dryRun: {
+    axis: '奖励',
     rewards: '要试算的奖励',
     rows: '数据行',
     rowCount: '打分行数',

@@ -17,6 +17,7 @@ export default {
   stopTitle: 'Stop {name}?',
   stopText: 'No new runs start. Running ones save a checkpoint and exit; resuming the sweep continues them.',
   resume: 'Resume sweep',
+  openJobs: 'Open in job list',
   resumed: 'Sweep resumed',
   remove: { title: 'Delete {name}?', text: 'Its jobs are kept, without the sweep.', done: 'Deleted {name}' },
   state: {

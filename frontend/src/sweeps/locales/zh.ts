@@ -14,6 +14,7 @@ export default {
   stopTitle: '停止 {name}？',
   stopText: '不再启动新的运行。正在运行的任务会保存检查点后退出，恢复后继续。',
   resume: '恢复扫描',
+  openJobs: '在任务列表中查看',
   resumed: '扫描已恢复',
   remove: { title: '删除 {name}？', text: '其任务会保留，但不再属于该扫描。', done: '已删除 {name}' },
   state: {

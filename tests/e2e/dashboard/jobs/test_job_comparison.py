@@ -28,7 +28,7 @@ def test_runs_are_chosen_in_the_list_and_compared(logged_in: Page, dashboard, la
 
     logged_in.get_by_role("tab", name="Settings").click()
     expect(logged_in.locator("[data-setting]")).to_have_count(1)
-    expect(logged_in.locator("[data-setting=learning_rate]")).to_contain_text("0.000002")
+    expect(logged_in.locator("[data-setting=learning_rate]")).to_contain_text("2e-6")
 
     logged_in.get_by_role("tab", name="Metrics").click()
     logged_in.locator(f'[data-run="{low.id}"] [data-test=baseline]').click()

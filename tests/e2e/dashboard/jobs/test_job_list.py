@@ -171,3 +171,23 @@ def test_parameters_and_metrics_become_columns_that_sort_and_stay_in_the_address
     expect(logged_in.get_by_role("columnheader", name="Score (mean) · last")).to_have_attribute(
         "aria-sort", "descending"
     )
+
+
+def test_the_baseline_stays_in_sight_and_groups_count_all_of_their_jobs(  # type: ignore[no-untyped-def]
+    logged_in: Page, dashboard, queue, launch
+) -> None:
+    base = launch("the baseline", tags=["b"])
+    base.train(3)
+    for place in range(28):
+        queue(f"run {place:02}", tags=["a", "c"])
+    logged_in.goto(f"{dashboard.url}/jobs?group_by=tags&sort=name&order=asc&baseline={base.id}")
+
+    expect(logged_in.locator("[data-test=group-heading]").first).to_contain_text("25 of 28 jobs")
+    pinned = logged_in.locator("[data-test=pinned-baseline]")
+    expect(pinned).to_contain_text("the baseline")
+    logged_in.locator("[data-job]").last.scroll_into_view_if_needed()
+    expect(pinned).to_be_in_viewport()
+    logged_in.screenshot(path="/tmp/charts2_list.png")
+
+    logged_in.goto(f"{dashboard.url}/jobs?text=run&baseline={base.id}")
+    expect(pinned).to_contain_text("the baseline")

@@ -50,5 +50,16 @@ export default {
     },
     replayedRows: { title: 'Replayed rows', help: 'Rows of earlier runs mixed into the training rows.' },
   },
-  chartGroup: { agent: 'Agent', training: 'Training' },
+  chartGroup: {
+    agent: 'Agent',
+    reward: 'Rewards',
+    validation: 'Validation',
+    training: 'Training',
+    actor: 'Policy',
+    critic: 'Critic',
+    length: 'Lengths',
+    performance: 'Performance',
+    machine: 'Memory and machine',
+    other: 'Other',
+  },
 }

@@ -29,5 +29,16 @@ export default {
     leftOutRows: { title: '未参与的行数', help: '因任务比例、行数上限或核心集而未参与训练的数据集行数。' },
     replayedRows: { title: '回放行数', help: '混入训练的以往训练的行数。' },
   },
-  chartGroup: { agent: '智能体', training: '训练' },
+  chartGroup: {
+    agent: '智能体',
+    reward: '奖励',
+    validation: '验证',
+    training: '训练',
+    actor: '策略',
+    critic: '评论家（critic）',
+    length: '长度',
+    performance: '性能',
+    machine: '内存与机器',
+    other: '其他',
+  },
 }

@@ -57,6 +57,7 @@ export default {
     grouping: 'Group rows',
     ungrouped: 'Not grouped',
     without: 'No value: {what}',
+    countOf: '{shown} of {total} job | {shown} of {total} jobs',
     count: '{n} job | {n} jobs',
     setBaseline: 'Set as baseline',
     clearBaseline: 'Clear baseline',
@@ -115,6 +116,7 @@ export default {
   bulk: {
     compare: 'Compare ({count})',
     title: 'Bulk actions',
+    cut: 'Only {shown} of {total} can be selected',
     count: '1 selected | {count} selected',
     tag: 'Tag',
     add: 'Add',
@@ -151,6 +153,7 @@ export default {
     share: 'Copy link',
     csvTable: 'Table as CSV',
     csvCurves: 'Curves as CSV',
+    cutRuns: 'Only the first {shown} of {total} are compared',
     missing: 'Deleted: {ids}',
     tab: {
       charts: 'Charts',

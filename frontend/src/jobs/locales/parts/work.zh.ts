@@ -57,6 +57,7 @@ export default {
     grouping: '分组',
     ungrouped: '不分组',
     without: '无：{what}',
+    countOf: '{shown} / {total} 个任务',
     count: '{n} 个任务',
     setBaseline: '设为基线',
     clearBaseline: '取消基线',
@@ -110,6 +111,7 @@ export default {
   bulk: {
     compare: '对比（{count}）',
     title: '对所选任务的操作',
+    cut: '{total} 个任务中的前 {shown} 个',
     count: '已选择 {count} 个',
     tag: '添加标签',
     add: '添加',
@@ -146,6 +148,7 @@ export default {
     share: '复制链接',
     csvTable: '导出表格 CSV',
     csvCurves: '导出曲线 CSV',
+    cutRuns: '只比较 {total} 个任务中的前 {shown} 个',
     missing: '已被删除：{ids}',
     tab: {
       charts: '曲线',

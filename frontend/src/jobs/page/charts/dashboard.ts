@@ -3,7 +3,7 @@ import { computed, type Ref } from 'vue'
 import { useRoute, useRouter } from 'vue-router'
 
 /** Parts of the address that say how curves are drawn, and not which. */
-export const DRAWN_KEYS = ['smoothing', 'axis', 'scale'] as const
+export const DRAWN_KEYS = ['smoothing', 'axis', 'scale', 'folded'] as const
 /** Parts of the address that a saved dashboard holds. */
 export const DASHBOARD_KEYS = ['only', 'chart', 'match', ...DRAWN_KEYS] as const
 /** An address with more would not pass through every proxy. */

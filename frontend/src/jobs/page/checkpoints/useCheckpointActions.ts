@@ -3,6 +3,7 @@ import { ref } from 'vue'
 import { useI18n } from 'vue-i18n'
 
 import { api, unwrap } from '@/api/client'
+import { formatStep } from '@/format/numbers'
 import { useFormat } from '@/format/useFormat'
 import { useConfirm } from '@/ui/useConfirm'
 import { useToast } from '@/ui/useToast'
@@ -35,13 +36,13 @@ export function useCheckpointActions(jobId: string, onChanged: () => void) {
       step,
       () =>
         unwrap(api.PATCH('/api/v1/jobs/{job_id}/checkpoints/{step}', { params: { path }, body: { is_kept: isKept } })),
-      t(isKept ? 'jobs.keeping.pinned' : 'jobs.keeping.unpinned', { step }),
+      t(isKept ? 'jobs.keeping.pinned' : 'jobs.keeping.unpinned', { step: formatStep(step) }),
     )
   }
 
   async function remove({ step, size_bytes: size }: Checkpoint): Promise<void> {
     const isSure = await confirm({
-      title: t('jobs.keeping.removeTitle', { step }),
+      title: t('jobs.keeping.removeTitle', { step: formatStep(step) }),
       text: t('jobs.keeping.removeText', { size: format.bytes(size) }),
       action: t('action.delete'),
       isDangerous: true,
@@ -51,7 +52,7 @@ export function useCheckpointActions(jobId: string, onChanged: () => void) {
     await act(
       step,
       () => unwrap(api.DELETE('/api/v1/jobs/{job_id}/checkpoints/{step}', { params: { path } })),
-      t('jobs.keeping.removed', { step }),
+      t('jobs.keeping.removed', { step: formatStep(step) }),
     )
   }
 

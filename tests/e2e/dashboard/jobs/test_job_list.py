@@ -187,7 +187,6 @@ def test_the_baseline_stays_in_sight_and_groups_count_all_of_their_jobs(  # type
     expect(pinned).to_contain_text("the baseline")
     logged_in.locator("[data-job]").last.scroll_into_view_if_needed()
     expect(pinned).to_be_in_viewport()
-    logged_in.screenshot(path="/tmp/charts2_list.png")
 
     logged_in.goto(f"{dashboard.url}/jobs?text=run&baseline={base.id}")
     expect(pinned).to_contain_text("the baseline")

@@ -59,7 +59,8 @@ def express_group(grouping: JobGrouping, *, dialect: str) -> ColumnElement[Any]:
 
 
 def _join(name: Any, identifier: Any) -> ColumnElement[Any]:
-    return name + literal(_SEPARATOR) + identifier
+    key: ColumnElement[Any] = name + literal(_SEPARATOR) + identifier
+    return key
 
 
 def read_value(grouping: JobGrouping, key: str | None) -> str | None:

@@ -1504,6 +1504,7 @@ class MetricSeries(TypedDict):
 class MetricsRead(TypedDict):
     """Metric curves of a job."""
 
+    clock: NotRequired[StepClock | None]
     last_event_id: int
     series: list[MetricSeries]
 
@@ -2097,6 +2098,7 @@ class RolloutsSampled(TypedDict):
 class RunCurves(TypedDict):
     """Curves of one job."""
 
+    clock: NotRequired[StepClock | None]
     job_id: str
     series: list[MetricSeries]
 
@@ -2376,6 +2378,15 @@ class Step(TypedDict):
     name: NotRequired[str | None]
     operator: str
     params: NotRequired[dict[str, Any]]
+
+
+class StepClock(TypedDict):
+    """Time and tokens up to steps of a job, and when the steps ended. Columns run in parallel, over every…"""
+
+    at: list[str | None] | None
+    elapsed_s: list[float | None] | None
+    steps: list[int]
+    tokens: list[float | None] | None
 
 
 class StopRule(TypedDict):

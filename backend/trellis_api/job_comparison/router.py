@@ -49,9 +49,22 @@ def read_compared_curves(
         list[MetricKeyText], Query(description="Metric keys, one per parameter.", min_length=1, max_length=20)
     ],
     max_points: Annotated[int, Query(ge=10, le=2000, description="Maximum points per curve.")] = 400,
+    from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    clock: Annotated[
+        bool, Query(description="With the time and tokens up to the steps, and when they ended.")
+    ] = False,
 ) -> ComparedCurves:
     """Return the curves; long ones are downsampled to the minimum and maximum of each bucket."""
-    return service.read_curves(session, ids=service.read_ids(ids), keys=keys, max_points=max_points)
+    return service.read_curves(
+        session,
+        ids=service.read_ids(ids),
+        keys=keys,
+        max_points=max_points,
+        from_step=from_step,
+        to_step=to_step,
+        with_clock=clock,
+    )
 
 
 @router.get("/seeds", summary="Compare groups of seeds")

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from trellis_api.evaluations.schemas import ComparedBenchmark
 from trellis_api.jobs.rollouts.schemas import RolloutRead, Split
-from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode
+from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode, StepClock
 
 #: A job's newest value of a metric, or its best.
 Take = Literal["last", "best"]
@@ -116,6 +116,9 @@ class RunCurves(BaseModel):
 
     job_id: str
     series: list[MetricSeries]
+    clock: StepClock | None = Field(
+        default=None, description="Null unless asked for, and where nothing of it was reported."
+    )
 
 
 class ComparedCurves(BaseModel):

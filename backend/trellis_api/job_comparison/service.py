@@ -27,6 +27,7 @@ from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.jobs.rollouts import service as rollouts
 from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.jobs.rollouts.schemas import RolloutRead, Split
+from trellis_api.jobs.timing.clock import read_clocks
 
 MAX_JOBS = 20
 #: Metrics in the table where none are named.
@@ -93,21 +94,33 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
 
 
 def read_curves(
-    session: Session, *, ids: Sequence[str], keys: Sequence[str], max_points: int
+    session: Session,
+    *,
+    ids: Sequence[str],
+    keys: Sequence[str],
+    max_points: int,
+    from_step: int | None,
+    to_step: int | None,
+    with_clock: bool,
 ) -> ComparedCurves:
     """Return the curves of the named metrics, each downsampled with its extremes kept."""
-    return ComparedCurves(
-        runs=[
-            RunCurves(
-                job_id=job.id,
-                series=[
-                    results.present_curve(curve)
-                    for curve in metric_query.read_curves(session, job=job, keys=keys, max_points=max_points)
-                ],
-            )
-            for job in find_jobs(session, ids=ids)
-        ]
+    jobs = find_jobs(session, ids=ids)
+    clocks = read_clocks(
+        session,
+        jobs=jobs if with_clock else [],
+        max_points=max_points,
+        from_step=from_step,
+        to_step=to_step,
     )
+    runs = []
+    for job in jobs:
+        curves = metric_query.read_curves(
+            session, job=job, keys=keys, max_points=max_points, from_step=from_step, to_step=to_step
+        )
+        series = [results.present_curve(curve) for curve in curves]
+        clock = results.present_clock(clocks.get(job.id))
+        runs.append(RunCurves(job_id=job.id, series=series, clock=clock))
+    return ComparedCurves(runs=runs)
 
 
 def read_rollouts(

@@ -10806,6 +10806,8 @@ export interface components {
          * @description Metric curves of a job.
          */
         MetricsRead: {
+            /** @description Null unless asked for, and where nothing of it was reported. */
+            clock?: components["schemas"]["StepClock"] | null;
             /**
              * Last Event Id
              * @description Stream events after this position to continue the curves.
@@ -13876,6 +13878,8 @@ export interface components {
          * @description Curves of one job.
          */
         RunCurves: {
+            /** @description Null unless asked for, and where nothing of it was reported. */
+            clock?: components["schemas"]["StepClock"] | null;
             /** Job Id */
             job_id: string;
             /** Series */
@@ -15014,6 +15018,33 @@ export interface components {
             params?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * StepClock
+         * @description Time and tokens up to steps of a job, and when the steps ended.
+         *
+         *     Columns run in parallel, over every step of a short run, and over some of a long one. They are summed
+         *     over all steps before that. A column is null where the job did not report what it takes, an entry where
+         *     it did not at that step.
+         */
+        StepClock: {
+            /**
+             * At
+             * @description When the steps ended; of a resumed job with the last step before and the first after.
+             */
+            at: (string | null)[] | null;
+            /**
+             * Elapsed S
+             * @description Seconds of training since the start; stops between attempts don't count.
+             */
+            elapsed_s: (number | null)[] | null;
+            /** Steps */
+            steps: number[];
+            /**
+             * Tokens
+             * @description Tokens since the start.
+             */
+            tokens: (number | null)[] | null;
         };
         /**
          * StepReport
@@ -23359,6 +23390,10 @@ export interface operations {
                 keys: string[];
                 /** @description Maximum points per curve. */
                 max_points?: number;
+                from_step?: number | null;
+                to_step?: number | null;
+                /** @description With the time and tokens up to the steps, and when they ended. */
+                clock?: boolean;
             };
             header?: never;
             path?: never;
@@ -24993,6 +25028,8 @@ export interface operations {
                 max_points?: number;
                 from_step?: number | null;
                 to_step?: number | null;
+                /** @description With the time and tokens up to the steps, and when they ended. */
+                clock?: boolean;
             };
             header?: never;
             path: {

@@ -25,6 +25,8 @@ class Bucket:
     #: The first point that is no finite number.
     odd_step: int | None = None
     odd_value: float | None = None
+    #: Of the finite values; buckets that are read for a curve come without.
+    sum: float = 0.0
 
     def add(self, step: int, value: float | None) -> None:
         """Take in one point; points come in the order of their steps."""
@@ -33,6 +35,7 @@ class Bucket:
             if self.odd_step is None:
                 self.odd_step, self.odd_value = step, value
             return
+        self.sum += value
         if self.min_value is None or value < self.min_value:
             self.min_step, self.min_value = step, value
         if self.max_value is None or value > self.max_value:

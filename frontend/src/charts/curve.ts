@@ -99,34 +99,3 @@ function extremes(values: readonly number[], from: number, to: number): number[]
 export function lastValue(curve: Curve): number | undefined {
   return curve.values.findLast((value) => Number.isFinite(value))
 }
-
-/**
- * Seconds of training up to a step, from the durations of the steps.
- *
- * Durations may be thinned out; a missing step counts as long as the mean of its neighbours. Time in which the run
- * stood still between two attempts is not training and does not count.
- */
-export function trainingClock(durations: Curve): (step: number) => number {
-  const { steps, values } = durations
-  const elapsed: number[] = []
-  let total = 0
-  let previous = { step: (steps[0] ?? 0) - 1, duration: values.find(Number.isFinite) ?? 0 }
-  steps.forEach((step, index) => {
-    const value = values[index] ?? NaN
-    const duration = Number.isFinite(value) ? value : previous.duration
-    total += duration + (step - previous.step - 1) * ((duration + previous.duration) / 2)
-    elapsed.push(total)
-    previous = { step, duration }
-  })
-  return (step) => {
-    const index = lowerBound(steps, step)
-    const after = elapsed[index]
-    if (after === undefined) return total + (step - previous.step) * previous.duration
-    const stepAfter = steps[index] ?? step
-    if (stepAfter === step) return after
-    const before = elapsed[index - 1]
-    if (before === undefined) return 0
-    const stepBefore = steps[index - 1] ?? step
-    return before + ((after - before) * (step - stepBefore)) / (stepAfter - stepBefore)
-  }
-}

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
+import type { XAxis } from '@/charts/lines'
+
 import { clockOf, meanOf, valueAt } from './curves'
 import { lookOf } from './looks'
 import { csvCell, curvesCsv, differenceTo } from './tables'
@@ -37,28 +39,30 @@ describe('the comparison in the address', () => {
 })
 
 describe('an axis', () => {
-  const curves = new Map([
-    ['timing_s/step', { steps: [1, 2, 3], values: [2, 2, 2] }],
-    ['perf/total_num_tokens', { steps: [1, 2, 3], values: [10, 20, 30] }],
-  ])
-  const job = { started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z' }
+  const clock = {
+    steps: [1, 2, 3],
+    elapsed_s: [2, 4, 6],
+    tokens: [10, 30, 60],
+    at: ['2026-01-01T00:00:02Z', '2026-01-01T00:00:04Z', '2026-01-01T05:00:00Z'],
+  }
+  const job = { started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T05:01:00Z' }
+  const on = (axis: XAxis, of: typeof clock | null = clock) => {
+    const place = clockOf(job, of, axis, 0)
+    return place == null ? place : [1, 2, 3].map(place)
+  }
 
-  it('adds up the tokens and the seconds of the steps', () => {
-    expect([1, 2, 3].map((step) => clockOf(job, curves, 'tokens', 0)?.(step))).toEqual([10, 30, 60])
-    expect([1, 2, 3].map((step) => clockOf(job, curves, 'time', 0)?.(step))).toEqual([2, 4, 6])
-    expect(clockOf(job, new Map([['train/num_tokens', { steps: [1, 3], values: [10, 30] }]]), 'tokens', 0)?.(2)).toBe(
-      20,
-    )
+  it('has the sums of the server', () => {
+    expect([on('tokens'), on('time')]).toEqual([clock.tokens, clock.elapsed_s])
   })
 
-  it('of the time of day ends with the run', () => {
-    expect(clockOf(job, curves, 'wall', 0)?.(3)).toBe(Date.parse(job.finished_at))
-    expect(clockOf(job, curves, 'wall', 0)?.(2)).toBe(Date.parse(job.finished_at) - 2000)
+  it('of the time of day keeps the time in which a run stood still, whenever it was closed', () => {
+    expect(on('wall')).toEqual(clock.at.map(Date.parse))
   })
 
   it('has no place for a run that did not report what it takes', () => {
-    expect(clockOf(job, new Map(), 'time', 0)).toBeUndefined()
-    expect(clockOf(job, new Map(), 'step', 0)).toBeNull()
+    expect(on('time', null)).toBeUndefined()
+    expect(clockOf(job, { ...clock, tokens: null }, 'tokens', 0)).toBeUndefined()
+    expect(on('step', null)).toBeNull()
   })
 })
 

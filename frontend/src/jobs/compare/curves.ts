@@ -1,23 +1,9 @@
 /** Curves of several runs on one axis, and the mean of runs that differ only in the seed. */
-import { type Curve, trainingClock } from '@/charts/curve'
+import type { Curve } from '@/charts/curve'
 import type { XAxis } from '@/charts/lines'
 
-import { STEP_TIME_KEYS } from '../shared/metricCatalogue'
-import type { Job } from '../types'
-
-/** Tokens of one step, and tokens since the start, best first. */
-const STEP_TOKEN_KEYS = ['perf/total_num_tokens', 'train/global_tokens'] as const
-const SUMMED_TOKEN_KEYS = ['train/num_tokens', 'num_tokens'] as const
-
-/** What is read beside the charted metrics, to place steps on the other axes. */
-export const CLOCK_KEYS: readonly string[] = [...STEP_TIME_KEYS, ...STEP_TOKEN_KEYS, ...SUMMED_TOKEN_KEYS]
-
-type Curves = ReadonlyMap<string, Curve>
-
-function firstOf(curves: Curves, keys: readonly string[]): Curve | null {
-  const found = keys.map((key) => curves.get(key)).find((curve) => curve !== undefined && curve.steps.length > 0)
-  return found ?? null
-}
+import { type Clock, columnClock, wallClock } from '../shared/stepClock'
+import type { Job, StepClock } from '../types'
 
 /** The value between the points of a curve; its ends go on beyond it. */
 export function valueAt(curve: Curve, step: number): number {
@@ -36,33 +22,17 @@ export function valueAt(curve: Curve, step: number): number {
   return a + ((b - a) * (step - before)) / (after - before)
 }
 
-/**
- * Places the steps of a run on an axis: null for steps themselves, undefined where the run did not report what it takes.
- *
- * Time is that of training; the time of day is counted back from the end of the last step, so that a run that was
- * resumed has its last attempt in the right place and the earlier ones right before it.
- */
+/** Places the steps of a run on an axis: null for steps themselves, undefined where the run did not report what it takes. */
 export function clockOf(
   job: Pick<Job, 'started_at' | 'finished_at'>,
-  curves: Curves,
+  clock: StepClock | null,
   axis: XAxis,
   now: number,
-): ((step: number) => number) | null | undefined {
+): Clock | null | undefined {
   if (axis === 'step') return null
-  if (axis === 'tokens') {
-    const summed = firstOf(curves, SUMMED_TOKEN_KEYS)
-    if (summed !== null) return (step) => valueAt(summed, step)
-    const each = firstOf(curves, STEP_TOKEN_KEYS)
-    return each === null ? undefined : trainingClock(each)
-  }
-  const durations = firstOf(curves, STEP_TIME_KEYS)
-  if (durations === null) return undefined
-  const seconds = trainingClock(durations)
-  if (axis === 'time') return seconds
-  if (job.started_at === null) return undefined
-  const end = job.finished_at === null ? now : Date.parse(job.finished_at)
-  const total = seconds(durations.steps.at(-1) ?? 0)
-  return (step) => end + (seconds(step) - total) * 1000
+  if (clock === null) return undefined
+  if (axis === 'wall') return wallClock(clock, job, now) ?? undefined
+  return columnClock(clock.steps, axis === 'time' ? clock.elapsed_s : clock.tokens) ?? undefined
 }
 
 export interface MeanCurve {

@@ -8,8 +8,7 @@ import type { Curve } from '@/charts/curve'
 
 import { toCurve } from '../live/curveBook'
 import { defaultKeys } from '../shared/metricCatalogue'
-import { isActive } from '../types'
-import { CLOCK_KEYS } from './curves'
+import { isActive, type StepClock } from '../types'
 import type { ComparedSeeds } from './seeds'
 import { type CompareView, readView, writeView } from './view'
 
@@ -18,6 +17,12 @@ const MAX_POINTS = 400
 /** Metrics that are charted unasked, and as many as one request takes. */
 const USUAL = 6
 const MOST_KEYS = 20
+
+/** What was read of a run: its curves by metric, and what places their steps on other axes. */
+export interface RunCurves {
+  curves: ReadonlyMap<string, Curve>
+  clock: StepClock | null
+}
 
 export function useComparison() {
   const route = useRoute()
@@ -53,21 +58,19 @@ export function useComparison() {
     )
     return defaultKeys(headline, shared).slice(0, USUAL)
   })
-  const keys = computed(() =>
-    [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS - CLOCK_KEYS.length),
-  )
+  const keys = computed(() => [...new Set([...usual.value, ...view.value.keys])].slice(0, MOST_KEYS))
   const hasKeys = computed(() => keys.value.length > 0)
 
   const curves = useResource(
     async (signal) => {
       // Nothing to draw is an answer, too: the page says so.
-      if (ids.value === '' || keys.value.length === 0) return new Map<string, Map<string, Curve>>()
-      const query = { ids: [ids.value], keys: [...keys.value, ...CLOCK_KEYS], max_points: MAX_POINTS }
+      if (ids.value === '' || keys.value.length === 0) return new Map<string, RunCurves>()
+      const query = { ids: [ids.value], keys: keys.value, max_points: MAX_POINTS, clock: true }
       const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
       return new Map(
-        answer.runs.map((run): [string, Map<string, Curve>] => [
+        answer.runs.map((run): [string, RunCurves] => [
           run.job_id,
-          new Map(run.series.map((series) => [series.key, toCurve(series)])),
+          { curves: new Map(run.series.map((series) => [series.key, toCurve(series)])), clock: run.clock ?? null },
         ]),
       )
     },

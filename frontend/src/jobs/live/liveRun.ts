@@ -7,6 +7,7 @@ import { type ApiError, asApiError } from '@/api/errors'
 import type { Job } from '../types'
 import { createCurveBook } from './curveBook'
 import { type EventStream, openEventStream, type StreamEvent, type StreamState } from './eventStream'
+import { createLiveClock } from './liveClock'
 import { createLogBuffer } from './logBuffer'
 
 /** Charts are redrawn at most this often, however fast points arrive. */
@@ -27,6 +28,7 @@ export function createLiveRun(jobId: string) {
   const connection = ref<StreamState>('connecting')
   const book = createCurveBook()
   const log = createLogBuffer()
+  const clock = createLiveClock()
   /** Grow with every change of what cannot be watched deeply without cost. */
   const curveVersion = ref(0)
   const keyVersion = ref(0)
@@ -104,9 +106,10 @@ export function createLiveRun(jobId: string) {
     try {
       const answer = await unwrap(
         api.GET('/api/v1/jobs/{job_id}/metrics', {
-          params: { path: { job_id: jobId }, query: { keys: fresh, max_points: MAX_POINTS } },
+          params: { path: { job_id: jobId }, query: { keys: fresh, max_points: MAX_POINTS, clock: true } },
         }),
       )
+      clock.fill(answer.clock ?? null)
       book.fill(answer.series)
       // Keys that the server does not have yet start empty and wait for the stream.
       const found = new Set(answer.series.map((series) => series.key))
@@ -130,6 +133,22 @@ export function createLiveRun(jobId: string) {
     keyVersion.value += 1
   }
 
+  /** Another attempt runs some steps again. */
+  async function readClock(): Promise<void> {
+    clock.restart()
+    const key = [...book.curves.keys()][0]
+    if (key === undefined) return
+    const query = { keys: [key], max_points: MAX_POINTS, clock: true }
+    const path = { job_id: jobId }
+    const answer = await unwrap(api.GET('/api/v1/jobs/{job_id}/metrics', { params: { path, query } }))
+    clock.fill(answer.clock ?? null)
+    curveVersion.value += 1
+  }
+
+  function fail(cause: unknown): void {
+    error.value = asApiError(cause)
+  }
+
   /** The position is gone, for instance because the database was put back: what was read may be wrong. */
   function startOver(): void {
     const keys = [...book.curves.keys()]
@@ -137,14 +156,14 @@ export function createLiveRun(jobId: string) {
     log.clear()
     logVersion.value += 1
     void readJob()
-    void Promise.all([loadKeyNames(), loadKeys(keys)]).catch((cause: unknown) => {
-      error.value = asApiError(cause)
-    })
+    clock.restart()
+    void Promise.all([loadKeyNames(), loadKeys(keys)]).catch(fail)
   }
 
   function onEvent(event: StreamEvent): void {
     switch (event.kind) {
       case 'state':
+        if (job.value !== null && job.value.attempt !== event.data.attempt) readClock().catch(fail)
         if (job.value !== null) job.value = { ...job.value, state: event.data.state, attempt: event.data.attempt }
         void readJob()
         break
@@ -157,6 +176,7 @@ export function createLiveRun(jobId: string) {
         break
       case 'metrics':
         book.append(event.data)
+        clock.append(event.data)
         scheduleDraw()
         break
       case 'logs':
@@ -216,6 +236,7 @@ export function createLiveRun(jobId: string) {
     connection,
     curves: book.curves,
     latest: book.latest,
+    clock,
     log,
     curveVersion,
     keyVersion,

@@ -1,0 +1,92 @@
+import { afterEach, expect, it, vi } from 'vitest'
+import { h } from 'vue'
+
+import { drawLine, type ChartLine, type XAxis } from '@/charts/lines'
+import { mount } from '@/testing/withSetup'
+
+import ChartsPart from './ChartsPart.vue'
+import { readView } from './view'
+
+interface Drawn {
+  title: string
+  lines: readonly ChartLine[]
+  xAxis: XAxis
+}
+const drawn: Drawn[] = []
+vi.mock('@/charts/MetricChart.vue', () => ({
+  default: {
+    inheritAttrs: false,
+    props: ['title', 'lines', 'xAxis'],
+    setup: (props: Drawn) => () => {
+      drawn.push({ ...props })
+      return h('figure')
+    },
+  },
+}))
+
+const at = (hours: number) => Date.UTC(2026, 0, 1, hours)
+const JOBS = ['a', 'b'].map((name) => ({
+  id: `job_${name}`,
+  name,
+  state: 'succeeded',
+  started_at: '2026-01-01T00:00:00Z',
+  finished_at: '2026-01-01T23:00:00Z',
+  progress: { step: 4 },
+  resumes: name === 'a' ? [{ attempt: 2, step: 2 }] : [],
+  alarms: [],
+}))
+const CURVE = { steps: [1, 2, 3, 4], values: [4, 3, 2, 1] }
+
+function show(query: Record<string, string>, props: Record<string, unknown> = {}) {
+  drawn.length = 0
+  return mount(ChartsPart, {
+    found: { jobs: JOBS, metric_keys: [{ key: 'loss', run_count: 2 }], seed_groups: [['job_a', 'job_b']] },
+    view: readView({ ids: 'job_a,job_b', ...query }),
+    curves: new Map(JOBS.map((job) => [job.id, new Map([['loss', CURVE]])])),
+    clocks: new Map(
+      JOBS.map((job) => [
+        job.id,
+        {
+          steps: [1, 2, 3, 4],
+          elapsed_s: [1, 2, 3, 4],
+          tokens: null,
+          at: (job.name === 'a' ? [1, 2, 12, 13] : [1, 2, 3, 4]).map((hours) => new Date(at(hours)).toISOString()),
+        },
+      ]),
+    ),
+    keys: ['loss'],
+    usual: ['loss'],
+    looks: new Map(),
+    ...props,
+  })
+}
+
+function places(index: number): number[] {
+  const chart = drawn.at(-1)
+  const line = chart?.lines[index]
+  if (chart === undefined || line === undefined) throw new Error('there is no such line')
+  return drawLine(line, chart.xAxis, 0, false).raw.map(([x]) => x)
+}
+
+afterEach(() => vi.restoreAllMocks())
+
+it('a resumed run has the time in which it stood still on the axis of the time of day, and none on that of training', () => {
+  const wall = show({ x: 'wall' })
+  expect([places(0), places(1)]).toEqual([[1, 2, 12, 13].map(at), [1, 2, 3, 4].map(at)])
+  wall.end()
+
+  const training = show({ x: 'time' })
+  expect([places(0), places(1)]).toEqual([
+    [1, 2, 3, 4],
+    [1, 2, 3, 4],
+  ])
+  training.end()
+})
+
+it('a run that did not report what the axis takes is named', () => {
+  const { root, end } = show({ x: 'tokens' })
+
+  expect(root.querySelector('.note')?.textContent).toContain('a, b')
+  expect(drawn.at(-1)?.lines).toEqual([])
+  end()
+})

@@ -1497,6 +1497,7 @@ class MetricSeries(TypedDict):
     key: str
     non_finite: list[NonFinitePoint]
     steps: list[int]
+    stretch_steps: int
     total_points: int
     values: list[float | None]
 

@@ -127,6 +127,31 @@ class ComparedCurves(BaseModel):
     runs: list[RunCurves]
 
 
+class MeanSeries(BaseModel):
+    """Mean of one metric over the jobs of a group. `steps`, `means` and `deviations` run in parallel."""
+
+    key: str
+    steps: list[int] = Field(description="Steps at which all jobs were measured.")
+    means: list[float]
+    deviations: list[float] = Field(description="Sample standard deviation over the jobs, at each step.")
+    stride: int = Field(
+        description="1 with all shared steps; else one of so many, chosen without looking at the values."
+    )
+
+
+class GroupMeans(BaseModel):
+    """Means over some jobs."""
+
+    job_ids: list[str]
+    series: list[MeanSeries] = Field(description="Only metrics that all of them have at a common step.")
+
+
+class ComparedMeans(BaseModel):
+    """Means over groups of jobs, in the order in which the groups were named."""
+
+    groups: list[GroupMeans]
+
+
 class EvaluationReference(BaseModel):
     """An evaluation of a job's checkpoint or of a model that was exported from it."""
 

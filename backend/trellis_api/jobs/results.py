@@ -102,6 +102,7 @@ def present_curve(curve: metric_query.Curve) -> MetricSeries:
         non_finite=non_finite,
         total_points=curve.total_points,
         is_downsampled=curve.is_downsampled,
+        stretch_steps=curve.width,
     )
 
 

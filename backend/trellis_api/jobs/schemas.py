@@ -403,6 +403,7 @@ class MetricSeries(BaseModel):
     non_finite: list["NonFinitePoint"] = Field(description="Values at the gaps.")
     total_points: int = Field(description="Number of stored points.")
     is_downsampled: bool = Field(description="Only the extremes of every stretch are in here.")
+    stretch_steps: int = Field(description="Steps of such a stretch; 1 for a complete curve.")
 
 
 class NonFinitePoint(BaseModel):

@@ -1,0 +1,94 @@
+"""Means of a metric over several runs, at steps at which all of them were measured.
+
+Every mean and deviation is that of single steps, from the points as they were written: between the extremes
+of a thinned curve, there is nothing to interpolate.
+"""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, literal, select
+
+from trellis_api.jobs.metrics.models import metric_points
+
+
+@dataclass(frozen=True)
+class MeanCurve:
+    """Columns of equal length; the deviation is that of a sample, over the runs."""
+
+    steps: list[int]
+    means: list[float]
+    deviations: list[float]
+    #: Steps from one that is told to the next, where not every one is.
+    stride: int
+
+
+def read_mean(
+    connection: Connection, *, series_ids: Sequence[int], max_points: int, from_step: int, to_step: int | None
+) -> MeanCurve | None:
+    """Read the mean of some series at no more than ``max_points`` steps; None where they share none.
+
+    Of a longer curve, the first shared step of every stretch is taken, whatever its values: chosen by
+    them, the steps would show more spread than there is.
+    """
+    points = metric_points.c
+    bounds = select(func.min(points.step), func.max(points.step), func.count()).where(
+        points.step >= from_step, points.step <= (sys.maxsize if to_step is None else to_step)
+    )
+    found = [connection.execute(bounds.where(points.series_id == each)).one() for each in series_ids]
+    if any(count == 0 for _, _, count in found):
+        return None
+    first, last = max(row[0] for row in found), min(row[1] for row in found)
+    if first > last:
+        return None
+    # The one with the fewest points: most of its steps are those of the others.
+    sparse = min(range(len(found)), key=lambda place: found[place][2])
+    is_long = found[sparse][2] > max_points
+    width = -(-(last - first + 1) // max_points) if is_long else 1
+    others = [each for place, each in enumerate(series_ids) if place != sparse]
+    steps = _list_shared(connection, series_ids[sparse], others, first, last, width)
+    if not steps:
+        return None
+    rows = connection.execute(
+        select(points.step, points.value).where(points.series_id.in_(series_ids), points.step.in_(steps))
+    )
+    values: dict[int, list[float]] = {step: [] for step in steps}
+    for step, value in rows:
+        values[step].append(value)
+    return MeanCurve(
+        steps=steps,
+        means=[statistics.fmean(values[step]) for step in steps],
+        deviations=[statistics.stdev(values[step]) for step in steps],
+        stride=width,
+    )
+
+
+def _list_shared(
+    connection: Connection, series_id: int, others: Sequence[int], first: int, last: int, width: int
+) -> list[int]:
+    """List steps at which all series have a finite value; of every ``width`` steps, the first one."""
+    own, other = metric_points.alias("own").c, metric_points.alias("other").c
+    finite = (-sys.float_info.max, sys.float_info.max)
+    also = (
+        select(func.count())
+        .where(other.series_id.in_(others), other.step == own.step, other.value.between(*finite))
+        .scalar_subquery()
+    )
+    shared = (
+        select(own.step)
+        .where(own.series_id == series_id, own.value.between(*finite), also == len(others))
+        .order_by(own.step)
+    )
+    if width == 1:
+        query = shared.where(own.step >= first, own.step <= last)
+        return list(connection.execute(query).scalars())
+    stretch = select(literal(first).label("start")).cte("stretch", recursive=True)
+    stretch = stretch.union_all(select(stretch.c.start + width).where(stretch.c.start + width <= last))
+    of_stretch = shared.where(
+        own.step >= stretch.c.start, own.step < stretch.c.start + width, own.step <= last
+    )
+    step = of_stretch.limit(1).correlate(stretch).scalar_subquery()
+    found = connection.execute(select(step).select_from(stretch)).scalars()
+    return sorted(each for each in found if each is not None)

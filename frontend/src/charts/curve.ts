@@ -4,6 +4,8 @@
 export interface Curve {
   steps: number[]
   values: number[]
+  /** Steps of a stretch of which only the extremes are here; absent from a complete curve. */
+  width?: number
 }
 
 export interface CurvePoint {
@@ -53,6 +55,7 @@ export function mergePoints(curve: Curve, points: readonly CurvePoint[], limit =
     const thinned = thin(curve, Math.floor(limit / 2))
     curve.steps = thinned.steps
     curve.values = thinned.values
+    curve.width = thinned.width
   }
 }
 
@@ -71,7 +74,9 @@ export function thin(curve: Curve, target: number): Curve {
     for (const index of extremes(curve.values, from, to)) kept.add(index)
   }
   const indices = [...kept].sort((a, b) => a - b)
-  return { steps: pick(curve.steps, indices), values: pick(curve.values, indices) }
+  const span = (curve.steps.at(-1) ?? 0) - (curve.steps[0] ?? 0)
+  const width = Math.max(curve.width ?? 1, Math.ceil(span / buckets))
+  return { steps: pick(curve.steps, indices), values: pick(curve.values, indices), width }
 }
 
 function pick(column: readonly number[], indices: readonly number[]): number[] {

@@ -2,6 +2,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { h } from 'vue'
 
 import { drawLine, type ChartLine, type XAxis } from '@/charts/lines'
+import { answer, answering } from '@/testing/platform'
 import { mount } from '@/testing/withSetup'
 
 import ChartsPart from './ChartsPart.vue'
@@ -81,6 +82,30 @@ it('a resumed run has the time in which it stood still on the axis of the time o
     [1, 2, 3, 4],
   ])
   training.end()
+})
+
+it('runs that differ in the seed are drawn as the mean and deviation that the server has for them', async () => {
+  const asked: unknown[] = []
+  answering('GET', ({ path, query }) => {
+    asked.push([path, query.groups, query.keys])
+    const series = [{ key: 'loss', steps: [1, 3], means: [4, 2], deviations: [0.5, 0.25], stride: 2 }]
+    return answer(200, { groups: [{ job_ids: ['job_a', 'job_b'], series }] })
+  })
+  const { root, end } = show({ seeds: '1' })
+
+  await vi.waitFor(() => {
+    expect(drawn.at(-1)?.lines).toMatchObject([
+      {
+        label: 'a (mean ± SD of 2 seeds)',
+        curve: { steps: [1, 3], values: [4, 2], width: 2 },
+        band: { low: [3.5, 1.75], high: [4.5, 2.25] },
+        deviations: [0.5, 0.25],
+      },
+    ])
+  })
+  expect(asked).toEqual([['/api/v1/jobs/compare/means', ['job_a,job_b'], ['loss']]])
+  expect(root.querySelector('[data-test=band]')?.textContent).toContain('± 1 SD')
+  end()
 })
 
 it('a run that did not report what the axis takes is named', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { XAxis } from '@/charts/lines'
 
-import { clockOf, meanOf, valueAt } from './curves'
+import { clockOf, meanOf } from './curves'
 import { lookOf } from './looks'
 import { csvCell, curvesCsv, differenceTo } from './tables'
 import { readView, writeView } from './view'
@@ -67,23 +67,16 @@ describe('an axis', () => {
 })
 
 describe('the mean of runs', () => {
-  it('goes as far as all have come, and between the points of each', () => {
+  it('is that of the steps that all have, with their deviation', () => {
     const mean = meanOf([
-      { steps: [0, 2, 4], values: [0, 2, 4] },
-      { steps: [1, 3], values: [3, 5] },
+      { steps: [0, 1, 2, 4], values: [0, 7, 2, NaN] },
+      { steps: [0, 2, 3, 4], values: [2, 6, 9, 1] },
     ])
 
-    expect(mean?.curve).toEqual({ steps: [1, 2, 3], values: [2, 3, 4] })
-    expect(mean?.high[0]).toBeCloseTo(2 + Math.SQRT2)
+    expect(mean).toEqual({ curve: { steps: [0, 2], values: [1, 4] }, deviations: [Math.SQRT2, 2 * Math.SQRT2] })
   })
 
-  it('leaves out what is no number, and is none for a single run', () => {
-    expect(
-      meanOf([
-        { steps: [0, 1, 2], values: [0, NaN, 2] },
-        { steps: [0, 2], values: [2, 4] },
-      ])?.curve.values,
-    ).toEqual([1, 3])
+  it('is none for a single run, and none of runs that share no step', () => {
     expect(meanOf([{ steps: [0], values: [1] }])).toBeNull()
     expect(
       meanOf([
@@ -91,12 +84,6 @@ describe('the mean of runs', () => {
         { steps: [5], values: [1] },
       ]),
     ).toBeNull()
-  })
-
-  it('does not leave its curve', () => {
-    expect([valueAt({ steps: [2, 4], values: [1, 3] }, 0), valueAt({ steps: [2, 4], values: [1, 3] }, 9)]).toEqual([
-      1, 3,
-    ])
   })
 })
 

@@ -33,6 +33,7 @@ const curves = (keys: string[]) =>
         non_finite: [],
         total_points: 1,
         is_downsampled: false,
+        stretch_steps: 1,
       })),
     })),
   })

@@ -115,7 +115,9 @@ export function createLiveRun(jobId: string) {
       const found = new Set(answer.series.map((series) => series.key))
       for (const key of fresh) {
         if (!found.has(key)) {
-          book.fill([{ key, steps: [], values: [], non_finite: [], total_points: 0, is_downsampled: false }])
+          book.fill([
+            { key, steps: [], values: [], non_finite: [], total_points: 0, is_downsampled: false, stretch_steps: 1 },
+          ])
         }
       }
       book.flush()

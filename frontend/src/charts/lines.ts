@@ -79,7 +79,7 @@ export interface DrawnLine {
 }
 
 /** Steps, or training time. */
-function abscissae(line: ChartLine, axis: XAxis): number[] {
+export function abscissae(line: ChartLine, axis: XAxis): number[] {
   const clock = line.clock ?? null
   return axis === 'step' || clock === null ? line.curve.steps : line.curve.steps.map(clock)
 }

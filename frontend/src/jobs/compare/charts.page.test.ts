@@ -12,12 +12,13 @@ interface Drawn {
   title: string
   lines: readonly ChartLine[]
   xAxis: XAxis
+  onZoom: (range: [number, number] | null) => void
 }
 const drawn: Drawn[] = []
 vi.mock('@/charts/MetricChart.vue', () => ({
   default: {
     inheritAttrs: false,
-    props: ['title', 'lines', 'xAxis'],
+    props: ['title', 'lines', 'xAxis', 'onZoom'],
     setup: (props: Drawn) => () => {
       drawn.push({ ...props })
       return h('figure')
@@ -105,6 +106,34 @@ it('runs that differ in the seed are drawn as the mean and deviation that the se
   })
   expect(asked).toEqual([['/api/v1/jobs/compare/means', ['job_a,job_b'], ['loss']]])
   expect(root.querySelector('[data-test=band]')?.textContent).toContain('± 1 SD')
+  end()
+})
+
+it('a zoomed chart draws its stretch in detail, read once for all charts', async () => {
+  const long = { steps: [1, 50, 99, 150, 200], values: [1, 2, 3, 4, 5], width: 50 }
+  const asked: unknown[] = []
+  answering('GET', ({ query }) => {
+    asked.push([query.from_step, query.to_step, query.keys])
+    const steps = [50, 51, 52, 149, 150]
+    const series = { key: 'loss', steps, values: steps, non_finite: [], total_points: 5, is_downsampled: false }
+    return answer(200, { runs: [{ job_id: 'job_a', series: [{ ...series, stretch_steps: 1 }] }] })
+  })
+  const { end } = show({}, { curves: new Map(JOBS.map((job) => [job.id, new Map([['loss', long]])])) })
+  const zoom = (range: [number, number] | null) => drawn.at(-1)?.onZoom(range)
+
+  zoom([60, 120])
+  zoom([60, 130])
+  zoom([60, 130])
+  await vi.waitFor(() => {
+    expect(drawn.at(-1)?.lines[0]?.curve.steps).toEqual([1, 50, 51, 52, 149, 150, 200])
+  })
+  expect(drawn.at(-1)?.lines[1]?.curve.steps).toEqual(long.steps)
+  expect(asked).toEqual([[50, 150, ['loss']]])
+
+  zoom(null)
+  await vi.waitFor(() => {
+    expect(drawn.at(-1)?.lines[0]?.curve).toEqual(long)
+  })
   end()
 })
 

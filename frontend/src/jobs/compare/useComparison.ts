@@ -4,25 +4,17 @@ import { useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
-import type { Curve } from '@/charts/curve'
 
-import { toCurve } from '../live/curveBook'
 import { defaultKeys } from '../shared/metricCatalogue'
-import { isActive, type StepClock } from '../types'
+import { isActive } from '../types'
+import { readCurves, type RunCurves } from './readCurves'
 import type { ComparedSeeds } from './seeds'
 import { type CompareView, readView, writeView } from './view'
 
 const REFRESH_MS = 10_000
-const MAX_POINTS = 400
 /** Metrics that are charted unasked, and as many as one request takes. */
 const USUAL = 6
 const MOST_KEYS = 20
-
-/** What was read of a run: its curves by metric, and what places their steps on other axes. */
-export interface RunCurves {
-  curves: ReadonlyMap<string, Curve>
-  clock: StepClock | null
-}
 
 export function useComparison() {
   const route = useRoute()
@@ -65,14 +57,7 @@ export function useComparison() {
     async (signal) => {
       // Nothing to draw is an answer, too: the page says so.
       if (ids.value === '' || keys.value.length === 0) return new Map<string, RunCurves>()
-      const query = { ids: [ids.value], keys: keys.value, max_points: MAX_POINTS, clock: true }
-      const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
-      return new Map(
-        answer.runs.map((run): [string, RunCurves] => [
-          run.job_id,
-          { curves: new Map(run.series.map((series) => [series.key, toCurve(series)])), clock: run.clock ?? null },
-        ]),
-      )
+      return readCurves(ids.value.split(','), keys.value, { signal })
     },
     { watch: [ids, hasKeys], intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
   )

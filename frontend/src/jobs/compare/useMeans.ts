@@ -3,16 +3,12 @@ import { computed, watch } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
+import { type Stretch, withDetail } from '@/charts/detail'
 
 import type { MeanCurve } from './curves'
+import { MAX_POINTS } from './readCurves'
 
 const REFRESH_MS = 10_000
-const MAX_POINTS = 400
-
-export interface Stretch {
-  from: number
-  to: number
-}
 
 /** Means by the ids of a group and the metric. */
 export type Means = ReadonlyMap<string, MeanCurve>
@@ -58,4 +54,20 @@ export function useMeans(
   // What is drawn stays until the next answer is there.
   watch(asked, () => void means.refresh())
   return computed((): Means => means.data.value ?? new Map())
+}
+
+/** Means with a stretch of them in detail. */
+export function detailMeans(whole: Means, part: Means, stretch: Stretch): Means {
+  return new Map(
+    [...whole].map(([name, mean]) => {
+      const detail = part.get(name)
+      const own = (values: readonly number[], steps: readonly number[]) => ({ steps: [...steps], values: [...values] })
+      const deviations = withDetail(
+        own(mean.deviations, mean.curve.steps),
+        detail && own(detail.deviations, detail.curve.steps),
+        stretch,
+      )
+      return [name, { curve: withDetail(mean.curve, detail?.curve, stretch), deviations: deviations.values }]
+    }),
+  )
 }

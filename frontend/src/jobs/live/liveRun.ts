@@ -3,9 +3,11 @@ import { ref, shallowRef } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import type { Curve } from '@/charts/curve'
+import type { Stretch } from '@/charts/detail'
 
 import type { Job } from '../types'
-import { createCurveBook } from './curveBook'
+import { createCurveBook, toCurve } from './curveBook'
 import { type EventStream, openEventStream, type StreamEvent, type StreamState } from './eventStream'
 import { createLiveClock } from './liveClock'
 import { createLogBuffer } from './logBuffer'
@@ -135,6 +137,18 @@ export function createLiveRun(jobId: string) {
     keyVersion.value += 1
   }
 
+  /** Curves between two steps, in as many points as the whole has. */
+  async function readPart(
+    keys: readonly string[],
+    { from, to }: Stretch,
+    signal: AbortSignal,
+  ): Promise<Map<string, Curve>> {
+    const query = { keys: [...keys], max_points: MAX_POINTS, from_step: from, to_step: to }
+    const path = { job_id: jobId }
+    const answer = await unwrap(api.GET('/api/v1/jobs/{job_id}/metrics', { params: { path, query }, signal }))
+    return new Map(answer.series.map((series) => [series.key, toCurve(series)]))
+  }
+
   /** Another attempt runs some steps again. */
   async function readClock(): Promise<void> {
     clock.restart()
@@ -249,6 +263,7 @@ export function createLiveRun(jobId: string) {
     readJob,
     loadKeys,
     loadKeyNames,
+    readPart,
     noteLines,
     retryNow: () => stream?.retryNow(),
     close,

@@ -129,8 +129,10 @@ def _read_curve(
         points = _read_points(connection, series_id, middle) if count else []
         return [*head, *points, *tail], total, 1
     ends = [*head, *tail]
-    if count:
-        ends += (_read_end(connection, series_id, middle, is_last=is_last) for is_last in (False, True))
+    if count and not head:
+        ends.append(_read_end(connection, series_id, middle, is_last=False))
+    if count and not tail:
+        ends.append(_read_end(connection, series_id, middle, is_last=True))
     first, last = min(ends, key=_step_of), max(ends, key=_step_of)
     has_odd = odd_count > 0 or not all(map(_is_finite, ends))
     width = choose_width(

@@ -155,12 +155,12 @@ def read_means(
         ids = [each for each in group if each in known]
         found = []
         for key in dict.fromkeys(keys):
-            own = [series[each][key].id for each in ids if key in series[each]]
+            own = [series[each][key] for each in ids if key in series[each]]
             if len(own) < 2 or len(own) < len(ids):
                 continue
             mean = read_mean(
                 connection,
-                series_ids=own,
+                series=own,
                 max_points=max_points,
                 from_step=from_step or 0,
                 to_step=to_step,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, literal, select
 
-from trellis_api.jobs.metrics.models import metric_points
+from trellis_api.jobs.metrics.headline import Series
+from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups
 
 
 @dataclass(frozen=True)
@@ -26,20 +27,16 @@ class MeanCurve:
 
 
 def read_mean(
-    connection: Connection, *, series_ids: Sequence[int], max_points: int, from_step: int, to_step: int | None
+    connection: Connection, *, series: Sequence[Series], max_points: int, from_step: int, to_step: int | None
 ) -> MeanCurve | None:
     """Read the mean of some series at no more than ``max_points`` steps; None where they share none.
 
     Of a longer curve, the first shared step of every stretch is taken, whatever its values: chosen by
     them, the steps would show more spread than there is.
     """
-    points = metric_points.c
-    bounds = select(func.min(points.step), func.max(points.step), func.count()).where(
-        points.step >= from_step, points.step <= (sys.maxsize if to_step is None else to_step)
-    )
-    found = [connection.execute(bounds.where(points.series_id == each)).one() for each in series_ids]
-    if any(count == 0 for _, _, count in found):
-        return None
+    points, series_ids = metric_points.c, [each.id for each in series]
+    stop = sys.maxsize if to_step is None else to_step + 1
+    found = [_measure(connection, each, from_step, stop) for each in series]
     first, last = max(row[0] for row in found), min(row[1] for row in found)
     if first > last:
         return None
@@ -63,6 +60,26 @@ def read_mean(
         deviations=[statistics.stdev(values[step]) for step in steps],
         stride=width,
     )
+
+
+def _measure(connection: Connection, series: Series, start: int, stop: int) -> tuple[int, int, int]:
+    """Return the first and last step of a series in a range and its points there; (0, -1, 0) without any.
+
+    Whole buckets are counted by their rollups: a long series has far more points than are told.
+    """
+    points, rollups = metric_points.c, metric_rollups.c
+    low = -(-start // ROLLUP_STEPS)
+    high = max(low, min(series.rest_from, stop) // ROLLUP_STEPS)
+    is_here = (points.series_id == series.id, points.step >= start, points.step < stop)
+    summed = select(func.sum(rollups.count)).where(
+        rollups.series_id == series.id, rollups.bucket >= low, rollups.bucket < high
+    )
+    before = select(func.count()).where(*is_here, points.step < low * ROLLUP_STEPS)
+    after = select(func.count()).where(*is_here, points.step >= high * ROLLUP_STEPS)
+    ends = [select(end(points.step)).where(*is_here).scalar_subquery() for end in (func.min, func.max)]
+    counts = [each.scalar_subquery() for each in (summed, before, after)]
+    first, last, *parts = connection.execute(select(*ends, *counts)).one()
+    return (0, -1, 0) if first is None else (first, last, sum(int(part or 0) for part in parts))
 
 
 def _list_shared(

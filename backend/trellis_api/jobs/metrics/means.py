@@ -4,7 +4,7 @@ Every mean and deviation is that of single steps, from the points as they were w
 of a thinned curve, there is nothing to interpolate.
 """
 
-import statistics
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,10 +54,11 @@ def read_mean(
     values: dict[int, list[float]] = {step: [] for step in steps}
     for step, value in rows:
         values[step].append(value)
+    means = [math.fsum(values[step]) / len(series) for step in steps]
     return MeanCurve(
         steps=steps,
-        means=[statistics.fmean(values[step]) for step in steps],
-        deviations=[statistics.stdev(values[step]) for step in steps],
+        means=means,
+        deviations=[_deviate(values[step], mean) for step, mean in zip(steps, means, strict=True)],
         stride=width,
     )
 
@@ -80,6 +81,11 @@ def _measure(connection: Connection, series: Series, start: int, stop: int) -> t
     counts = [each.scalar_subquery() for each in (summed, before, after)]
     first, last, *parts = connection.execute(select(*ends, *counts)).one()
     return (0, -1, 0) if first is None else (first, last, sum(int(part or 0) for part in parts))
+
+
+def _deviate(values: Sequence[float], mean: float) -> float:
+    """Return the sample's deviation; ``statistics`` reckons in fractions, which takes ten times as long."""
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _list_shared(

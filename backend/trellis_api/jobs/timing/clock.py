@@ -132,11 +132,11 @@ def _first_of(totals: Iterable[_Total | None]) -> _Total | None:
 
 
 def _choose_width(span: int, max_points: int) -> int:
-    """Choose the steps from one told step to the next: from a rollup's on, whole rollups."""
+    """Choose the steps from one told step to the next: from half a rollup's on, whole rollups."""
     if span <= max_points:
         return 1
     width = -(-span // (max_points - max_points // _RESUME_PART - 2))
-    return width if width < ROLLUP_STEPS else -(-width // ROLLUP_STEPS) * ROLLUP_STEPS
+    return width if 2 * width < ROLLUP_STEPS else -(-width // ROLLUP_STEPS) * ROLLUP_STEPS
 
 
 def _find_ends(connection: Connection, job: Job, series_ids: Sequence[int]) -> tuple[int, int]:

@@ -1516,6 +1516,7 @@ class MetricSeries(TypedDict):
     key: str
     non_finite: list[NonFinitePoint]
     steps: list[int]
+    stretch_steps: int
     total_points: int
     values: list[float | None]
 
@@ -1523,6 +1524,7 @@ class MetricSeries(TypedDict):
 class MetricsRead(TypedDict):
     """Metric curves of a job."""
 
+    clock: NotRequired[StepClock | None]
     last_event_id: int
     series: list[MetricSeries]
 
@@ -2138,6 +2140,7 @@ class RolloutsSampled(TypedDict):
 class RunCurves(TypedDict):
     """Curves of one job."""
 
+    clock: NotRequired[StepClock | None]
     job_id: str
     series: list[MetricSeries]
 
@@ -2417,6 +2420,15 @@ class Step(TypedDict):
     name: NotRequired[str | None]
     operator: str
     params: NotRequired[dict[str, Any]]
+
+
+class StepClock(TypedDict):
+    """Time and tokens up to steps of a job, and when the steps ended. Columns run in parallel, over every…"""
+
+    at: list[str | None] | None
+    elapsed_s: list[float | None] | None
+    steps: list[int]
+    tokens: list[float | None] | None
 
 
 class StopRule(TypedDict):

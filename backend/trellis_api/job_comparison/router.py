@@ -11,6 +11,7 @@ from trellis_api.job_comparison.errors import InvalidComparison
 from trellis_api.job_comparison.schemas import (
     ComparedCurves,
     ComparedEvaluations,
+    ComparedMeans,
     ComparedRollouts,
     ComparedSeeds,
     JobComparison,
@@ -49,9 +50,54 @@ def read_compared_curves(
         list[MetricKeyText], Query(description="Metric keys, one per parameter.", min_length=1, max_length=20)
     ],
     max_points: Annotated[int, Query(ge=10, le=2000, description="Maximum points per curve.")] = 400,
+    from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    clock: Annotated[
+        bool, Query(description="With the time and tokens up to the steps, and when they ended.")
+    ] = False,
 ) -> ComparedCurves:
     """Return the curves; long ones are downsampled to the minimum and maximum of each bucket."""
-    return service.read_curves(session, ids=service.read_ids(ids), keys=keys, max_points=max_points)
+    return service.read_curves(
+        session,
+        ids=service.read_ids(ids),
+        keys=keys,
+        max_points=max_points,
+        from_step=from_step,
+        to_step=to_step,
+        with_clock=clock,
+    )
+
+
+@router.get("/means", summary="Mean curves of groups of jobs")
+def read_means(
+    session: ReadSession,
+    groups: Annotated[
+        list[str],
+        Query(
+            description="Ids of two jobs or more, separated by commas; one parameter per group.",
+            min_length=1,
+            max_length=service.MAX_JOBS // 2,
+        ),
+    ],
+    keys: Annotated[
+        list[MetricKeyText], Query(description="Metric keys, one per parameter.", min_length=1, max_length=20)
+    ],
+    max_points: Annotated[int, Query(ge=10, le=2000, description="Maximum points per curve.")] = 400,
+    from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+) -> ComparedMeans:
+    """Return mean and standard deviation over the jobs of each group, at steps that all of them have.
+
+    Both are those of single steps; of a long curve, evenly spaced ones.
+    """
+    return service.read_means(
+        session,
+        groups=service.read_groups(groups),
+        keys=keys,
+        max_points=max_points,
+        from_step=from_step,
+        to_step=to_step,
+    )
 
 
 @router.get("/seeds", summary="Compare groups of seeds")

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from trellis_api.evaluations.schemas import ComparedBenchmark
 from trellis_api.jobs.rollouts.schemas import RolloutRead, Split
-from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode
+from trellis_api.jobs.schemas import HeadlineMetric, JobRead, MetricSeries, Mode, StepClock
 
 #: A job's newest value of a metric, or its best.
 Take = Literal["last", "best"]
@@ -116,12 +116,40 @@ class RunCurves(BaseModel):
 
     job_id: str
     series: list[MetricSeries]
+    clock: StepClock | None = Field(
+        default=None, description="Null unless asked for, and where nothing of it was reported."
+    )
 
 
 class ComparedCurves(BaseModel):
     """Curves of several jobs."""
 
     runs: list[RunCurves]
+
+
+class MeanSeries(BaseModel):
+    """Mean of one metric over the jobs of a group. `steps`, `means` and `deviations` run in parallel."""
+
+    key: str
+    steps: list[int] = Field(description="Steps at which all jobs were measured.")
+    means: list[float]
+    deviations: list[float] = Field(description="Sample standard deviation over the jobs, at each step.")
+    stride: int = Field(
+        description="1 with all shared steps; else one of so many, chosen without looking at the values."
+    )
+
+
+class GroupMeans(BaseModel):
+    """Means over some jobs."""
+
+    job_ids: list[str]
+    series: list[MeanSeries] = Field(description="Only metrics that all of them have at a common step.")
+
+
+class ComparedMeans(BaseModel):
+    """Means over groups of jobs, in the order in which the groups were named."""
+
+    groups: list[GroupMeans]
 
 
 class EvaluationReference(BaseModel):

@@ -11,9 +11,12 @@ from trellis_api.job_comparison import parameters
 from trellis_api.job_comparison.errors import InvalidComparison
 from trellis_api.job_comparison.schemas import (
     ComparedCurves,
+    ComparedMeans,
     ComparedMetric,
     ComparedRollouts,
+    GroupMeans,
     JobComparison,
+    MeanSeries,
     MetricChoice,
     PromptResponses,
     RunCurves,
@@ -23,10 +26,12 @@ from trellis_api.jobs.errors import JobNotFound
 from trellis_api.jobs.metrics import headline
 from trellis_api.jobs.metrics import query as metric_query
 from trellis_api.jobs.metrics.direction import find_direction, is_validation, list_headline
+from trellis_api.jobs.metrics.means import read_mean
 from trellis_api.jobs.models import Job, RolloutSample
 from trellis_api.jobs.rollouts import service as rollouts
 from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.jobs.rollouts.schemas import RolloutRead, Split
+from trellis_api.jobs.timing.clock import read_clocks
 
 MAX_JOBS = 20
 #: Metrics in the table where none are named.
@@ -45,6 +50,15 @@ def read_ids(ids: Sequence[str]) -> list[str]:
     wrong = next((name for name in found if not is_id(name, prefix="job")), None)
     if wrong is not None:
         raise InvalidComparison(f"'{wrong[:80]}' is not the id of a job.")
+    return found
+
+
+def read_groups(groups: Sequence[str]) -> list[list[str]]:
+    """Read groups of ids; ``InvalidComparison`` for a single job, and for more than may be named."""
+    found = [read_ids([group]) for group in groups]
+    if any(len(ids) < 2 for ids in found):
+        raise InvalidComparison("A group has two jobs or more.")
+    read_ids(groups)
     return found
 
 
@@ -95,21 +109,76 @@ def compare(session: Session, *, ids: Sequence[str], keys: Sequence[str] | None)
 
 
 def read_curves(
-    session: Session, *, ids: Sequence[str], keys: Sequence[str], max_points: int
+    session: Session,
+    *,
+    ids: Sequence[str],
+    keys: Sequence[str],
+    max_points: int,
+    from_step: int | None,
+    to_step: int | None,
+    with_clock: bool,
 ) -> ComparedCurves:
     """Return the curves of the named metrics, each downsampled with its extremes kept."""
-    return ComparedCurves(
-        runs=[
-            RunCurves(
-                job_id=job.id,
-                series=[
-                    results.present_curve(curve)
-                    for curve in metric_query.read_curves(session, job=job, keys=keys, max_points=max_points)
-                ],
-            )
-            for job in find_jobs(session, ids=ids)
-        ]
+    jobs = find_jobs(session, ids=ids)
+    clocks = read_clocks(
+        session,
+        jobs=jobs if with_clock else [],
+        max_points=max_points,
+        from_step=from_step,
+        to_step=to_step,
     )
+    runs = []
+    for job in jobs:
+        curves = metric_query.read_curves(
+            session, job=job, keys=keys, max_points=max_points, from_step=from_step, to_step=to_step
+        )
+        series = [results.present_curve(curve) for curve in curves]
+        clock = results.present_clock(clocks.get(job.id))
+        runs.append(RunCurves(job_id=job.id, series=series, clock=clock))
+    return ComparedCurves(runs=runs)
+
+
+def read_means(
+    session: Session,
+    *,
+    groups: Sequence[Sequence[str]],
+    keys: Sequence[str],
+    max_points: int,
+    from_step: int | None,
+    to_step: int | None,
+) -> ComparedMeans:
+    """Return the means of groups that have two jobs or more; jobs that were deleted are left out."""
+    jobs = find_jobs(session, ids=list(dict.fromkeys(each for ids in groups for each in ids)))
+    connection = session.connection()
+    series = headline.find_many(connection, jobs=jobs, keys=keys)
+    known = {job.id for job in jobs}
+    answer = []
+    for group in groups:
+        ids = [each for each in group if each in known]
+        found = []
+        for key in dict.fromkeys(keys):
+            own = [series[each][key] for each in ids if key in series[each]]
+            if len(own) < 2 or len(own) < len(ids):
+                continue
+            mean = read_mean(
+                connection,
+                series=own,
+                max_points=max_points,
+                from_step=from_step or 0,
+                to_step=to_step,
+            )
+            if mean is not None:
+                found.append(
+                    MeanSeries(
+                        key=key,
+                        steps=mean.steps,
+                        means=mean.means,
+                        deviations=mean.deviations,
+                        stride=mean.stride,
+                    )
+                )
+        answer.append(GroupMeans(job_ids=ids, series=found))
+    return ComparedMeans(groups=answer)
 
 
 def read_rollouts(

@@ -19,7 +19,9 @@ from trellis_api.jobs.schemas import (
     MetricSeries,
     MetricsRead,
     NonFinitePoint,
+    StepClock,
 )
+from trellis_api.jobs.timing.clock import Clock, read_clocks
 
 
 def read_metrics(
@@ -30,6 +32,7 @@ def read_metrics(
     max_points: int,
     from_step: int | None,
     to_step: int | None,
+    with_clock: bool,
 ) -> MetricsRead:
     """Read curves, and the position in the event stream from which they continue."""
     job = service.get_job(session, job_id=job_id)
@@ -38,7 +41,13 @@ def read_metrics(
     curves = metric_query.read_curves(
         session, job=job, keys=keys, max_points=max_points, from_step=from_step, to_step=to_step
     )
-    return MetricsRead(series=[present_curve(curve) for curve in curves], last_event_id=position)
+    asked = [job] if with_clock else []
+    clocks = read_clocks(session, jobs=asked, max_points=max_points, from_step=from_step, to_step=to_step)
+    return MetricsRead(
+        series=[present_curve(curve) for curve in curves],
+        clock=present_clock(clocks.get(job.id)),
+        last_event_id=position,
+    )
 
 
 def list_metric_keys(session: Session, *, job_id: str) -> list[MetricKey]:
@@ -93,4 +102,12 @@ def present_curve(curve: metric_query.Curve) -> MetricSeries:
         non_finite=non_finite,
         total_points=curve.total_points,
         is_downsampled=curve.is_downsampled,
+        stretch_steps=curve.width,
     )
+
+
+def present_clock(clock: Clock | None) -> StepClock | None:
+    """Return a clock as clients read it."""
+    if clock is None:
+        return None
+    return StepClock(steps=clock.steps, elapsed_s=clock.elapsed_s, at=clock.at, tokens=clock.tokens)

@@ -41,11 +41,20 @@ def read_metrics(
     max_points: Annotated[int, Query(ge=10, le=20_000, description="Maximum points per key.")] = 1000,
     from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
     to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    clock: Annotated[
+        bool, Query(description="With the time and tokens up to the steps, and when they ended.")
+    ] = False,
 ) -> MetricsRead:
     """Return the curves. Long ones keep the minimum and maximum of each bucket, so no spike is lost."""
     names = [name for part in keys for name in part.split(",") if name] if keys else None
     return results.read_metrics(
-        session, job_id=job_id, keys=names, max_points=max_points, from_step=from_step, to_step=to_step
+        session,
+        job_id=job_id,
+        keys=names,
+        max_points=max_points,
+        from_step=from_step,
+        to_step=to_step,
+        with_clock=clock,
     )
 
 

@@ -422,6 +422,7 @@ class MetricSeries(BaseModel):
     non_finite: list["NonFinitePoint"] = Field(description="Values at the gaps.")
     total_points: int = Field(description="Number of stored points.")
     is_downsampled: bool = Field(description="Only the extremes of every stretch are in here.")
+    stretch_steps: int = Field(description="Steps of such a stretch; 1 for a complete curve.")
 
 
 class NonFinitePoint(BaseModel):
@@ -431,10 +432,31 @@ class NonFinitePoint(BaseModel):
     value: Literal["nan", "inf", "-inf"]
 
 
+class StepClock(BaseModel):
+    """Time and tokens up to steps of a job, and when the steps ended.
+
+    Columns run in parallel, over every step of a short run, and over some of a long one. They are summed
+    over all steps before that. A column is null where the job did not report what it takes, an entry where
+    it did not at that step.
+    """
+
+    steps: list[int]
+    elapsed_s: list[float | None] | None = Field(
+        description="Seconds of training since the start; stops between attempts don't count."
+    )
+    at: list[datetime | None] | None = Field(
+        description="When the steps ended; of a resumed job with the last step before and the first after."
+    )
+    tokens: list[float | None] | None = Field(description="Tokens since the start.")
+
+
 class MetricsRead(BaseModel):
     """Metric curves of a job."""
 
     series: list[MetricSeries]
+    clock: StepClock | None = Field(
+        default=None, description="Null unless asked for, and where nothing of it was reported."
+    )
     last_event_id: int = Field(description="Stream events after this position to continue the curves.")
 
 

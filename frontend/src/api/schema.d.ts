@@ -1486,6 +1486,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/compare/means": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Mean curves of groups of jobs
+         * @description Return mean and standard deviation over the jobs of each group, at steps that all of them have.
+         *
+         *     Both are those of single steps; of a long curve, evenly spaced ones.
+         */
+        get: operations["read_means_api_v1_jobs_compare_means_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/compare/metrics": {
         parameters: {
             query?: never;
@@ -5431,6 +5453,14 @@ export interface components {
             runs: components["schemas"]["RunEvaluations"][];
         };
         /**
+         * ComparedMeans
+         * @description Means over groups of jobs, in the order in which the groups were named.
+         */
+        ComparedMeans: {
+            /** Groups */
+            groups: components["schemas"]["GroupMeans"][];
+        };
+        /**
          * ComparedMetric
          * @description Newest and best value of one metric in every job that reported it.
          */
@@ -8526,6 +8556,19 @@ export interface components {
             verdict: "better" | "worse" | "different" | "unclear" | "too_few_seeds" | "no_spread";
         };
         /**
+         * GroupMeans
+         * @description Means over some jobs.
+         */
+        GroupMeans: {
+            /** Job Ids */
+            job_ids: string[];
+            /**
+             * Series
+             * @description Only metrics that all of them have at a common step.
+             */
+            series: components["schemas"]["MeanSeries"][];
+        };
+        /**
          * GroupScore
          * @description The headline metric over some of the problems.
          */
@@ -10666,6 +10709,31 @@ export interface components {
             target: components["schemas"]["EvaluationTarget"];
         };
         /**
+         * MeanSeries
+         * @description Mean of one metric over the jobs of a group. `steps`, `means` and `deviations` run in parallel.
+         */
+        MeanSeries: {
+            /**
+             * Deviations
+             * @description Sample standard deviation over the jobs, at each step.
+             */
+            deviations: number[];
+            /** Key */
+            key: string;
+            /** Means */
+            means: number[];
+            /**
+             * Steps
+             * @description Steps at which all jobs were measured.
+             */
+            steps: number[];
+            /**
+             * Stride
+             * @description 1 with all shared steps; else one of so many, chosen without looking at the values.
+             */
+            stride: number;
+        };
+        /**
          * MeasuredDataset
          * @description The dataset of the platform that a benchmark measures on.
          */
@@ -10850,6 +10918,11 @@ export interface components {
             /** Steps */
             steps: number[];
             /**
+             * Stretch Steps
+             * @description Steps of such a stretch; 1 for a complete curve.
+             */
+            stretch_steps: number;
+            /**
              * Total Points
              * @description Number of stored points.
              */
@@ -10887,6 +10960,8 @@ export interface components {
          * @description Metric curves of a job.
          */
         MetricsRead: {
+            /** @description Null unless asked for, and where nothing of it was reported. */
+            clock?: components["schemas"]["StepClock"] | null;
             /**
              * Last Event Id
              * @description Stream events after this position to continue the curves.
@@ -14019,6 +14094,8 @@ export interface components {
          * @description Curves of one job.
          */
         RunCurves: {
+            /** @description Null unless asked for, and where nothing of it was reported. */
+            clock?: components["schemas"]["StepClock"] | null;
             /** Job Id */
             job_id: string;
             /** Series */
@@ -15162,6 +15239,33 @@ export interface components {
             params?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * StepClock
+         * @description Time and tokens up to steps of a job, and when the steps ended.
+         *
+         *     Columns run in parallel, over every step of a short run, and over some of a long one. They are summed
+         *     over all steps before that. A column is null where the job did not report what it takes, an entry where
+         *     it did not at that step.
+         */
+        StepClock: {
+            /**
+             * At
+             * @description When the steps ended; of a resumed job with the last step before and the first after.
+             */
+            at: (string | null)[] | null;
+            /**
+             * Elapsed S
+             * @description Seconds of training since the start; stops between attempts don't count.
+             */
+            elapsed_s: (number | null)[] | null;
+            /** Steps */
+            steps: number[];
+            /**
+             * Tokens
+             * @description Tokens since the start.
+             */
+            tokens: (number | null)[] | null;
         };
         /**
          * StepReport
@@ -23562,6 +23666,71 @@ export interface operations {
             };
         };
     };
+    read_means_api_v1_jobs_compare_means_get: {
+        parameters: {
+            query: {
+                /** @description Ids of two jobs or more, separated by commas; one parameter per group. */
+                groups: string[];
+                /** @description Metric keys, one per parameter. */
+                keys: string[];
+                /** @description Maximum points per curve. */
+                max_points?: number;
+                from_step?: number | null;
+                to_step?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparedMeans"];
+                };
+            };
+            /** @description Not logged in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A session cookie came without the header that proves where the request is from */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Malformed request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     read_compared_curves_api_v1_jobs_compare_metrics_get: {
         parameters: {
             query: {
@@ -23571,6 +23740,10 @@ export interface operations {
                 keys: string[];
                 /** @description Maximum points per curve. */
                 max_points?: number;
+                from_step?: number | null;
+                to_step?: number | null;
+                /** @description With the time and tokens up to the steps, and when they ended. */
+                clock?: boolean;
             };
             header?: never;
             path?: never;
@@ -25219,6 +25392,8 @@ export interface operations {
                 max_points?: number;
                 from_step?: number | null;
                 to_step?: number | null;
+                /** @description With the time and tokens up to the steps, and when they ended. */
+                clock?: boolean;
             };
             header?: never;
             path: {

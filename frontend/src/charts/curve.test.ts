@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { type Curve, emptyCurve, lastValue, mergePoints, thin, trainingClock } from './curve'
+import { type Curve, emptyCurve, lastValue, mergePoints, thin } from './curve'
 
 function curveOf(values: number[], firstStep = 0): Curve {
   return { steps: values.map((_, index) => firstStep + index), values }
@@ -102,31 +102,5 @@ describe('the last value', () => {
   it('is the last one that is a number', () => {
     expect(lastValue(curveOf([1, 2, NaN]))).toBe(2)
     expect(lastValue(curveOf([NaN]))).toBeUndefined()
-  })
-})
-
-describe('the clock of training', () => {
-  it('adds up the durations of the steps', () => {
-    const clock = trainingClock({ steps: [1, 2, 3], values: [10, 5, 5] })
-
-    expect([1, 2, 3].map(clock)).toEqual([10, 15, 20])
-  })
-
-  it('counts steps that were thinned out like their neighbours', () => {
-    const clock = trainingClock({ steps: [1, 5], values: [2, 4] })
-
-    expect(clock(5)).toBe(2 + 3 * 3 + 4)
-    expect(clock(3)).toBeCloseTo(2 + (13 * 2) / 4)
-  })
-
-  it('goes on at the last speed behind the last step and is 0 before the first', () => {
-    const clock = trainingClock({ steps: [1, 2], values: [3, 3] })
-
-    expect(clock(4)).toBe(12)
-    expect(clock(0)).toBe(0)
-  })
-
-  it('counts a duration that is no number like the step before', () => {
-    expect(trainingClock({ steps: [1, 2], values: [3, NaN] })(2)).toBe(6)
   })
 })

@@ -4,6 +4,8 @@
 export interface Curve {
   steps: number[]
   values: number[]
+  /** Steps of a stretch of which only the extremes are here; absent from a complete curve. */
+  width?: number
 }
 
 export interface CurvePoint {
@@ -53,6 +55,7 @@ export function mergePoints(curve: Curve, points: readonly CurvePoint[], limit =
     const thinned = thin(curve, Math.floor(limit / 2))
     curve.steps = thinned.steps
     curve.values = thinned.values
+    curve.width = thinned.width
   }
 }
 
@@ -71,7 +74,9 @@ export function thin(curve: Curve, target: number): Curve {
     for (const index of extremes(curve.values, from, to)) kept.add(index)
   }
   const indices = [...kept].sort((a, b) => a - b)
-  return { steps: pick(curve.steps, indices), values: pick(curve.values, indices) }
+  const span = (curve.steps.at(-1) ?? 0) - (curve.steps[0] ?? 0)
+  const width = Math.max(curve.width ?? 1, Math.ceil(span / buckets))
+  return { steps: pick(curve.steps, indices), values: pick(curve.values, indices), width }
 }
 
 function pick(column: readonly number[], indices: readonly number[]): number[] {
@@ -98,35 +103,4 @@ function extremes(values: readonly number[], from: number, to: number): number[]
 /** The last finite value of a curve, or undefined. */
 export function lastValue(curve: Curve): number | undefined {
   return curve.values.findLast((value) => Number.isFinite(value))
-}
-
-/**
- * Seconds of training up to a step, from the durations of the steps.
- *
- * Durations may be thinned out; a missing step counts as long as the mean of its neighbours. Time in which the run
- * stood still between two attempts is not training and does not count.
- */
-export function trainingClock(durations: Curve): (step: number) => number {
-  const { steps, values } = durations
-  const elapsed: number[] = []
-  let total = 0
-  let previous = { step: (steps[0] ?? 0) - 1, duration: values.find(Number.isFinite) ?? 0 }
-  steps.forEach((step, index) => {
-    const value = values[index] ?? NaN
-    const duration = Number.isFinite(value) ? value : previous.duration
-    total += duration + (step - previous.step - 1) * ((duration + previous.duration) / 2)
-    elapsed.push(total)
-    previous = { step, duration }
-  })
-  return (step) => {
-    const index = lowerBound(steps, step)
-    const after = elapsed[index]
-    if (after === undefined) return total + (step - previous.step) * previous.duration
-    const stepAfter = steps[index] ?? step
-    if (stepAfter === step) return after
-    const before = elapsed[index - 1]
-    if (before === undefined) return 0
-    const stepBefore = steps[index - 1] ?? step
-    return before + ((after - before) * (step - stepBefore)) / (stepAfter - stepBefore)
-  }
 }

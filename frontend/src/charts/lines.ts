@@ -15,6 +15,8 @@ export interface ChartLine {
   isExact?: boolean
   /** Least and greatest y around each value, for the mean of several runs. */
   band?: { low: readonly number[]; high: readonly number[] }
+  /** Standard deviation at each step, for the mean of several runs. */
+  deviations?: readonly number[]
 }
 
 export interface LineLook {
@@ -56,6 +58,10 @@ export interface DrawnLine {
   label: string
   /** The step of each point, where its place on the axis is not its step. */
   steps: readonly number[] | null
+  /** Places the steps; lines of one run share it. */
+  clock: ((step: number) => number) | null
+  /** Steps of a stretch of which only the extremes are drawn; 1 where every measurement is. */
+  width: number
   /** Every point as reported. */
   raw: Dot[]
   /** The same points smoothed, or null when smoothing is off. */
@@ -67,12 +73,13 @@ export interface DrawnLine {
   /** Points that a logarithmic axis cannot show. */
   belowZero: number
   look?: LineLook
+  deviations?: readonly number[]
   /** [x, least, greatest]. */
   band?: [number, number, number][]
 }
 
 /** Steps, or training time. */
-function abscissae(line: ChartLine, axis: XAxis): number[] {
+export function abscissae(line: ChartLine, axis: XAxis): number[] {
   const clock = line.clock ?? null
   return axis === 'step' || clock === null ? line.curve.steps : line.curve.steps.map(clock)
 }
@@ -111,6 +118,9 @@ export function drawLine(line: ChartLine, axis: XAxis, smoothing: number, isLog:
     id: line.id,
     label: line.label,
     steps: axis === 'step' || line.clock == null ? null : line.curve.steps,
+    clock: axis === 'step' ? null : (line.clock ?? null),
+    width: line.curve.width ?? 1,
+    deviations: line.deviations,
     raw,
     smoothed,
     lonely: lonelyDots(smoothed ?? raw),

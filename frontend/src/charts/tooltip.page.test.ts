@@ -71,11 +71,62 @@ describe('the tooltip', () => {
       ])
     })
 
+    it('compares steps, and not places, of lines on the same clock', () => {
+      const clock = (step: number) => step * 2
+      const on = (label: string, steps: number[], values: number[]) =>
+        drawLine({ id: label, label, curve: { steps, values }, clock }, 'time', 0, false)
+      const lines = [on('training', [18, 19, 20, 21], [1, 2, 3, 4]), on('held out', [10, 20, 30], [5, 3.648, 2])]
+
+      expect(places(metricTooltip(lines, ['red'], 38, '', words))[1]).toEqual(['–', '(step 20: 3.648)'])
+      expect(places(metricTooltip(lines, ['red'], 40, '', words))).toEqual([
+        ['3', '(step 20)'],
+        ['3.648', '(step 20)'],
+      ])
+    })
+
     it('names no step where the line lies over moments', () => {
       const line = drawLine({ id: 'a', label: 'a', curve: { steps: [1000, 2000], values: [1, 2] } }, 'wall', 0, false)
 
       expect(places(metricTooltip([line], ['red'], 2000, '', words))).toEqual([['2', undefined]])
     })
+  })
+
+  describe('of thinned curves', () => {
+    const words = { sayX: (x: number) => `step ${x}`, sayStep: (step: number) => `step ${step}` }
+    const thinned = (label: string, steps: number[], width?: number) =>
+      drawLine({ id: label, label, curve: { steps, values: steps.map((step) => step / 100), width } }, 'step', 0, false)
+    const second = (x: number, lines: Parameters<typeof metricTooltip>[0]) => {
+      const row = metricTooltip(lines, ['red'], x, '', words).querySelectorAll('.chart-tooltip-row')[1]
+      return [
+        row?.querySelector('.chart-tooltip-value')?.textContent,
+        row?.querySelector('.chart-tooltip-at')?.textContent,
+      ]
+    }
+
+    it('says about what was measured in the same stretch, and at which step', () => {
+      const lines = [thinned('a', [1, 110, 140, 900], 64), thinned('b', [1, 100, 160, 500], 64)]
+
+      expect(second(110, lines)).toEqual(['≈ 1', '(step 100)'])
+      expect(second(900, lines)).toEqual(['–', '(step 500: 5)'])
+    })
+
+    it('says nothing of a complete curve that was not measured there', () => {
+      expect(second(110, [thinned('a', [1, 110], 64), thinned('b', [1, 100, 160])])).toEqual(['–', '(step 100: 1)'])
+    })
+  })
+
+  it('has the deviation of a mean beside it', () => {
+    const mean = drawLine(
+      { id: 'm', label: 'm', curve: { steps: [1, 2], values: [1, 2] }, deviations: [0.1, 0.088] },
+      'step',
+      0,
+      true,
+    )
+    const words = { sayX: String, sayStep: String, sayDeviation: (value: number) => `± ${value} SD` }
+
+    expect(metricTooltip([mean], ['red'], 2, '', words).querySelector('.chart-tooltip-deviation')?.textContent).toBe(
+      '± 0.088 SD',
+    )
   })
 
   it('says what happened at the step', () => {

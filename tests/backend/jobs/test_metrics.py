@@ -40,6 +40,7 @@ def test_a_short_curve_comes_whole(
             "non_finite": [],
             "total_points": 5,
             "is_downsampled": False,
+            "stretch_steps": 1,
         }
     ]
 
@@ -84,6 +85,7 @@ def test_a_long_curve_keeps_its_spikes_and_its_one_nan(
     assert len(points) <= 100
     assert series["total_points"] == 20_000
     assert series["is_downsampled"]
+    assert series["stretch_steps"] == 704
     assert (points[3_333], points[12_345], points[17_000]) == (99.0, -99.0, None)
     assert (min(points), max(points)) == (0, 19_999)
     assert all(values[step] == value for step, value in points.items() if value is not None)

@@ -6,7 +6,8 @@ points that a line chart of this density cannot show).
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 #: A step and its value; None stands for NaN.
@@ -25,6 +26,8 @@ class Bucket:
     #: The first point that is no finite number.
     odd_step: int | None = None
     odd_value: float | None = None
+    #: Of the finite values; buckets that are read for a curve come without.
+    sum: float = 0.0
 
     def add(self, step: int, value: float | None) -> None:
         """Take in one point; points come in the order of their steps."""
@@ -33,6 +36,7 @@ class Bucket:
             if self.odd_step is None:
                 self.odd_step, self.odd_value = step, value
             return
+        self.sum += value
         if self.min_value is None or value < self.min_value:
             self.min_step, self.min_value = step, value
         if self.max_value is None or value > self.max_value:
@@ -41,6 +45,7 @@ class Bucket:
     def merge(self, other: "Bucket") -> None:
         """Take in a later bucket."""
         self.count += other.count
+        self.sum += other.sum
         if other.min_value is not None and (self.min_value is None or other.min_value < self.min_value):
             self.min_step, self.min_value = other.min_step, other.min_value
         if other.max_value is not None and (self.max_value is None or other.max_value > self.max_value):
@@ -63,13 +68,38 @@ class Bucket:
 def choose_width(*, span: int, max_points: int, has_odd: bool, multiple: int) -> int:
     """Choose the steps per bucket so that the curve fits in ``max_points`` with its first and last point.
 
-    From ``multiple`` on, a multiple of it: such buckets can be put together from stored ones.
+    From half of ``multiple`` on, a multiple of it: such buckets can be put together from stored ones.
     """
     points_each = 3 if has_odd else 2
     # One bucket more than fits evenly may be cut at each end.
     room = max(1, (max_points - 2) // points_each - 1)
     width = max(1, math.ceil(span / room))
-    return width if width < multiple else math.ceil(width / multiple) * multiple
+    # Half as many points cost far less than reading each single one.
+    return width if 2 * width < multiple else math.ceil(width / multiple) * multiple
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Least and greatest values of stretches in order, all of them finite; of points, both are the value."""
+
+    starts: Sequence[int]
+    min_steps: Sequence[int]
+    min_values: Sequence[float]
+    max_steps: Sequence[int]
+    max_values: Sequence[float]
+
+    def reduce(self, *, width: int) -> dict[int, float]:
+        """Return the least and the greatest value of every ``width`` steps by their steps."""
+        kept: dict[int, float] = {}
+        begin, end = 0, len(self.starts)
+        while begin < end:
+            stop = bisect_left(self.starts, (self.starts[begin] // width + 1) * width, begin)
+            low = self.min_values.index(min(self.min_values[begin:stop]), begin)
+            high = self.max_values.index(max(self.max_values[begin:stop]), begin)
+            kept[self.min_steps[low]] = self.min_values[low]
+            kept[self.max_steps[high]] = self.max_values[high]
+            begin = stop
+        return kept
 
 
 def reduce_points(points: Iterable[Point], *, width: int) -> Iterator[Bucket]:

@@ -56,5 +56,7 @@ metric_rollups = Table(
     #: The first point of the bucket that is no finite number.
     Column("odd_step", BigInteger),
     Column("odd_value", Float(53)),
+    #: Of the finite values. NULL in rows from before it was kept, and where it is no finite number.
+    Column("sum", Float(53)),
     sqlite_with_rowid=False,
 )

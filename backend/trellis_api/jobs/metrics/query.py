@@ -1,15 +1,16 @@
 """Reads curves: whole where they are short, as the extremes of every stretch where they are long."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 from sqlmodel import Session
 
 from trellis_api.jobs.metrics.downsampling import (
     Bucket,
+    Columns,
     Point,
     choose_width,
     collect,
@@ -27,6 +28,8 @@ class Curve:
     key: str
     points: list[Point]
     total_points: int
+    #: Steps of one stretch whose extremes are told; 1 for a complete curve.
+    width: int = 1
 
     @property
     def is_downsampled(self) -> bool:
@@ -82,8 +85,8 @@ def read_curves(
     asked = _Range(from_step or 0, job.metric_step + 1 if to_step is None else to_step + 1)
     curves = []
     for key in found if keys is None else [key for key in dict.fromkeys(keys) if key in found]:
-        points, total = _read_curve(connection, found[key], asked, job.metric_step, max_points)
-        curves.append(Curve(key=key, points=points, total_points=total))
+        points, total, width = _read_curve(connection, found[key], asked, job.metric_step, max_points)
+        curves.append(Curve(key=key, points=points, total_points=total, width=width))
     return curves
 
 
@@ -109,44 +112,56 @@ def read_newest(session: Session, *, job_id: str) -> list[tuple[str, int, float 
 
 def _read_curve(
     connection: Connection, series_id: int, asked: _Range, metric_step: int, max_points: int
-) -> tuple[list[Point], int]:
-    """Read a curve: whole buckets from the rollups, the ends of the range from the points."""
+) -> tuple[list[Point], int, int]:
+    """Read a curve, how many points it has, and the steps of a stretch.
+
+    Whole buckets come from the rollups, the ends of the range from the points.
+    """
     complete = max(metric_step, 0) // ROLLUP_STEPS
     low = -(-asked.start // ROLLUP_STEPS)
     high = max(low, min(asked.stop // ROLLUP_STEPS, complete))
     middle = _Range(low * ROLLUP_STEPS, high * ROLLUP_STEPS)
     head = _read_points(connection, series_id, _Range(asked.start, min(middle.start, asked.stop)))
     tail = _read_points(connection, series_id, _Range(max(middle.stop, asked.start), asked.stop))
-    rollups = _read_rollups(connection, series_id, low, high)
-    total = len(head) + len(tail) + sum(bucket.count for _, bucket in rollups)
+    count, odd_count = _count(connection, series_id, low, high)
+    total = len(head) + len(tail) + count
     if total <= max_points:
-        points = _read_points(connection, series_id, middle) if rollups else []
-        return [*head, *points, *tail], total
+        points = _read_points(connection, series_id, middle) if count else []
+        return [*head, *points, *tail], total, 1
     ends = [*head, *tail]
-    if rollups:
-        ends += (_read_end(connection, series_id, middle, is_last=is_last) for is_last in (False, True))
+    if count and not head:
+        ends.append(_read_end(connection, series_id, middle, is_last=False))
+    if count and not tail:
+        ends.append(_read_end(connection, series_id, middle, is_last=True))
     first, last = min(ends, key=_step_of), max(ends, key=_step_of)
+    has_odd = odd_count > 0 or not all(map(_is_finite, ends))
     width = choose_width(
-        span=last[0] - first[0] + 1,
-        max_points=max_points,
-        has_odd=any(bucket.odd_step is not None for bucket in _all_buckets(head, rollups, tail)),
-        multiple=ROLLUP_STEPS,
+        span=last[0] - first[0] + 1, max_points=max_points, has_odd=has_odd, multiple=ROLLUP_STEPS
     )
-    if width >= ROLLUP_STEPS:
+    if width < ROLLUP_STEPS:
+        points = [*head, *_read_points(connection, series_id, middle), *tail]
+        if has_odd:
+            return collect(reduce_points(points, width=width), first=first, last=last), total, width
+        steps, values = (list(column) for column in zip(*points, strict=True))
+        kept = Columns(steps, steps, values, steps, values).reduce(width=width)
+    elif has_odd:
+        rollups = _read_rollups(connection, series_id, low, high)
         parts = [*_as_buckets(head), *rollups, *_as_buckets(tail)]
-        return collect(reduce_buckets(parts, width=width), first=first, last=last), total
-    points = [*head, *_read_points(connection, series_id, middle), *tail]
-    return collect(reduce_points(points, width=width), first=first, last=last), total
+        return collect(reduce_buckets(parts, width=width), first=first, last=last), total, width
+    else:
+        rows: list[Any] = [(step, step, value, step, value) for step, value in head]
+        rows += _read_extremes(connection, series_id, low, high)
+        rows += ((step, step, value, step, value) for step, value in tail)
+        kept = Columns(*(list(column) for column in zip(*rows, strict=True))).reduce(width=width)
+    return sorted((kept | dict([first, last])).items()), total, width
+
+
+def _is_finite(point: Point) -> bool:
+    return point[1] is not None and math.isfinite(point[1])
 
 
 def _step_of(point: Point) -> int:
     return point[0]
-
-
-def _all_buckets(head: list[Point], rollups: list[tuple[int, Bucket]], tail: list[Point]) -> Iterable[Bucket]:
-    yield from (bucket for _, bucket in _as_buckets(head))
-    yield from (bucket for _, bucket in rollups)
-    yield from (bucket for _, bucket in _as_buckets(tail))
 
 
 def _as_buckets(points: list[Point]) -> list[tuple[int, Bucket]]:
@@ -169,8 +184,49 @@ def _in_range(series_id: int, steps: _Range) -> Select[int, float | None]:
 def _read_points(connection: Connection, series_id: int, steps: _Range) -> list[Point]:
     if steps.stop <= steps.start:
         return []
-    rows = connection.execute(_in_range(series_id, steps).order_by(metric_points.c.step))
-    return list(rows)
+    return _fetch(connection, _in_range(series_id, steps).order_by(metric_points.c.step))
+
+
+def _count(connection: Connection, series_id: int, low: int, high: int) -> tuple[int, int]:
+    """Return how many points some buckets have, and how many buckets have one that is no number."""
+    if high <= low:
+        return 0, 0
+    columns = metric_rollups.c
+    count, odd_count = connection.execute(
+        select(func.sum(columns.count), func.count(columns.odd_step)).where(
+            columns.series_id == series_id, columns.bucket >= low, columns.bucket < high
+        )
+    ).one()
+    return int(count or 0), odd_count
+
+
+def _read_extremes(
+    connection: Connection, series_id: int, low: int, high: int
+) -> list[tuple[int, int, float, int, float]]:
+    """Read what ``Columns`` are made of, from buckets in which all points are numbers."""
+    if high <= low:
+        return []
+    columns = metric_rollups.c
+    query = (
+        select(
+            (columns.bucket * ROLLUP_STEPS).label("start"),
+            *(columns.min_step, columns.min_value, columns.max_step, columns.max_value),
+        )
+        .where(columns.series_id == series_id, columns.bucket >= low, columns.bucket < high)
+        .order_by(columns.bucket)
+    )
+    return _fetch(connection, query)
+
+
+def _fetch(connection: Connection, query: Select[*tuple[Any, ...]]) -> list[Any]:
+    """Return the driver's own tuples: of tens of thousands of rows, SQLAlchemy's take most of the time."""
+    found = connection.execute(query)
+    cursor = found.cursor
+    if cursor is None:
+        raise TypeError("a query has a cursor")
+    rows = list(cursor.fetchall())
+    found.close()
+    return rows
 
 
 def _read_end(connection: Connection, series_id: int, steps: _Range, *, is_last: bool) -> Point:

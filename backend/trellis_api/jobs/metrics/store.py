@@ -157,4 +157,5 @@ def as_row(bucket: Bucket, *, series_id: int) -> dict[str, Any]:
         "max_value": bucket.max_value,
         "odd_step": bucket.odd_step,
         "odd_value": bucket.odd_value,
+        "sum": bucket.sum if math.isfinite(bucket.sum) else None,
     }

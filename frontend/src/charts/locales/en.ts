@@ -1,6 +1,7 @@
 /** Texts of the charts. */
 export default {
   step: 'Step {step}',
+  deviation: '± {value} SD',
   elapsed: '{time} of training',
   tokens: '{count} tokens',
   picture: 'Save “{title}” as a PNG',

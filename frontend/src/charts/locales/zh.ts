@@ -1,6 +1,7 @@
 /** 图表的文字。 */
 export default {
   step: '第 {step} 步',
+  deviation: '± {value}（标准差）',
   elapsed: '训练 {time}',
   tokens: '{count} 个 Token',
   picture: '将“{title}”保存为 PNG',

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
-import { clockOf, meanOf, valueAt } from './curves'
+import type { XAxis } from '@/charts/lines'
+
+import { clockOf, meanOf } from './curves'
 import { lookOf } from './looks'
 import { csvCell, curvesCsv, differenceTo } from './tables'
 import { readView, writeView } from './view'
@@ -38,49 +40,44 @@ describe('the comparison in the address', () => {
 })
 
 describe('an axis', () => {
-  const curves = new Map([
-    ['timing_s/step', { steps: [1, 2, 3], values: [2, 2, 2] }],
-    ['perf/total_num_tokens', { steps: [1, 2, 3], values: [10, 20, 30] }],
-  ])
-  const job = { started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T00:01:00Z' }
+  const clock = {
+    steps: [1, 2, 3],
+    elapsed_s: [2, 4, 6],
+    tokens: [10, 30, 60],
+    at: ['2026-01-01T00:00:02Z', '2026-01-01T00:00:04Z', '2026-01-01T05:00:00Z'],
+  }
+  const job = { started_at: '2026-01-01T00:00:00Z', finished_at: '2026-01-01T05:01:00Z' }
+  const on = (axis: XAxis, of: typeof clock | null = clock) => {
+    const place = clockOf(job, of, axis, 0)
+    return place == null ? place : [1, 2, 3].map(place)
+  }
 
-  it('adds up the tokens and the seconds of the steps', () => {
-    expect([1, 2, 3].map((step) => clockOf(job, curves, 'tokens', 0)?.(step))).toEqual([10, 30, 60])
-    expect([1, 2, 3].map((step) => clockOf(job, curves, 'time', 0)?.(step))).toEqual([2, 4, 6])
-    expect(clockOf(job, new Map([['train/num_tokens', { steps: [1, 3], values: [10, 30] }]]), 'tokens', 0)?.(2)).toBe(
-      20,
-    )
+  it('has the sums of the server', () => {
+    expect([on('tokens'), on('time')]).toEqual([clock.tokens, clock.elapsed_s])
   })
 
-  it('of the time of day ends with the run', () => {
-    expect(clockOf(job, curves, 'wall', 0)?.(3)).toBe(Date.parse(job.finished_at))
-    expect(clockOf(job, curves, 'wall', 0)?.(2)).toBe(Date.parse(job.finished_at) - 2000)
+  it('of the time of day keeps the time in which a run stood still, whenever it was closed', () => {
+    expect(on('wall')).toEqual(clock.at.map(Date.parse))
   })
 
   it('has no place for a run that did not report what it takes', () => {
-    expect(clockOf(job, new Map(), 'time', 0)).toBeUndefined()
-    expect(clockOf(job, new Map(), 'step', 0)).toBeNull()
+    expect(on('time', null)).toBeUndefined()
+    expect(clockOf(job, { ...clock, tokens: null }, 'tokens', 0)).toBeUndefined()
+    expect(on('step', null)).toBeNull()
   })
 })
 
 describe('the mean of runs', () => {
-  it('goes as far as all have come, and between the points of each', () => {
+  it('is that of the steps that all have, with their deviation', () => {
     const mean = meanOf([
-      { steps: [0, 2, 4], values: [0, 2, 4] },
-      { steps: [1, 3], values: [3, 5] },
+      { steps: [0, 1, 2, 4], values: [0, 7, 2, NaN] },
+      { steps: [0, 2, 3, 4], values: [2, 6, 9, 1] },
     ])
 
-    expect(mean?.curve).toEqual({ steps: [1, 2, 3], values: [2, 3, 4] })
-    expect(mean?.high[0]).toBeCloseTo(2 + Math.SQRT2)
+    expect(mean).toEqual({ curve: { steps: [0, 2], values: [1, 4] }, deviations: [Math.SQRT2, 2 * Math.SQRT2] })
   })
 
-  it('leaves out what is no number, and is none for a single run', () => {
-    expect(
-      meanOf([
-        { steps: [0, 1, 2], values: [0, NaN, 2] },
-        { steps: [0, 2], values: [2, 4] },
-      ])?.curve.values,
-    ).toEqual([1, 3])
+  it('is none for a single run, and none of runs that share no step', () => {
     expect(meanOf([{ steps: [0], values: [1] }])).toBeNull()
     expect(
       meanOf([
@@ -88,12 +85,6 @@ describe('the mean of runs', () => {
         { steps: [5], values: [1] },
       ]),
     ).toBeNull()
-  })
-
-  it('does not leave its curve', () => {
-    expect([valueAt({ steps: [2, 4], values: [1, 3] }, 0), valueAt({ steps: [2, 4], values: [1, 3] }, 9)]).toEqual([
-      1, 3,
-    ])
   })
 })
 

@@ -1,99 +1,38 @@
 /** Curves of several runs on one axis, and the mean of runs that differ only in the seed. */
-import { type Curve, trainingClock } from '@/charts/curve'
+import type { Curve } from '@/charts/curve'
 import type { XAxis } from '@/charts/lines'
 
-import { STEP_TIME_KEYS } from '../shared/metricCatalogue'
-import type { Job } from '../types'
+import { type Clock, columnClock, wallClock } from '../shared/stepClock'
+import type { Job, StepClock } from '../types'
 
-/** Tokens of one step, and tokens since the start, best first. */
-const STEP_TOKEN_KEYS = ['perf/total_num_tokens', 'train/global_tokens'] as const
-const SUMMED_TOKEN_KEYS = ['train/num_tokens', 'num_tokens'] as const
-
-/** What is read beside the charted metrics, to place steps on the other axes. */
-export const CLOCK_KEYS: readonly string[] = [...STEP_TIME_KEYS, ...STEP_TOKEN_KEYS, ...SUMMED_TOKEN_KEYS]
-
-type Curves = ReadonlyMap<string, Curve>
-
-function firstOf(curves: Curves, keys: readonly string[]): Curve | null {
-  const found = keys.map((key) => curves.get(key)).find((curve) => curve !== undefined && curve.steps.length > 0)
-  return found ?? null
-}
-
-/** The value between the points of a curve; its ends go on beyond it. */
-export function valueAt(curve: Curve, step: number): number {
-  const { steps, values } = curve
-  let low = 0
-  let high = steps.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((steps[middle] ?? Infinity) < step) low = middle + 1
-    else high = middle
-  }
-  if (steps[low] === step || low === 0) return values[low] ?? NaN
-  if (low === steps.length) return values[low - 1] ?? NaN
-  const [before, after] = [steps[low - 1] ?? 0, steps[low] ?? 0]
-  const [a, b] = [values[low - 1] ?? NaN, values[low] ?? NaN]
-  return a + ((b - a) * (step - before)) / (after - before)
-}
-
-/**
- * Places the steps of a run on an axis: null for steps themselves, undefined where the run did not report what it takes.
- *
- * Time is that of training; the time of day is counted back from the end of the last step, so that a run that was
- * resumed has its last attempt in the right place and the earlier ones right before it.
- */
+/** Places the steps of a run on an axis: null for steps themselves, undefined where the run did not report what it takes. */
 export function clockOf(
   job: Pick<Job, 'started_at' | 'finished_at'>,
-  curves: Curves,
+  clock: StepClock | null,
   axis: XAxis,
   now: number,
-): ((step: number) => number) | null | undefined {
+): Clock | null | undefined {
   if (axis === 'step') return null
-  if (axis === 'tokens') {
-    const summed = firstOf(curves, SUMMED_TOKEN_KEYS)
-    if (summed !== null) return (step) => valueAt(summed, step)
-    const each = firstOf(curves, STEP_TOKEN_KEYS)
-    return each === null ? undefined : trainingClock(each)
-  }
-  const durations = firstOf(curves, STEP_TIME_KEYS)
-  if (durations === null) return undefined
-  const seconds = trainingClock(durations)
-  if (axis === 'time') return seconds
-  if (job.started_at === null) return undefined
-  const end = job.finished_at === null ? now : Date.parse(job.finished_at)
-  const total = seconds(durations.steps.at(-1) ?? 0)
-  return (step) => end + (seconds(step) - total) * 1000
+  if (clock === null) return undefined
+  if (axis === 'wall') return wallClock(clock, job, now) ?? undefined
+  return columnClock(clock.steps, axis === 'time' ? clock.elapsed_s : clock.tokens) ?? undefined
 }
 
+/** Mean of several runs, with one standard deviation at every step. */
 export interface MeanCurve {
   curve: Curve
-  /** One standard deviation below and above. */
-  low: number[]
-  high: number[]
+  deviations: readonly number[]
 }
 
-/** Mean of several runs at every step that any of them reports, as far as all have come; null without a common stretch. */
+/** Of complete curves: the mean at every step at which all were measured; null without one. */
 export function meanOf(curves: readonly Curve[]): MeanCurve | null {
-  const finite = curves.map((curve) => {
-    const kept = curve.values.flatMap((value, index) => (Number.isFinite(value) ? [index] : []))
-    return {
-      steps: kept.map((index) => curve.steps[index] ?? 0),
-      values: kept.map((index) => curve.values[index] ?? NaN),
-    }
-  })
-  if (finite.length < 2 || finite.some((curve) => curve.steps.length === 0)) return null
-  const from = Math.max(...finite.map((curve) => curve.steps[0] ?? 0))
-  const to = Math.min(...finite.map((curve) => curve.steps.at(-1) ?? 0))
-  const steps = [...new Set(finite.flatMap((curve) => curve.steps))]
-    .filter((step) => step >= from && step <= to)
-    .sort((a, b) => a - b)
-  if (steps.length === 0) return null
-  const rows = steps.map((step) => meanAndDeviation(finite.map((curve) => valueAt(curve, step))))
-  return {
-    curve: { steps, values: rows.map(({ mean }) => mean) },
-    low: rows.map(({ mean, deviation }) => mean - deviation),
-    high: rows.map(({ mean, deviation }) => mean + deviation),
-  }
+  const values = curves.map(
+    (curve) => new Map(curve.steps.map((step, index) => [step, curve.values[index] ?? NaN] as const)),
+  )
+  const steps = (curves[0]?.steps ?? []).filter((step) => values.every((own) => Number.isFinite(own.get(step))))
+  if (curves.length < 2 || steps.length === 0) return null
+  const rows = steps.map((step) => meanAndDeviation(values.map((own) => own.get(step) ?? NaN)))
+  return { curve: { steps, values: rows.map(({ mean }) => mean) }, deviations: rows.map(({ deviation }) => deviation) }
 }
 
 /** With the sample's deviation, 0 for a single value. */

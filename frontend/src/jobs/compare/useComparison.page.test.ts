@@ -33,6 +33,7 @@ const curves = (keys: string[]) =>
         non_finite: [],
         total_points: 1,
         is_downsampled: false,
+        stretch_steps: 1,
       })),
     })),
   })
@@ -54,18 +55,18 @@ it('keeps the charts that are there while another one is read', async () => {
   await router.push('/?ids=job_a,job_b')
   const { it: comparison, end } = withSetup(useComparison, (app) => app.use(router))
   await vi.waitFor(() => {
-    expect(comparison.curves.data.value?.get('job_a')?.has('loss')).toBe(true)
+    expect(comparison.curves.data.value?.get('job_a')?.curves.has('loss')).toBe(true)
   })
 
   comparison.setView({ keys: ['grad_norm'] })
   await vi.waitFor(() => {
     expect(reads).toBe(1)
   })
-  expect(comparison.curves.data.value?.get('job_a')?.has('loss')).toBe(true)
+  expect(comparison.curves.data.value?.get('job_a')?.curves.has('loss')).toBe(true)
 
   second.give(curves(['loss', 'grad_norm']))
   await vi.waitFor(() => {
-    expect(comparison.curves.data.value?.get('job_b')?.has('grad_norm')).toBe(true)
+    expect(comparison.curves.data.value?.get('job_b')?.curves.has('grad_norm')).toBe(true)
   })
   end()
 })

@@ -4,18 +4,15 @@ import { useRoute, useRouter } from 'vue-router'
 
 import { api, unwrap } from '@/api/client'
 import { useResource } from '@/api/useResource'
-import type { Curve } from '@/charts/curve'
 
-import { toCurve } from '../live/curveBook'
 import { defaultKeys } from '../shared/metricCatalogue'
 import { cutTo } from '../shared/cut'
 import { isActive } from '../types'
-import { CLOCK_KEYS } from './curves'
+import { readCurves, type RunCurves } from './readCurves'
 import type { ComparedSeeds } from './seeds'
 import { type CompareView, readView, writeView } from './view'
 
 const REFRESH_MS = 10_000
-const MAX_POINTS = 400
 /** Metrics that are charted unasked, and as many as one request takes. */
 const USUAL = 6
 const MOST_KEYS = 20
@@ -54,24 +51,15 @@ export function useComparison() {
     )
     return defaultKeys(headline, shared).slice(0, USUAL)
   })
-  const charted = computed(() =>
-    cutTo([...new Set([...usual.value, ...view.value.keys])], MOST_KEYS - CLOCK_KEYS.length),
-  )
+  const charted = computed(() => cutTo([...new Set([...usual.value, ...view.value.keys])], MOST_KEYS))
   const keys = computed(() => charted.value.shown)
   const hasKeys = computed(() => keys.value.length > 0)
 
   const curves = useResource(
     async (signal) => {
       // Nothing to draw is an answer, too: the page says so.
-      if (ids.value === '' || keys.value.length === 0) return new Map<string, Map<string, Curve>>()
-      const query = { ids: [ids.value], keys: [...keys.value, ...CLOCK_KEYS], max_points: MAX_POINTS }
-      const answer = await unwrap(api.GET('/api/v1/jobs/compare/metrics', { params: { query }, signal }))
-      return new Map(
-        answer.runs.map((run): [string, Map<string, Curve>] => [
-          run.job_id,
-          new Map(run.series.map((series) => [series.key, toCurve(series)])),
-        ]),
-      )
+      if (ids.value === '' || keys.value.length === 0) return new Map<string, RunCurves>()
+      return readCurves(ids.value.split(','), keys.value, { signal })
     },
     { watch: [ids, hasKeys], intervalMs: () => (jobs.value.some((job) => isActive(job.state)) ? REFRESH_MS : null) },
   )

@@ -11,6 +11,7 @@ function seriesOf(key: string, points: [number, number | null][]): MetricSeries 
     non_finite: [],
     total_points: points.length,
     is_downsampled: false,
+    stretch_steps: 1,
   }
 }
 

@@ -33,10 +33,11 @@ export interface CurveBook {
 /** A server series as a curve, with what JSON cannot say put back in. */
 export function toCurve(series: MetricSeries): Curve {
   const odd = new Map(series.non_finite.map((point) => [point.step, ODD_VALUES[point.value]]))
-  return {
+  const curve: Curve = {
     steps: [...series.steps],
     values: series.values.map((value, index) => value ?? odd.get(series.steps[index] ?? -1) ?? NaN),
   }
+  return series.is_downsampled ? { ...curve, width: series.stretch_steps } : curve
 }
 
 export function createCurveBook(): CurveBook {

@@ -3,10 +3,13 @@ import { ref, shallowRef } from 'vue'
 
 import { api, unwrap } from '@/api/client'
 import { type ApiError, asApiError } from '@/api/errors'
+import type { Curve } from '@/charts/curve'
+import type { Stretch } from '@/charts/detail'
 
 import type { Job } from '../types'
-import { createCurveBook } from './curveBook'
+import { createCurveBook, toCurve } from './curveBook'
 import { type EventStream, openEventStream, type StreamEvent, type StreamState } from './eventStream'
+import { createLiveClock } from './liveClock'
 import { createLogBuffer } from './logBuffer'
 
 /** Charts are redrawn at most this often, however fast points arrive. */
@@ -27,6 +30,7 @@ export function createLiveRun(jobId: string) {
   const connection = ref<StreamState>('connecting')
   const book = createCurveBook()
   const log = createLogBuffer()
+  const clock = createLiveClock()
   /** Grow with every change of what cannot be watched deeply without cost. */
   const curveVersion = ref(0)
   const keyVersion = ref(0)
@@ -104,15 +108,18 @@ export function createLiveRun(jobId: string) {
     try {
       const answer = await unwrap(
         api.GET('/api/v1/jobs/{job_id}/metrics', {
-          params: { path: { job_id: jobId }, query: { keys: fresh, max_points: MAX_POINTS } },
+          params: { path: { job_id: jobId }, query: { keys: fresh, max_points: MAX_POINTS, clock: true } },
         }),
       )
+      clock.fill(answer.clock ?? null)
       book.fill(answer.series)
       // Keys that the server does not have yet start empty and wait for the stream.
       const found = new Set(answer.series.map((series) => series.key))
       for (const key of fresh) {
         if (!found.has(key)) {
-          book.fill([{ key, steps: [], values: [], non_finite: [], total_points: 0, is_downsampled: false }])
+          book.fill([
+            { key, steps: [], values: [], non_finite: [], total_points: 0, is_downsampled: false, stretch_steps: 1 },
+          ])
         }
       }
       book.flush()
@@ -130,6 +137,34 @@ export function createLiveRun(jobId: string) {
     keyVersion.value += 1
   }
 
+  /** Curves between two steps, in as many points as the whole has. */
+  async function readPart(
+    keys: readonly string[],
+    { from, to }: Stretch,
+    signal: AbortSignal,
+  ): Promise<Map<string, Curve>> {
+    const query = { keys: [...keys], max_points: MAX_POINTS, from_step: from, to_step: to }
+    const path = { job_id: jobId }
+    const answer = await unwrap(api.GET('/api/v1/jobs/{job_id}/metrics', { params: { path, query }, signal }))
+    return new Map(answer.series.map((series) => [series.key, toCurve(series)]))
+  }
+
+  /** Another attempt runs some steps again. */
+  async function readClock(): Promise<void> {
+    clock.restart()
+    const key = [...book.curves.keys()][0]
+    if (key === undefined) return
+    const query = { keys: [key], max_points: MAX_POINTS, clock: true }
+    const path = { job_id: jobId }
+    const answer = await unwrap(api.GET('/api/v1/jobs/{job_id}/metrics', { params: { path, query } }))
+    clock.fill(answer.clock ?? null)
+    curveVersion.value += 1
+  }
+
+  function fail(cause: unknown): void {
+    error.value = asApiError(cause)
+  }
+
   /** The position is gone, for instance because the database was put back: what was read may be wrong. */
   function startOver(): void {
     const keys = [...book.curves.keys()]
@@ -137,14 +172,14 @@ export function createLiveRun(jobId: string) {
     log.clear()
     logVersion.value += 1
     void readJob()
-    void Promise.all([loadKeyNames(), loadKeys(keys)]).catch((cause: unknown) => {
-      error.value = asApiError(cause)
-    })
+    clock.restart()
+    void Promise.all([loadKeyNames(), loadKeys(keys)]).catch(fail)
   }
 
   function onEvent(event: StreamEvent): void {
     switch (event.kind) {
       case 'state':
+        if (job.value !== null && job.value.attempt !== event.data.attempt) readClock().catch(fail)
         if (job.value !== null) job.value = { ...job.value, state: event.data.state, attempt: event.data.attempt }
         void readJob()
         break
@@ -157,6 +192,7 @@ export function createLiveRun(jobId: string) {
         break
       case 'metrics':
         book.append(event.data)
+        clock.append(event.data)
         scheduleDraw()
         break
       case 'logs':
@@ -216,6 +252,7 @@ export function createLiveRun(jobId: string) {
     connection,
     curves: book.curves,
     latest: book.latest,
+    clock,
     log,
     curveVersion,
     keyVersion,
@@ -226,6 +263,7 @@ export function createLiveRun(jobId: string) {
     readJob,
     loadKeys,
     loadKeyNames,
+    readPart,
     noteLines,
     retryNow: () => stream?.retryNow(),
     close,

@@ -29,6 +29,7 @@ function serve(lengths: Record<string, number>): Query[] {
         non_finite: [],
         total_points: all.length,
         is_downsampled: all.length > 4,
+        stretch_steps: 1,
       }
     })
     return Promise.resolve({ data: { series, last_event_id: 0 }, response: new Response() })

@@ -30,7 +30,7 @@ describe('what a copied job changed', () => {
     await vi.waitFor(() => {
       expect(root.querySelector('[data-setting=learning_rate]')).not.toBeNull()
     })
-    expect([...root.querySelectorAll('td')].map((cell) => cell.textContent)).toEqual(['0.000001', '0.000003'])
+    expect([...root.querySelectorAll('td')].map((cell) => cell.textContent)).toEqual(['1e-6', '3e-6'])
     expect(asked).toEqual([['job_source,job_copy']])
     end()
   })

@@ -71,12 +71,18 @@ def _measure(connection: Connection, series: Series, start: int, stop: int) -> t
     points, rollups = metric_points.c, metric_rollups.c
     low = -(-start // ROLLUP_STEPS)
     high = max(low, min(series.rest_from, stop) // ROLLUP_STEPS)
-    is_here = (points.series_id == series.id, points.step >= start, points.step < stop)
+    own = points.series_id == series.id
+    is_here = (own, points.step >= start, points.step < stop)
     summed = select(func.sum(rollups.count)).where(
         rollups.series_id == series.id, rollups.bucket >= low, rollups.bucket < high
     )
-    before = select(func.count()).where(*is_here, points.step < low * ROLLUP_STEPS)
-    after = select(func.count()).where(*is_here, points.step >= high * ROLLUP_STEPS)
+    # One bound on each side: of two, SQLite goes by the first and counts through all of the rest.
+    before = select(func.count()).where(
+        own, points.step >= start, points.step < min(stop, low * ROLLUP_STEPS)
+    )
+    after = select(func.count()).where(
+        own, points.step >= max(start, high * ROLLUP_STEPS), points.step < stop
+    )
     ends = [select(end(points.step)).where(*is_here).scalar_subquery() for end in (func.min, func.max)]
     counts = [each.scalar_subquery() for each in (summed, before, after)]
     first, last, *parts = connection.execute(select(*ends, *counts)).one()

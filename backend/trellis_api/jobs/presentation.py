@@ -98,7 +98,7 @@ def list_page(
     metrics = headline.summarise(session, jobs=shown, metric=order.metric)
     values = read_values(session, jobs=shown, fields=fields)
     items = present_all(session, jobs=shown, metrics=metrics, fields=values, price=price)
-    counted = groups and [JobGroupRead(value=value, count=count) for value, count in groups]
+    counted = None if groups is None else [JobGroupRead(value=value, count=count) for value, count in groups]
     return JobPage(items=items, next_cursor=next_cursor, groups=counted)
 
 

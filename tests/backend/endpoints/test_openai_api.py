@@ -73,7 +73,7 @@ def test_a_chat_reaches_the_engine_with_its_key_and_name(
 def test_requests_have_ids_that_engines_know(
     client: TestClient, ready: dict[str, Any], engine: EngineServer
 ) -> None:
-    answers = [
+    answers: list[Any] = [
         ask(client, ready["name"]),
         ask(client, ready["name"], stream=True),
         ask(client, "nobody"),

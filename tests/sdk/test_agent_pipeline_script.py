@@ -68,6 +68,10 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             write_rows(Path(options[1]))
             return subprocess.CompletedProcess(options, 0, "", "")
         seen.append(options)
+        if module == agent_train.PAIR_MAKER:
+            pairs = Path(options[options.index("--output") + 1])
+            pairs.write_text((json.dumps(ROWS["preference"]) + "\n") * 200)
+            return subprocess.CompletedProcess(options, 0, json.dumps({"pairs": 200, "prompts": 200}), "")
         found = {name: {"mean": 0.5, "std": 0.1, "count": 3} for name in METRICS}
         return subprocess.CompletedProcess(options, 0, json.dumps(found), "")
 
@@ -117,10 +121,13 @@ def test_the_script_runs_to_where_training_starts(
     print(f"Tool Selection Accuracy: {results['tool_selection_accuracy']['mean']:.2%}")
     print(f"Plan Success Rate: {results['plan_success_rate']['mean']:.2%}")
 
-    sft, dpo, evaluation = begun
+    sft, sampled, dpo, evaluation = begun
     assert (sft.recipe, sft.params["epochs"]) == ("agent_sft", 3)
     assert "snapshots" in sft.model.path
     assert (dpo.recipe, dpo.model.path) == ("agent_dpo", str(Path("output/agent_sft").resolve()))
+    # The reward model ranks responses of the SFT model.
+    assert sampled[sampled.index("--model") + 1] == dpo.model.path
+    assert json.loads(sampled[sampled.index("--reward") + 1]) == reward_model.options
     assert evaluation[evaluation.index("--model") + 1].endswith("global_step_3/huggingface")
     assert evaluation[evaluation.index("--data") + 1].endswith("rl/test.jsonl")
     assert Path("output/agent_dpo/model.safetensors").read_bytes() == b"trained"

@@ -200,11 +200,11 @@ def test_a_file_that_cannot_be_read_is_named(official: openai.OpenAI, upload: Up
         ({"integrations": [{"type": "wandb"}]}, "integrations.0.wandb", "a project is needed"),
         ({"suffix": "a:b"}, "suffix", "pattern"),
         ({"seed": -1}, "seed", "greater"),
-        ({"extra_body": {"tier": "fast"}}, "tier", "not permitted"),
+        ({"extra_body": {"tier": "fast"}}, "tier", "not supported"),
         (
             {"method": {"type": "supervised", "supervised": {"hyperparameters": {"beta": 1}}}},
             "method.supervised.hyperparameters.beta",
-            "not permitted",
+            "not supported",
         ),
         (
             {"method": {"type": "supervised", "supervised": {"hyperparameters": {"batch_size": 100}}}},

@@ -48,6 +48,8 @@ function fakeRun(keys: readonly string[]) {
     curves: new Map(keys.map((key) => [key, curve])),
     loadKeyNames: () => Promise.resolve(),
     loadKeys: () => Promise.resolve(),
+    readPart: () => Promise.resolve(new Map()),
+    clock: { read: () => null, lastStep: () => 0 },
   }
 }
 

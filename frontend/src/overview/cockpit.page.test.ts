@@ -36,7 +36,12 @@ const EVALUATION = {
     },
   ],
 }
-const lists = { queue: {} as unknown, evaluations: { items: [] as unknown[] }, endpoints: [] as unknown[], asked: [] as unknown[] }
+const lists = {
+  queue: {} as unknown,
+  evaluations: { items: [] as unknown[] },
+  endpoints: [] as unknown[],
+  asked: [] as unknown[],
+}
 
 function job(name: string, more: object = {}) {
   return {

@@ -8,9 +8,7 @@ const PAGE_SIZE = 200
 
 function read(signal: AbortSignal, isUpOnly?: true): Promise<Endpoint[]> {
   return readAllPages((cursor) =>
-    unwrap(
-      api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor, is_up: isUpOnly } }, signal }),
-    ),
+    unwrap(api.GET('/api/v1/endpoints', { params: { query: { limit: PAGE_SIZE, cursor, is_up: isUpOnly } }, signal })),
   )
 }
 

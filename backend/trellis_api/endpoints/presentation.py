@@ -38,10 +38,12 @@ def present(
     return present_all(session, settings, [pair], has_detail=has_detail)[0]
 
 
-def list_page(session: Session, settings: Settings, *, cursor: str | None, limit: int) -> Page[EndpointRead]:
+def list_page(
+    session: Session, settings: Settings, *, is_up: bool | None = None, cursor: str | None, limit: int
+) -> Page[EndpointRead]:
     """List one page, newest first."""
     before = decode_time_position(cursor) if cursor is not None else None
-    pairs = repository.list_endpoints(session, before=before, limit=limit + 1)
+    pairs = repository.list_endpoints(session, is_up=is_up, before=before, limit=limit + 1)
     shown, next_cursor = cut_page([row for row, _ in pairs], limit=limit)
     return Page(items=present_all(session, settings, pairs[: len(shown)]), next_cursor=next_cursor)
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import exists, or_, update
+from sqlalchemy import and_, exists, not_, or_, update
 from sqlmodel import Session, col, select, tuple_
-from trellis_contracts.states import HOLDS_SLOTS, JobState
+from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
@@ -80,10 +80,18 @@ def map_names(session: Session, *, endpoint_ids: Collection[str]) -> dict[str, s
 
 
 def list_endpoints(
-    session: Session, *, before: tuple[datetime, str] | None, limit: int
+    session: Session, *, is_up: bool | None = None, before: tuple[datetime, str] | None, limit: int
 ) -> list[tuple[Endpoint, Job]]:
     """List endpoints with their jobs, newest first, after the position of the last row seen."""
     statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))
+    if is_up is not None:
+        # As `service.state_of`: an adapter is down as soon as its engine is not to serve it in this attempt.
+        unloaded = and_(
+            col(Endpoint.engine_id).is_not(None),
+            col(Endpoint.asked_attempt).is_distinct_from(col(Job.attempt)),
+        )
+        is_down = or_(unloaded, col(Job.state).not_in(ACTIVE))
+        statement = statement.where(not_(is_down) if is_up else is_down)
     if before is not None:
         statement = statement.where(tuple_(col(Endpoint.created_at), col(Endpoint.id)) < before)
     newest = statement.order_by(col(Endpoint.created_at).desc(), col(Endpoint.id).desc())

@@ -73,11 +73,14 @@ def serve_checkpoint(
 def list_endpoints(
     session: ReadSession,
     settings: SettingsDep,
+    is_up: Annotated[
+        bool | None, Query(description="Starting, ready or stopping; or stopped or failed.")
+    ] = None,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> Page[EndpointRead]:
     """List one endpoint per model or checkpoint that has been served."""
-    return presentation.list_page(session, settings, cursor=cursor, limit=limit)
+    return presentation.list_page(session, settings, is_up=is_up, cursor=cursor, limit=limit)
 
 
 @router.get("/endpoints/{endpoint_id}", summary="Get an endpoint", responses=FOUND)

@@ -205,8 +205,8 @@ def cancel_fetch(session: Session, *, model_id: str) -> Model:
     repository.lock_model(session, model_id=model_id)
     model = get_model(session, model_id=model_id)
     if model.state not in (ModelState.PENDING, ModelState.FETCHING):
-        raise ModelNotCancellable(f"The model is {model.state}; only a download can be cancelled.")
-    set_state(model, ModelState.FAILED, reason="The download was cancelled.", cause=ModelCause.CANCELLED)
+        raise ModelNotCancellable(f"The model is {model.state}; only a download can be canceled.")
+    set_state(model, ModelState.FAILED, reason="The download was canceled.", cause=ModelCause.CANCELLED)
     session.add(model)
     session.flush()
     return model

@@ -20634,6 +20634,8 @@ export interface operations {
     list_endpoints_api_v1_endpoints_get: {
         parameters: {
             query?: {
+                /** @description Starting, ready or stopping; or stopped or failed. */
+                is_up?: boolean | null;
                 cursor?: string | null;
                 limit?: number;
             };

@@ -18,7 +18,7 @@ export function emptyCurve(): Curve {
 }
 
 /** Index of the first step that is not below `step`. */
-function lowerBound(steps: readonly number[], step: number): number {
+export function lowerBound(steps: readonly number[], step: number): number {
   let low = 0
   let high = steps.length
   while (low < high) {

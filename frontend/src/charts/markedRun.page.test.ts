@@ -47,7 +47,7 @@ describe('the run that is pointed at', () => {
     expect(said('scatter')).toContain('0.5')
     expect(said('parallel')).toBe('')
 
-    one('#scatter svg[role=img]')?.dispatchEvent(new MouseEvent('mouseleave'))
+    one('#scatter svg[role=application]')?.dispatchEvent(new MouseEvent('mouseleave'))
     one('#parallel path.near')?.dispatchEvent(new MouseEvent('mouseenter'))
     await nextTick()
     expect(said('parallel')).toContain('slow')
@@ -58,7 +58,7 @@ describe('the run that is pointed at', () => {
 
   it('is chosen with the arrow keys, too', async () => {
     const { one, said, marked, end } = page()
-    const svg = one<SVGSVGElement>('#scatter svg[role=img]')
+    const svg = one<SVGSVGElement>('#scatter svg[role=application]')
     const press = (key: string) => svg?.dispatchEvent(new KeyboardEvent('keydown', { key }))
     press('ArrowRight')
     await nextTick()
@@ -66,10 +66,14 @@ describe('the run that is pointed at', () => {
     press('ArrowRight')
     await nextTick()
     expect(said('scatter')).toContain('fast')
+    svg?.focus()
+    svg?.dispatchEvent(new MouseEvent('mouseleave'))
+    await nextTick()
+    expect(said('scatter')).toContain('fast')
     press('ArrowRight')
     await nextTick()
     expect(marked.value).toBe(1)
-    svg?.dispatchEvent(new FocusEvent('blur'))
+    svg?.blur()
     await nextTick()
     expect(marked.value).toBeNull()
     end()

@@ -5,7 +5,7 @@ import { SANS } from '@/theme/naive'
 import { cutText } from './cutText'
 import { PIXEL_RATIO } from './usePicture'
 
-export interface LegendItem {
+interface LegendItem {
   label: string
   color: string
   dash?: 'solid' | 'dashed' | 'dotted'
@@ -34,7 +34,7 @@ const TITLE_FONT = `600 15px ${SANS}`
 const TEXT_FONT = `12px ${SANS}`
 const DASHES = { solid: [], dashed: [5, 3], dotted: [2, 2] }
 
-export interface PlacedItem extends LegendItem {
+interface PlacedItem extends LegendItem {
   x: number
   row: number
 }

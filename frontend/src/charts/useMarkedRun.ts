@@ -24,6 +24,11 @@ export function useMarkedRun({ ids, marked, mark }: Drawing) {
     mark(null)
   }
 
+  /** What the arrow keys chose stays until the focus goes, wherever the mouse is. */
+  function onMouseLeave({ currentTarget }: MouseEvent): void {
+    if (currentTarget !== document.activeElement) leave()
+  }
+
   /** A click gives focus as well, and has said already which run is meant. */
   function onFocus(event: FocusEvent): void {
     const first = ids()[0]
@@ -41,5 +46,5 @@ export function useMarkedRun({ ids, marked, mark }: Drawing) {
     if (next !== undefined) point(next)
   }
 
-  return { isHere, point, leave, onFocus, onKey }
+  return { isHere, point, leave, onMouseLeave, onFocus, onKey }
 }

@@ -5,6 +5,8 @@ import { useAttempt } from '@/ui/useAttempt'
 
 import type { Drawing, PictureWords } from './picture'
 
+/** The format's name is the same in every language. */
+export const PICTURE = 'PNG'
 /** Pixels of a picture for one of the page: it is to be printed, too. */
 export const PIXEL_RATIO = 2
 
@@ -26,7 +28,7 @@ export function usePicture(picture: () => Picture) {
       const drawn = draw()
       if (drawn === null) return
       const drawing = 'url' in drawn ? drawn : drawingOf(drawn)
-      saveBlob(`${name.replaceAll('/', '-')}.png`, await composePicture(drawing, words, theme.palette))
+      saveBlob(`${name}.png`, await composePicture(drawing, words, theme.palette))
     })
   }
 

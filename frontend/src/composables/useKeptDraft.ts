@@ -3,7 +3,7 @@ import { type Ref, ref, watch } from 'vue'
 
 import type { KeptDrafts } from './keptDrafts'
 
-export interface KeptForm<T> {
+interface KeptForm<T> {
   drafts: KeptDrafts<T>
   /** What the form was begun at: `addressOf` of its query. */
   address: string

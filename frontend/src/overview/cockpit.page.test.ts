@@ -36,7 +36,12 @@ const EVALUATION = {
     },
   ],
 }
-const lists = { queue: {} as unknown, evaluations: { items: [] as unknown[] }, endpoints: [] as unknown[] }
+const lists = {
+  queue: {} as unknown,
+  evaluations: { items: [] as unknown[] },
+  endpoints: [] as unknown[],
+  asked: [] as unknown[],
+}
 
 function job(name: string, more: object = {}) {
   return {
@@ -70,10 +75,14 @@ function show(component: Component, props: Record<string, unknown>) {
 const text = (root: Element | null) => (root?.textContent ?? '').replace(/\s+/g, ' ').trim()
 
 beforeEach(() => {
-  answering('GET', ({ path }) => {
+  lists.asked = []
+  answering('GET', ({ path, query }) => {
     if (path.endsWith('/jobs/queue')) return answer(200, lists.queue)
     if (path.endsWith('/evaluations')) return answer(200, lists.evaluations)
-    if (path.endsWith('/endpoints')) return answer(200, { items: lists.endpoints, next_cursor: null })
+    if (path.endsWith('/endpoints')) {
+      lists.asked.push(query.is_up)
+      return answer(200, { items: lists.endpoints, next_cursor: null })
+    }
     if (path.endsWith('/recipes/names')) return answer(200, RECIPE_NAMES)
     throw new Error(`not asked for in a test: ${path}`)
   })
@@ -233,7 +242,6 @@ describe('what is loaded', () => {
       { state: 'ready', load: { ...load, generated_tokens_per_s: 21 } },
       { state: 'ready', load: null },
       { state: 'starting', load: null },
-      { state: 'stopped', load: null },
     ]
     const { root, end } = show(EndpointsLine, {})
     await vi.waitFor(() => {
@@ -244,11 +252,20 @@ describe('what is loaded', () => {
   })
 
   it('is not mentioned where that is nothing', async () => {
-    lists.endpoints = [{ state: 'stopped', load: null }]
+    lists.endpoints = [{ state: 'ready', load }]
     const { root, end } = show(EndpointsLine, {})
-    await Promise.resolve()
-    await Promise.resolve()
-    expect(root.querySelector('[data-test=endpoints]')).toBeNull()
+    const line = () => root.querySelector('[data-test=endpoints]')
+    await vi.waitFor(() => {
+      expect(line()).not.toBeNull()
+    })
+
+    lists.endpoints = []
+    document.dispatchEvent(new Event('visibilitychange'))
+    await vi.waitFor(() => {
+      expect(line()).toBeNull()
+    })
+    // Only what is loaded was asked for.
+    expect(lists.asked).toEqual([true, true])
     end()
   })
 })

@@ -88,6 +88,15 @@ describe('the settings of the playground', () => {
     open.end()
   })
 
+  it('open it for a conversation that comes with such settings', async () => {
+    const { settings, root, end } = show({})
+    const more = root.querySelector<HTMLDetailsElement>('[data-test=more]')
+    settings.value = { ...settings.value, topK: 20 }
+    await nextTick()
+    expect(more?.open).toBe(true)
+    end()
+  })
+
   it('name the tool that is wrong', () => {
     const { root, end } = show({ tools: '[{"type": "function", "function": {"name": "the weather"}}]' })
     const field = root.querySelector('[data-test=tools]')

@@ -1,3 +1,3 @@
 /** What other domains use of this one. */
-export { isUp, readEndpoints } from './endpointList'
+export { readLoaded } from './endpointList'
 export { handedOf, hindering, openPlayground, readPrompt } from './handing'

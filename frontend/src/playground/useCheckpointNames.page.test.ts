@@ -10,6 +10,28 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
+it('reads a few names at a time, and none after the page was left', async () => {
+  const open: (() => void)[] = []
+  answering('GET', () => new Promise((resolve) => open.push(() => resolve(answer(200, { name: 'sums' })))))
+  const { it: choices, end } = withSetup(() =>
+    useCheckpointNames(
+      () => [...'abcdefgh'].map((letter) => `job_${letter.repeat(12)}:1`),
+      () => [],
+    ),
+  )
+  expect(open).toHaveLength(3)
+  open[0]?.()
+  await vi.waitFor(() => {
+    expect(open).toHaveLength(4)
+  })
+  expect(choices.value[0]?.label).toBe('sums @ 1')
+
+  end()
+  for (const give of open) give()
+  await new Promise((resolve) => setTimeout(resolve))
+  expect(open).toHaveLength(4)
+})
+
 it('names checkpoints by their jobs, each of which is read once; what is gone keeps its ID', async () => {
   const asked: (string | undefined)[] = []
   answering('GET', ({ parts: { job_id: id } }) => {

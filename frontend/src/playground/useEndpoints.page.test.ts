@@ -5,10 +5,24 @@ import { answer, answering } from '@/testing/platform'
 import { withSetup } from '@/testing/withSetup'
 
 import type { Endpoint } from './types'
-import { useEndpoints } from './useEndpoints'
+import { distinct, useEndpoints } from './useEndpoints'
 
 afterEach(() => {
   vi.restoreAllMocks()
+})
+
+it('checkpoints of jobs with one name are told apart, and only those', () => {
+  const labels = ['job_aaaaaaaaaaaa:1', 'job_bbbbbbbbbbbb:1', 'job_cccccccccccc:2'].map((value) => ({
+    value,
+    label: `sums @ ${value.slice(-1)}`,
+  }))
+
+  expect(distinct([...labels, { value: 'base', label: 'base' }]).map(({ label }) => label)).toEqual([
+    'sums @ 1 (job_aaaaaaaaaaaa)',
+    'sums @ 1 (job_bbbbbbbbbbbb)',
+    'sums @ 2',
+    'base',
+  ])
 })
 
 describe('the endpoints of the platform', () => {

@@ -6,7 +6,7 @@ import { type Resource, useResource } from '@/api/useResource'
 import { useReadyModels, writesText } from '@/models'
 import { aliasesOf } from '@/registry'
 
-import { readEndpoints } from './endpointList'
+import { followEndpoints } from './endpointList'
 import type { Endpoint } from './types'
 
 const SOON_MS = 1500
@@ -28,9 +28,19 @@ export function labelOf(value: string, jobName: string | null | undefined, step:
   return jobName == null ? value : `${jobName} @ ${String(step)}`
 }
 
+/** Choices of which no two are called the same: jobs with one name are told apart by their IDs. */
+export function distinct(choices: readonly Choice[]): Choice[] {
+  const values = new Map<string, Set<string>>()
+  for (const { value, label } of choices) values.set(label, (values.get(label) ?? new Set()).add(value))
+  return choices.map(({ value, label }) => {
+    const [, jobId] = CHECKPOINT.exec(value) ?? []
+    return { value, label: jobId === undefined || values.get(label)?.size === 1 ? label : `${label} (${jobId})` }
+  })
+}
+
 export function useEndpoints() {
   const { resource: models } = useReadyModels()
-  const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(readEndpoints, {
+  const resource: Resource<Endpoint[]> = useResource<Endpoint[]>(followEndpoints(), {
     intervalMs: (all) => (all?.some(isMoving) === true ? SOON_MS : LATER_MS),
   })
   const registry = useResource((signal) => unwrap(api.GET('/api/v1/registry', { signal })))

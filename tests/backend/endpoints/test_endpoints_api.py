@@ -205,6 +205,17 @@ def test_a_stop_is_asked_for_once(client: TestClient, ready: dict[str, Any], lif
     assert (stopped["state"], stopped["stopped_by"], stopped["can_start"]) == ("stopped", "request", True)
 
 
+def test_the_list_is_narrowed_to_what_is_up(client: TestClient, ready: dict[str, Any], life: Life) -> None:
+    def listed(**query: Any) -> list[str]:
+        return [each["id"] for each in client.get("/api/v1/endpoints", params=query).json()["items"]]
+
+    assert (listed(is_up=True), listed(is_up=False)) == ([ready["id"]], [])
+    client.delete(f"/api/v1/endpoints/{ready['id']}")
+    assert listed(is_up=True) == [ready["id"]]
+    life.end(ready, JobState.STOPPED)
+    assert (listed(is_up=True), listed(is_up=False), listed()) == ([], [ready["id"]], [ready["id"]])
+
+
 def test_a_stopped_one_starts_again_under_its_id(
     client: TestClient, ready: dict[str, Any], life: Life
 ) -> None:

@@ -185,6 +185,8 @@ def test_stopping_an_adapter_leaves_the_engine_running(
 
     assert (stopped["state"], stopped["can_stop"], stopped["can_start"]) == ("stopped", False, True)
     assert list_endpoints(client)[model.name]["state"] == "ready"
+    up = client.get("/api/v1/endpoints", params={"is_up": True}).json()["items"]
+    assert [each["name"] for each in up] == [model.name]
     assert beat(client, host, token) == []
     again = serve(client, job_id, 3)
     assert (again["id"], again["state"], again["run_id"]) == (one["id"], "starting", host["run_id"])

@@ -34,6 +34,8 @@ export default {
   hours: 'h',
   markAt: '{label}, {place}.',
   mark: '{label}, at step {step}.',
+  drawing: 'chart',
+  arrows: 'Arrow keys go from run to run.',
   scatter: {
     title: 'Metric by parameter',
     x: 'Parameter',

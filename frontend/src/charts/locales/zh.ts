@@ -33,6 +33,8 @@ export default {
   hours: '小时',
   markAt: '{label}，{place}。',
   mark: '{label}，第 {step} 步。',
+  drawing: '图表',
+  arrows: '用方向键逐个查看运行。',
   scatter: { title: '参数与指标', x: '参数', label: '{metric} 与 {parameter}：{count} 个运行' },
   parallel: {
     title: '平行坐标',

@@ -10,7 +10,7 @@ export default {
     tokens: 'Tokens',
     generate: 'Generation',
   },
-  state: { queued: 'Queued', running: 'Running', succeeded: 'Done', failed: 'Failed', cancelled: 'Cancelled' },
+  state: { queued: 'Queued', running: 'Running', succeeded: 'Done', failed: 'Failed', cancelled: 'Canceled' },
   phase: {
     start: 'Starting',
     bring: 'Fetching files',

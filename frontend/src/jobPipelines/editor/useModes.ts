@@ -8,7 +8,7 @@ import { fitsForm, toText } from './document'
 import { draftOfStages, type PipelineDraft, toRequest } from './draft'
 
 export const MODES = ['form', 'yaml'] as const
-export type Mode = (typeof MODES)[number]
+type Mode = (typeof MODES)[number]
 
 type Content = Pick<JobPipelineCreate, 'name' | 'description' | 'stages'>
 

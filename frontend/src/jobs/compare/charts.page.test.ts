@@ -109,6 +109,28 @@ it('runs that differ in the seed are drawn as the mean and deviation that the se
   end()
 })
 
+it('says that means could not be read, and reads them again; until then nothing is said of bands', async () => {
+  let isDown = true
+  answering('GET', () => {
+    if (isDown) return answer(500, { error: 'internal_error', message: 'broken', details: null })
+    const series = [{ key: 'loss', steps: [1], means: [4], deviations: [0.5], stride: 1 }]
+    return answer(200, { groups: [{ job_ids: ['job_a', 'job_b'], series }] })
+  })
+  const { root, end } = show({ seeds: '1' })
+  await vi.waitFor(() => {
+    expect(root.querySelector('[role=alert]')).not.toBeNull()
+  })
+  expect(root.querySelector('[data-test=band]')).toBeNull()
+
+  isDown = false
+  root.querySelector<HTMLElement>('[role=alert] button')?.click()
+  await vi.waitFor(() => {
+    expect(root.querySelector('[data-test=band]')).not.toBeNull()
+  })
+  expect(root.querySelector('[role=alert]')).toBeNull()
+  end()
+})
+
 it('a zoomed chart draws its stretch in detail, read once for all charts', async () => {
   const long = { steps: [1, 50, 99, 150, 200], values: [1, 2, 3, 4, 5], width: 50 }
   const asked: unknown[] = []

@@ -53,7 +53,11 @@ export function useMeans(
   })
   // What is drawn stays until the next answer is there.
   watch(asked, () => void means.refresh())
-  return computed((): Means => means.data.value ?? new Map())
+  return {
+    means: computed((): Means => means.data.value ?? new Map()),
+    error: means.error,
+    refresh: () => void means.refresh(),
+  }
 }
 
 /** Means with a stretch of them in detail. */

@@ -19,7 +19,8 @@ describe('parts of the form that most launches do without', () => {
     const mounted = mount(AfterwardsSection, { recipe: { headline_metrics: [] }, draft, issues: new Map() })
     end = mounted.end
     const fold = mounted.root.querySelector('details')
-    expect([fold?.open, fold?.querySelector('summary')?.textContent]).toEqual([false, 'After trainingDo not export'])
+    expect(mounted.root.querySelector('[role=group]')?.getAttribute('aria-label')).toBe('After training')
+    expect([fold?.open, fold?.querySelector('summary')?.textContent]).toEqual([false, 'After trainingNothing set'])
 
     draft.exportName = 'adder'
     await nextTick()

@@ -160,6 +160,18 @@ describe('the table of jobs', () => {
     }
   })
 
+  it('has no heading over the baseline alone, which is on top', () => {
+    const jobs = [EMPTY, { ...EMPTY, id: 'job_c', recipe: 'dpo' }]
+    const { root, end } = show(jobs, { grouping: 'recipe', baseline: EMPTY })
+
+    expect(
+      [...root.querySelectorAll('[data-test=group-heading]')].map((row) =>
+        row.textContent?.replace(/\s+/g, ' ').trim(),
+      ),
+    ).toEqual(['DPO 1 job'])
+    end()
+  })
+
   it('names the metric under its best value where that is the only one', () => {
     const metric = { key: 'val/loss', mode: 'min', last: 2, last_step: 9, best: 2, best_step: 3 }
     const { root, end } = show([{ ...EMPTY, metric }], { columns: ['metricBest'] })

@@ -81,14 +81,18 @@ export function useJobList(hasPrice: () => boolean) {
   /** Other parts of the address, and the selection, do not change what is listed; another field adds to its rows. */
   const queryKey = computed(() => JSON.stringify({ ...toQuery(view.value, columns.value), fields: undefined }))
 
-  /** How many jobs a group has on all pages, as the page that was read last says. */
+  /** How many jobs a group has on all pages, as the page that was read last says; a refresh reads only the first page. */
   const groupCounts = shallowRef<ReadonlyMap<string, number>>(new Map())
+  watch(queryKey, () => {
+    groupCounts.value = new Map()
+  })
   const list = useCursorList(
     async (cursor, signal) => {
       const query = { ...toQuery(view.value, columns.value), cursor }
+      const asked = queryKey.value
       const page = await unwrap(api.GET('/api/v1/jobs', { params: { query }, signal }))
       const read = (page.groups ?? []).map(({ value, count }) => [value ?? '', count] as const)
-      groupCounts.value = new Map([...(cursor === undefined ? [] : groupCounts.value), ...read])
+      if (asked === queryKey.value) groupCounts.value = new Map([...groupCounts.value, ...read])
       return page
     },
     {
@@ -97,6 +101,7 @@ export function useJobList(hasPrice: () => boolean) {
     },
   )
   const jobs = computed(() => list.items.value)
+  const isListed = (id: string | null) => jobs.value.some((job) => job.id === id)
   const fieldsKey = computed(() => columns.value.filter(isField).join('\n'))
   watch(fieldsKey, () => void list.reload())
   // A parameter that no recipe has any more: of another release, from a link or this browser's memory.
@@ -174,14 +179,27 @@ export function useJobList(hasPrice: () => boolean) {
               signal,
             }),
           ),
-    { watch: () => [view.value.baseline, view.value.metric, fieldsKey.value].join(' ') },
+    {
+      watch: () => [view.value.baseline, view.value.metric, fieldsKey.value].join(' '),
+      intervalMs: (job) => {
+        if (view.value.baseline === null || isListed(view.value.baseline)) return null
+        return job !== null && isActive(job.state) ? ACTIVE_REFRESH_MS : IDLE_REFRESH_MS
+      },
+    },
   )
-  const baseline = computed(() => {
-    const id = view.value.baseline
-    return id === null
-      ? null
-      : (jobs.value.find((job) => job.id === id) ?? (fetched.data.value?.id === id ? fetched.data.value : null))
+  /** The baseline where the list leaves it out; null where it was deleted. */
+  const unlisted = computed(() => {
+    const job = fetched.data.value
+    if (job?.id !== view.value.baseline || isListed(view.value.baseline)) return null
+    return fetched.error.value?.isNotFound === true ? null : job
   })
+  const baseline = computed(() => jobs.value.find((job) => job.id === view.value.baseline) ?? unlisted.value)
+  /** All rows that are shown: the listed jobs, and a baseline that is not among them. */
+  const rows = computed(() => (unlisted.value === null ? jobs.value : [...jobs.value, unlisted.value]))
+
+  async function reload(): Promise<void> {
+    await Promise.all([list.reload(), ...(isListed(view.value.baseline) ? [] : [fetched.refresh()])])
+  }
 
   const baselineError = computed(() =>
     view.value.baseline === null || baseline.value !== null ? null : fetched.error.value,
@@ -200,6 +218,16 @@ export function useJobList(hasPrice: () => boolean) {
     setView({ selected: shown })
   }
 
+  /** Deleted jobs are no longer chosen, nor compared with. */
+  function drop(ids: readonly string[]): void {
+    const { selected: chosen, baseline: pinned } = view.value
+    selectionCut.value = null
+    setView({
+      selected: chosen.filter((id) => !ids.includes(id)),
+      baseline: pinned !== null && ids.includes(pinned) ? null : pinned,
+    })
+  }
+
   return {
     kept,
     hasTrainings,
@@ -209,6 +237,8 @@ export function useJobList(hasPrice: () => boolean) {
     view,
     list,
     jobs,
+    rows,
+    reload,
     setView,
     setFilters,
     sortBy,
@@ -220,5 +250,6 @@ export function useJobList(hasPrice: () => boolean) {
     selected,
     selectionCut,
     select,
+    drop,
   }
 }

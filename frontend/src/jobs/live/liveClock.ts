@@ -8,7 +8,7 @@ const KEPT = 1_000
 /** A clock that has grown longer than this drops every second step. */
 const MOST_STEPS = 4_000
 
-export interface LiveClock {
+interface LiveClock {
   /** Replaces what there is. */
   fill: (clock: StepClock | null) => void
   /** True where the step goes on the clock; one that is known already, or runs again, changes nothing. */

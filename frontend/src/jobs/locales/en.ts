@@ -162,7 +162,7 @@ export default {
       leftOut: 'Ignored: {count}',
     },
     overrides: 'Engine overrides',
-    noOverrides: 'None',
+    nothingSet: 'Nothing set',
     overridesHelp: 'Any key of the engine’s configuration. Overrides the recipe. Paste key=value to fill both fields.',
     overrideKey: 'Key',
     overrideValue: 'Value',

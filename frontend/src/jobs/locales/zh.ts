@@ -161,7 +161,7 @@ export default {
       leftOut: '未采用：{count} 项',
     },
     overrides: '引擎覆盖项',
-    noOverrides: '无',
+    nothingSet: '未设置',
     overridesHelp: '引擎配置中的任意键，会取代方案的设置。粘贴 key=value 可同时填入两栏。',
     overrideKey: '键',
     overrideValue: '值',
@@ -287,7 +287,7 @@ export default {
   charts: {
     pattern: '查找指标',
     patternHelp: '* 任意文字 · ^ 开头 · $ 结尾',
-    cut: '共 {total} 张图表，显示 {shown} 张',
+    cut: '共 {total} 个指标，只能显示前 {shown} 个的图表',
     patternLong: '模式最多 {most} 个字符。',
     attempt: '第 {number} 次尝试',
     smoothing: '平滑',

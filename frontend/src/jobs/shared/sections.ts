@@ -12,10 +12,10 @@ export const SECTIONS = [
   'machine',
   'other',
 ] as const
-export type Section = (typeof SECTIONS)[number]
+type Section = (typeof SECTIONS)[number]
 
 /** Fewer charts are seen at once, and headings would only take room. */
-export const LEAST_SECTIONED = 7
+const LEAST_SECTIONED = 7
 
 const MATCHES: readonly [Section, (key: string) => boolean][] = [
   ['machine', by(/memory|_gb$|^(cpu|gpu|system|machine)\//)],

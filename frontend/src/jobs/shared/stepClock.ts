@@ -1,19 +1,9 @@
 /** Steps on axes of time and tokens, by what the server summed up over all of them. */
+import { lowerBound } from '@/charts/curve'
+
 import type { Job, StepClock } from '../types'
 
 export type Clock = (step: number) => number
-
-/** Index of the first step that is not below `step`. */
-function lowerBound(steps: readonly number[], step: number): number {
-  let low = 0
-  let high = steps.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((steps[middle] ?? Infinity) < step) low = middle + 1
-    else high = middle
-  }
-  return low
-}
 
 /**
  * Places steps by a column that grows with them; null where it has no value.

@@ -74,7 +74,7 @@ export default {
       running: 'Scoring',
       succeeded: 'Done',
       failed: 'Dry run failed',
-      cancelled: 'Cancelled',
+      cancelled: 'Canceled',
     },
     result: 'Result',
     errors: 'Exceptions',

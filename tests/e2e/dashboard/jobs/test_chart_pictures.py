@@ -91,7 +91,7 @@ def test_drawings_of_parameters_are_saved_in_their_colours(
 
     sizes = []
     for part in parts.all():
-        drawing = part.locator("svg[role=img]").bounding_box()
+        drawing = part.locator("svg[role=application]").bounding_box()
         assert drawing is not None
         name, picture = save(logged_in, part)
         assert name.endswith(".png")

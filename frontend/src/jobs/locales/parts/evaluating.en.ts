@@ -2,7 +2,6 @@
 export default {
   evaluating: {
     title: 'Evaluate during training',
-    off: 'Off',
     about:
       'Saved checkpoints are evaluated in the background; training never waits. Scores appear in the job’s charts at the checkpoint’s step.',
     add: 'Add benchmark',

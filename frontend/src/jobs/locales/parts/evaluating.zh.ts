@@ -2,7 +2,6 @@
 export default {
   evaluating: {
     title: '训练中评测',
-    off: '关闭',
     about: '已保存的检查点会在后台评测，训练不会等待。分数显示在任务自己的图表中，位于检查点对应的步数。',
     add: '添加基准',
     when: '时机',

@@ -2,7 +2,6 @@
 export default {
   sweep: {
     title: 'Sweep',
-    off: 'one run',
     seedsOnly: 'seeds',
     help: 'Click Vary next to any parameter above, or enter several seeds. All runs start from this form, and the sweep page compares them.',
     vary: 'Vary',

@@ -2,7 +2,6 @@
 export default {
   sweep: {
     title: '超参扫描',
-    off: '单次运行',
     seedsOnly: '随机种子',
     help: '点击上方任一参数旁的“扫描”，或填写多个随机种子：所有运行由此表单启动，并在同一页面中对比。',
     vary: '扫描',

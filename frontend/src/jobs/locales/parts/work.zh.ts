@@ -111,7 +111,7 @@ export default {
   bulk: {
     compare: '对比（{count}）',
     title: '对所选任务的操作',
-    cut: '{total} 个任务中的前 {shown} 个',
+    cut: '{total} 个任务中只能选择 {shown} 个',
     count: '已选择 {count} 个',
     tag: '添加标签',
     add: '添加',

@@ -4,15 +4,19 @@ import { createMemoryHistory, createRouter } from 'vue-router'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { h, nextTick, ref } from 'vue'
 
-import { drawLine, type ChartLine } from '@/charts/lines'
+import { drawLine, type ChartLine, type XAxis } from '@/charts/lines'
 import { mount } from '@/testing/withSetup'
 import { answer, answering } from '@/testing/platform'
 
+import { createLiveClock } from '../../live/liveClock'
 import ChartsTab from './ChartsTab.vue'
 
 interface Drawn {
   lines: readonly ChartLine[]
   smoothing: number
+  xAxis: XAxis
+  zoomedTo: [number, number] | null
+  onZoom: (range: [number, number] | null) => void
 }
 
 const drawn = vi.hoisted(() => new Map<string, unknown>())
@@ -20,7 +24,7 @@ vi.mock('@/charts/MetricChart.vue', () => ({
   __esModule: true,
   default: {
     inheritAttrs: false,
-    props: ['title', 'lines', 'smoothing', 'unit'],
+    props: ['title', 'lines', 'smoothing', 'unit', 'xAxis', 'zoomedTo', 'onZoom'],
     setup: (
       props: Record<string, unknown>,
       { attrs, slots }: { attrs: Record<string, unknown>; slots: Record<string, (given: unknown) => unknown> },
@@ -48,10 +52,17 @@ function fakeRun(keys: readonly string[]) {
     curves: new Map(keys.map((key) => [key, curve])),
     loadKeyNames: () => Promise.resolve(),
     loadKeys: () => Promise.resolve(),
+    readPart: () => Promise.resolve(new Map()),
+    clock: { read: () => null, lastStep: () => 0 },
   }
 }
 
-async function show(keys: readonly string[], query = '', more: Record<string, unknown> = {}) {
+async function show(
+  keys: readonly string[],
+  query = '',
+  more: Record<string, unknown> = {},
+  ofRun: Record<string, unknown> = {},
+) {
   const router = createRouter({
     history: createMemoryHistory(),
     routes: [{ path: '/', component: { template: '' } }],
@@ -69,8 +80,9 @@ async function show(keys: readonly string[], query = '', more: Record<string, un
     resumes: [],
     ...more,
   }
+  const run = { ...fakeRun(keys), ...ofRun }
   const page = {
-    setup: () => () => h(NMessageProvider, () => h(ChartsTab, { run: fakeRun(keys), job, hasRollouts: true } as never)),
+    setup: () => () => h(NMessageProvider, () => h(ChartsTab, { run, job, hasRollouts: true } as never)),
   }
   const shown = mount(page, {}, (app) => app.use(router).use(createPinia()))
   await vi.waitFor(() => {
@@ -167,6 +179,56 @@ describe('charts of a run in sections', () => {
 
     expect(root.querySelectorAll('[data-part]')).toHaveLength(0)
     expect([...root.querySelectorAll('figure')].map((one) => one.dataset.metric)).toEqual(KEYS)
+    end()
+  })
+})
+
+describe('charts that are zoomed', () => {
+  const KEYS = [
+    'critic/score/mean',
+    ACCURACY,
+    'actor/entropy',
+    'actor/pg_loss',
+    'actor/grad_norm',
+    'response_length/mean',
+    'perf/throughput',
+  ]
+  const THIN = { steps: [1, 100, 200, 300, 400, 500], values: [1, 2, 3, 4, 5, 6], width: 100 }
+
+  it('have the stretch in detail on the axis of time, also those that are unfolded or added later', async () => {
+    const clock = createLiveClock()
+    clock.fill({ steps: [1, 500], elapsed_s: [2, 1000], at: null, tokens: null })
+    const asked: unknown[] = []
+    const readPart = (keys: readonly string[], stretch: object) => {
+      asked.push([keys.includes('actor/kl'), stretch])
+      const part = { steps: [100, 101, 400], values: [2, 9, 5] }
+      return Promise.resolve(new Map(keys.map((key) => [key, part])))
+    }
+    const curves = new Map([...KEYS, 'actor/kl'].map((key) => [key, THIN]))
+    const latest = new Map([...KEYS, 'actor/kl'].map((key) => [key, { step: 4, value: 1 }]))
+    const { root, router, chart, end } = await show(
+      KEYS,
+      `?axis=time&only=${KEYS.map(encodeURIComponent).join('&only=')}`,
+      {},
+      { clock, curves, latest, readPart },
+    )
+    expect(chart(ACCURACY).xAxis).toBe('time')
+
+    // In minutes: step 200 ends after 400 seconds and step 300 after 600.
+    chart(ACCURACY).onZoom([6, 11])
+    await vi.waitFor(() => {
+      expect(chart(ACCURACY).lines[0]?.curve.steps).toEqual([1, 100, 101, 400, 500])
+    })
+    expect(asked).toEqual([[false, { from: 100, to: 400 }]])
+    await router.replace({ query: { ...router.currentRoute.value.query, only: [...KEYS, 'actor/kl'] } })
+    await vi.waitFor(() => {
+      expect(chart('actor/kl').zoomedTo).toEqual([6, 11])
+      expect(asked).toEqual([
+        [false, { from: 100, to: 400 }],
+        [true, { from: 100, to: 400 }],
+      ])
+    })
+    expect(root.querySelectorAll('figure')).toHaveLength(KEYS.length + 1)
     end()
   })
 })

@@ -107,8 +107,8 @@ def find_newest_step(session: Session, *, job_id: str, split: str, at: int | Non
 def list_newest_steps(session: Session, *, job_id: str, split: str, limit: int) -> list[int]:
     """List the newest steps that have responses, newest first.
 
-    It takes one index lookup for each: neither database skips from step to step by itself for ``DISTINCT``,
-    and a long run has many thousands of responses.
+    It takes one index lookup for each. For ``DISTINCT``, PostgreSQL reads every response of the job; SQLite
+    skips from step to step by itself.
     """
     is_of = (col(RolloutSample.job_id) == job_id, col(RolloutSample.split) == split)
     newest = sa_select(func.max(col(RolloutSample.step)).label("step"), literal(1).label("place")).where(

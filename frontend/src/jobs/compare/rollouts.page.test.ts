@@ -79,7 +79,7 @@ describe('the answers of compared runs', () => {
     const { root, end } = await show({ onChange: (part: object) => changes.push(part) })
     root.querySelector<HTMLElement>('.pages button:last-child')?.click()
     await vi.waitFor(() => expect(asked.map((query) => query.offset)).toEqual([0, 5]))
-    await vi.waitFor(() => expect(root.querySelector('.pages span')?.textContent).toContain('6'))
+    await vi.waitFor(() => expect(root.querySelector('.pages > span')?.textContent).toContain('6'))
     await chooseStep(root, '20')
 
     await vi.waitFor(() => expect(changes).toEqual([{ step: 20 }]))

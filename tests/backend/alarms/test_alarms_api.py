@@ -379,9 +379,11 @@ def test_of_several_tricks_that_earn_the_one_of_the_highest_score_is_shown_and_n
 def test_a_mixtures_first_reward_tells_the_example(
     client: TestClient, make_launched: Callable[..., Any], database: Database
 ) -> None:
-    """As the trainer counts it: a response that the first reward pays nothing is paid for its format alone."""
+    """As the trainer counts it: what the first reward pays nothing for is paid for its format alone."""
     run = Run(client, make_launched())
-    rewards = [{"name": name, "weight": 0.5, "options": {}} for name in ("code", "format")]
+    rewards: list[dict[str, Any]] = [
+        {"name": name, "weight": 0.5, "options": {}} for name in ("code", "format")
+    ]
     with database.write() as session:
         session.add(
             JobConfiguration(job_id=run.job_id, document={"composition": {"params": {"rewards": rewards}}})

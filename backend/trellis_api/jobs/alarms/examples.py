@@ -53,7 +53,7 @@ def find_example(
     rank = _RANKS.get(code)
     if rank is None:
         return None
-    place = [RolloutSample.job_id == job_id, RolloutSample.split == "train"]
+    place: list[Any] = [RolloutSample.job_id == job_id, RolloutSample.split == "train"]
     if code == PROBE_EARNS:
         tricks = [trick_of(metric) for metric in metrics if metric is not None]
         place = [
@@ -90,7 +90,7 @@ def _judge_rightness(
     return {number: math.inf if value is None else float(value) for number, value in told.items()}
 
 
-def _read(session: Session, place: Sequence[bool]) -> Sequence[RolloutSample]:
+def _read(session: Session, place: Sequence[Any]) -> Sequence[RolloutSample]:
     statement = (
         select(RolloutSample).where(*place).options(defer(RolloutSample.trajectory))  # type: ignore[arg-type]
     )

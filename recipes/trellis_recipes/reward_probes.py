@@ -48,10 +48,10 @@ def plan_probes(terms: Sequence[RewardTerm]) -> ProbePlan:
     least = [_bounds(term)[0] for term in slow]
     floor = sum(value for value in least if value is not None)
     reason = None
-    if all(most is not None and most <= 0.0 for _, most in map(_bounds, fast)):
-        reason = NotProbed.NOTHING_TO_EARN
-    elif None in least:
+    if None in least:
         reason = NotProbed.UNBOUNDED
+    elif all(most is not None and most <= 0.0 for _, most in map(_bounds, fast)):
+        reason = NotProbed.NOTHING_TO_EARN
     return ProbePlan(fast, slow, floor, reason)
 
 

@@ -145,6 +145,7 @@ def test_rewards_for_repeating_a_turn_of_a_conversation_are_warned_of(
     (warning,) = [each for each in composition.warnings if each.code == "answers_not_checkable"]
     assert (warning.field, warning.suggestion) == ("recipe", "sft")
     assert reward in warning.message
+    assert warning.message.startswith("The first row's answer")
 
 
 def test_rewards_that_compare_nothing_suit_conversations(request_for: Build) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from trellis_contracts.rewards import RewardTerm
 from trellis_recipes.compose import ComposeRequest, compose
 from trellis_recipes.recipe_parameters import check_value
+from trellis_recipes.reward_probes import NotProbed, plan_probes
 from trellis_recipes.rewards import check_mixture, reward_kinds
 
 #: Regular expressions that Python's own module refuses by errors other than its own.
@@ -153,3 +155,17 @@ def test_a_reward_model_is_loaded_by_one_worker_on_gpus_too() -> None:
     assert with_model.config["reward"]["num_workers"] == 1
     assert beside_another.config["reward"]["num_workers"] == 1
     assert without.config["reward"]["num_workers"] > 1
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["python"], NotProbed.UNBOUNDED),
+        (["reward_model"], NotProbed.UNBOUNDED),
+        (["math", "python"], NotProbed.UNBOUNDED),
+        (["code"], NotProbed.NOTHING_TO_EARN),
+        (["math", "code"], None),
+    ],
+)
+def test_a_mixture_says_why_tricks_are_not_scored(names: list[str], reason: NotProbed | None) -> None:
+    assert plan_probes([RewardTerm(name=name) for name in names]).reason == reason

@@ -223,6 +223,7 @@ def _apply_checkpoint(
     row.hf_path = storable(event.hf_path) if event.hf_path else None
     row.size_bytes = event.size_bytes
     row.metrics = {storable(key): rollout_store.finite(value) for key, value in event.metrics.items()}
+    row.earlier = None
     row.created_at = event.time
     row.pruned_at = row.removed_at = None  # a resumed run may write again what was removed before
     session.add(row)

@@ -200,7 +200,7 @@ class ComparedRollouts(BaseModel):
     steps: dict[str, int] = Field(description="The step of each job that is shown.")
     available_steps: list[int] = Field(
         description="Steps at which any of the jobs has responses of this split, rising; "
-        "at most the newest 500."
+        "at most the newest 500. With the first page only (`offset` 0); empty on others."
     )
     without: list[str] = Field(description="Jobs without responses there; they are left out.")
     total: int = Field(description="Prompts shared by the others.")

@@ -191,7 +191,8 @@ def read_rollouts(
     }
     steps = {job_id: found for job_id, found in newest.items() if found is not None}
     without = [job_id for job_id in newest if job_id not in steps]
-    available = _list_available(session, job_ids=list(newest), split=split)
+    # Choices for the page as a whole, which asks for them with its first prompts.
+    available = _list_available(session, job_ids=list(newest), split=split) if offset == 0 else []
     if not steps:
         return ComparedRollouts(
             split=split, steps={}, available_steps=available, without=without, total=0, items=[]
@@ -213,14 +214,12 @@ def read_rollouts(
 
 
 def _list_available(session: Session, *, job_ids: Sequence[str], split: Split) -> list[int]:
-    statement = (
-        select(RolloutSample.step)
-        .where(col(RolloutSample.job_id).in_(job_ids), col(RolloutSample.split) == split)
-        .distinct()
-        .order_by(col(RolloutSample.step).desc())
-        .limit(_MOST_STEPS)
-    )
-    return sorted(session.exec(statement))
+    steps = {
+        step
+        for job_id in job_ids
+        for step in rollout_store.list_newest_steps(session, job_id=job_id, split=split, limit=_MOST_STEPS)
+    }
+    return sorted(steps)[-_MOST_STEPS:]
 
 
 def _read_prompt(

@@ -203,6 +203,9 @@ class Checkpoint(SQLModel, table=True):
     size_bytes: int = Field(sa_type=BigInteger)
     #: What the run said of it, and what its metrics were when their points were about to go.
     metrics: dict[str, Any] = Field(default_factory=dict, sa_type=JsonColumn)
+    #: By key, the step and value reported last before it, when their points were about to go (a resume from
+    #: before the checkpoint). None while the points of its own attempt are there to be read.
+    earlier: dict[str, Any] | None = Field(default=None, sa_type=JsonColumn)
     created_at: datetime = Field(sa_type=UtcDateTime)
     #: Pinned by a person.
     is_kept: bool = Field(default=False, sa_column_kwargs={"server_default": sa_false()})

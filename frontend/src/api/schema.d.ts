@@ -5507,7 +5507,7 @@ export interface components {
         ComparedRollouts: {
             /**
              * Available Steps
-             * @description Steps at which any of the jobs has responses of this split, rising; at most the newest 500.
+             * @description Steps at which any of the jobs has responses of this split, rising; at most the newest 500. With the first page only (`offset` 0); empty on others.
              */
             available_steps: number[];
             /** Items */

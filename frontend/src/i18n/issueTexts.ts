@@ -7,7 +7,7 @@ export const zhByIssue: Readonly<Record<string, string>> = {
   adapter_needs_base: '该模型是适配器，只能与其基座模型一起使用；请先导出为合并后的模型。',
   adapter_without_modules: '适配器至少需要一个模块；all-linear 表示全部线性层。',
   answers_not_checkable:
-    '奖励将回答与每段对话的最后一轮助手回复整段比较，几乎没有回答能得分。对话数据请使用 SFT，或改用裁判、奖励模型作为奖励。',
+    '第一行的答案是整段助手回复，奖励将回答与之比较，几乎没有回答能得分。对话数据请使用 SFT，或改用裁判、奖励模型作为奖励。',
   bad_pattern: '正则表达式无效。',
   bad_schema: '这不是有效的 JSON 模式。',
   bad_template: '模板没有引用任何列，所有提示都会相同。',

@@ -49,8 +49,8 @@ def _check_answers(findings: Findings, parameters: dict[str, Value], request: Co
         findings.warn(
             "answers_not_checkable",
             "recipe",
-            f"The reward '{comparing[0]}' compares responses with the last assistant turn of each "
-            "conversation, which hardly any response repeats. Use SFT for conversations, or a judge or "
+            f"The first row's answer is a whole assistant turn, which hardly any response repeats, and the "
+            f"reward '{comparing[0]}' compares responses with it. Use SFT for conversations, or a judge or "
             "reward model as the reward.",
             "sft",
         )

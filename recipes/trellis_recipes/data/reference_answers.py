@@ -3,8 +3,13 @@
 import re
 
 _GSM8K = re.compile(r"####\s*([^\n]*)")
-#: Chinese sentences have no spaces, but more characters than a word.
-_LONGEST_WORD = 20
+#: A text is an answer, not an explanation, that is so short and no sentence.
+_MOST_CHARACTERS = 40
+_MOST_WORDS = 5
+#: A point behind a single word, inside a number or of an abbreviation (St. Louis, Washington D.C.) ends none.
+_SENTENCE = re.compile(r"[。！？]|\w{3}[.!?]\s|\s\S*[a-z0-9][.!?]$")
+#: One of the pieces of an expression: a letter, or something with a digit, an operator or a command of LaTeX.
+_TERM = re.compile(r"[A-Za-z]|\S*[\d+\-*/^=<>\\$(){}|%]\S*")
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 
 
@@ -31,9 +36,19 @@ def find_boxed(text: str) -> str | None:
 
 
 def is_checkable(solution: str) -> bool:
-    r"""Tell whether responses can equal the answer: it follows ``####``, is in ``\boxed{}``, or a word."""
-    is_word = len(solution.split()) == 1 and len(solution.strip()) <= _LONGEST_WORD
-    return is_word or bool(find_gsm8k_answer(solution) or find_boxed(solution))
+    r"""Tell whether responses can equal the answer.
+
+    It follows ``####``, is in ``\boxed{}``, or is all of the text: a few words or an expression.
+    """
+    if find_gsm8k_answer(solution) or find_boxed(solution):
+        return True
+    text = solution.strip()
+    words = text.split()
+    if _SENTENCE.search(text):
+        return False
+    # Chinese has no spaces: there a single "word" may be a paragraph.
+    is_short = len(text) <= _MOST_CHARACTERS or 1 < len(words) <= _MOST_WORDS
+    return is_short or all(_TERM.fullmatch(word) for word in words)
 
 
 def find_reference_answer(solution: str) -> str:

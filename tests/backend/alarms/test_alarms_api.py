@@ -13,7 +13,7 @@ from trellis_api.jobs import repository, service
 from trellis_api.jobs.alarms import service as alarms
 from trellis_api.jobs.alarms import stall
 from trellis_api.jobs.events import service as events
-from trellis_api.jobs.models import Checkpoint
+from trellis_api.jobs.models import Checkpoint, JobConfiguration
 from trellis_contracts.states import JobState
 
 NAN = "NaN"
@@ -351,6 +351,62 @@ def test_the_example_of_a_trick_that_earns_is_the_trick(run: Run) -> None:
     assert (alarm["code"], alarm["metric"]) == ("probe_earns", "probe/format_only/mean")
     assert (shown["split"], shown["group"], shown["step"]) == ("probe", "format_only", 20)
     assert (shown["response"], shown["score"]) == ("<think>Hm.</think>", 0.8)
+
+
+def test_of_several_tricks_that_earn_the_one_of_the_highest_score_is_shown_and_named(run: Run) -> None:
+    means = {"empty": 0.75, "format_only": 0.8, "wrong": 0.95, "repeated": 0.97, "truncated": 0.9}
+    values = {f"probe/{name}/mean": mean for name, mean in {**means, "rollouts": 0.9}.items()}
+    scores = {**means, "rollouts": 1.0, "truncated": 1.0}
+    rollouts = [
+        {"group": name, "prompt": "q", "response": name, "score": score, "response_tokens": 1}
+        for name, score in scores.items()
+    ]
+    event = {"kind": "rollouts", "time": "2026-01-02T03:04:05Z", "split": "probe", "rollouts": rollouts}
+    for step in (10, 20):
+        run.send(event | {"step": step})
+        run.report((step, values))
+    (raised,) = run.read()["alarms"]
+
+    run.report((30, {**values, "probe/wrong/mean": 0.93}))
+
+    (seen,) = run.read()["alarms"]
+    shown = run.client.get(f"/api/v1/jobs/{run.job_id}/rollouts/{seen['example_id']}").json()
+    assert (shown["group"], shown["step"]) == ("wrong", 20)
+    assert (raised["metric"], raised["value"], raised["last_step"]) == ("probe/wrong/mean", 0.95, 20)
+    assert (seen["metric"], seen["value"], seen["last_step"]) == ("probe/wrong/mean", 0.93, 30)
+
+
+def test_a_mixtures_first_reward_tells_the_example(
+    client: TestClient, make_launched: Callable[..., Any], database: Database
+) -> None:
+    """As the trainer counts it: what the first reward pays nothing for is paid for its format alone."""
+    run = Run(client, make_launched())
+    rewards: list[dict[str, Any]] = [
+        {"name": name, "weight": 0.5, "options": {}} for name in ("code", "format")
+    ]
+    with database.write() as session:
+        session.add(
+            JobConfiguration(job_id=run.job_id, document={"composition": {"params": {"rewards": rewards}}})
+        )
+    told = [{"code": 1.0, "format": 1.0}, {"code": 0.0, "format": 1.0}, {"code": 0.5, "format": 1.0}]
+    rollouts = [
+        {
+            "group": "a",
+            "prompt": "q",
+            "response": f"{place}",
+            "score": 0.5 * sum(parts.values()),
+            "response_tokens": 8,
+            "reward_parts": parts,
+        }
+        for place, parts in enumerate(told)
+    ]
+    run.send({"kind": "rollouts", "time": "2026-01-02T03:04:05Z", "step": 8, "rollouts": rollouts})
+
+    run.report(*((step, {"training/format_only_fraction": 0.9}) for step in range(1, 9)))
+
+    (alarm,) = run.read()["alarms"]
+    shown = run.client.get(f"/api/v1/jobs/{run.job_id}/rollouts/{alarm['example_id']}").json()
+    assert (alarm["code"], shown["response"]) == ("format_only", "1")
 
 
 def test_an_alarm_about_numbers_has_no_example(run: Run) -> None:

@@ -14,6 +14,7 @@ from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.metrics import store as metric_store
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups, metric_series
 from trellis_api.jobs.models import Job, RolloutSample
+from trellis_api.jobs.rollouts import store as rollout_store
 from trellis_api.models.models import Model
 from trellis_contracts.states import JobState
 
@@ -216,6 +217,30 @@ def test_responses_stand_beside_each_other_by_their_prompt(
     }
     assert texts == {"one": [["a on one"], ["b on one"]], "two": [["a on two"], ["b on two"]]}
     assert second["items"] == found["items"][1:]
+    # The choices are the page's, which has them since its first prompts.
+    assert (found["available_steps"], second["available_steps"]) == ([2, 4, 9], [])
+
+
+def test_the_newest_steps_of_a_job_are_listed_each_once(
+    database: Database, make_job: Callable[..., str]
+) -> None:
+    a, b = make_job(), make_job()
+    for step in (7, 3, 12, 3, 7, 5):
+        add_response(database, a, "one", "a", step=step)
+    add_response(database, b, "one", "b", step=99)
+
+    with database.read() as session:
+        found = [
+            rollout_store.list_newest_steps(session, job_id=job_id, split=split, limit=limit)
+            for job_id, split, limit in (
+                (a, "validation", 9),
+                (a, "validation", 2),
+                (a, "train", 9),
+                ("job_none", "validation", 9),
+            )
+        ]
+
+    assert found == [[12, 7, 5, 3], [12, 7], [], []]
 
 
 def test_a_job_without_responses_is_named_and_the_others_compared(

@@ -34,11 +34,19 @@ class Run:
         self._client, self._settings, self._launched = client, settings, launched
         self._sequence = 0
 
+    @property
+    def attempt(self) -> int:
+        return int(self._launched.attempt)
+
+    def continue_with(self, launched: Launched) -> None:
+        """Report as another attempt from here on."""
+        self._launched, self._sequence = launched, 0
+
     def report(self, *events: dict[str, Any]) -> None:
         self._sequence += 1
         response = self._client.post(
             f"/api/v1/ingest/jobs/{self.job_id}/batches",
-            json={"attempt": 1, "sequence": self._sequence, "events": list(events)},
+            json={"attempt": self._launched.attempt, "sequence": self._sequence, "events": list(events)},
             headers=self._launched.headers,
         )
         assert response.status_code == 200, response.text
@@ -367,6 +375,62 @@ def test_metrics_behind_a_resume_stay_with_their_checkpoint(
     assert found[1]["kept_because"] == ["resumed"]
     with database.read() as session:
         assert repository.find_checkpoint(session, job_id=run.job_id, step=2).metrics == {ACCURACY: 0.7}  # type: ignore[union-attr]
+
+
+def resume(client: TestClient, database: Database, run: Run, step: int) -> None:
+    """End the run's attempt, and launch the next one from a checkpoint."""
+    with database.write() as session:
+        service.settle(session, job_id=run.job_id, attempt=run.attempt, state=JobState.FAILED, exit_code=1)
+    answer = client.post(f"/api/v1/jobs/{run.job_id}/resume", json={"checkpoint_step": step})
+    assert answer.is_success, answer.text
+    with database.write() as session:
+        claim = service.claim_for_launch(session, job_id=run.job_id)
+    assert claim is not None
+    run.continue_with(Launched(job_id=run.job_id, token=claim.token, attempt=run.attempt + 1))
+
+
+def test_a_checkpoint_behind_a_resume_shows_nothing_of_the_next_attempt(
+    client: TestClient, database: Database, start: Callable[..., Run]
+) -> None:
+    run = start()
+    score = "critic/score/mean"
+    for step in range(5, 26, 5):
+        values = {} if step % 10 else {"critic__score__mean": step / 100}
+        run.step(step, saves=step >= 15, **values)
+    before = run.read()
+
+    resume(client, database, run, 15)
+    for step in range(16, 31):
+        run.step(step, saves=step == 30, critic__score__mean=0.9)
+    after = run.read()
+    resume(client, database, run, 30)
+
+    assert [(before[step]["metrics"], before[step]["metric_steps"]) for step in (15, 20, 25)] == [
+        ({score: 0.1}, {score: 10}),
+        ({score: 0.2}, {}),
+        ({score: 0.2}, {score: 20}),
+    ]
+    for found in (after, run.read()):
+        for step in (15, 20, 25):
+            assert found[step]["metrics"] == before[step]["metrics"]
+            assert found[step]["metric_steps"] == before[step]["metric_steps"]
+        assert found[30]["metrics"] == {score: 0.9}
+    best = run.read_best(best_by=score)
+    assert best is not None
+    assert best["step"] == 30
+
+
+def test_a_step_that_is_saved_again_has_its_new_metrics(
+    client: TestClient, database: Database, start: Callable[..., Run]
+) -> None:
+    run = start()
+    run.step(1, critic__score__mean=0.1)
+    run.step(2, critic__score__mean=0.2)
+
+    resume(client, database, run, 1)
+    run.step(2, critic__score__mean=0.7)
+
+    assert run.read()[2]["metrics"] == {"critic/score/mean": 0.7}
 
 
 def test_checkpoints_come_in_pages_and_the_best_is_that_of_all(

@@ -250,7 +250,18 @@ def test_many_columns_make_no_millions_of_offers(upload: Upload, preview: Callab
     [
         ("It is a number that follows one.", True),
         ("它是一之后的那个数，也是最小的质数，而且是唯一的偶质数。", True),
+        ("她在二零一九年搬到了北京。", True),
+        ("Yes. It is.", True),
         ("2", False),
+        ("2.", False),
+        ("42 km", False),
+        ("New York", False),
+        ("St. Louis", False),
+        ("It is 2.", True),
+        ("1, 2", False),
+        ("1/2 + 3", False),
+        ("北京", False),
+        (r"x^2 + 2xy + y^2 = (x + y)^2 + \frac{1}{2} - \frac{1}{2}", False),
         ("One and one make " + "very " * 500 + "much: #### 2 apples", False),
     ],
 )

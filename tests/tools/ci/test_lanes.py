@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from trellis_tools.ci.lanes import run_in_lanes
+from trellis_tools.ci.lanes import bound_seconds, run_in_lanes
 from trellis_tools.ci.runner import Part, list_parts
 
 
@@ -56,6 +56,37 @@ def test_a_part_larger_than_the_machine_runs_alone() -> None:
     run_in_lanes([part("small", 2), part("huge", 40), part("tiny", 2)], watch.run, lanes=2, room_gib=20)
 
     assert [each for each in watch.together if "huge" in each] == [{"huge": 40}]
+
+
+def test_the_largest_parts_begin_and_equal_ones_keep_their_order() -> None:
+    begun: list[str] = []
+
+    def run(each: Part) -> bool:
+        begun.append(each.name)
+        return True
+
+    parts = [part("small", 2), part("big", 12), part("tiny", 1), part("large", 12)]
+    run_in_lanes(parts, run, lanes=1, room_gib=20)
+
+    assert begun == ["big", "large", "small", "tiny"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "seconds"),
+    [
+        ([], 0),
+        ([2, 2, 2, 2], 120),
+        ([12, 12, 12], 180),  # two of them never fit
+        ([2, 12, 2, 12], 120),  # each large one has a small one beside it
+        ([40, 2, 2], 120),
+    ],
+)
+def test_the_time_of_parts_at_their_limits_counts_those_that_run_alone(
+    memory: list[float], seconds: float
+) -> None:
+    parts = [part(str(place), each) for place, each in enumerate(memory)]
+
+    assert bound_seconds(parts, lanes=2, room_gib=20) == seconds
 
 
 def test_an_error_of_a_run_is_raised_when_all_have_ended() -> None:

@@ -91,7 +91,7 @@ def test_an_episode_tells_what_its_reward_is_made_of(environment: Path, query: R
     )
 
     assert set(full) == {"answer_score", "process", "strategy", "efficiency", "penalty"}
-    assert set(simple) == {"answer_score", "call", "tool", "sql", "recall"}
+    assert set(simple) == {"answer_score", "call", "tool", "sql", "recall_part"}
     assert (full["answer_score"], full["penalty"], simple["call"]) == (1.0, 0.0, 0.2)
 
 

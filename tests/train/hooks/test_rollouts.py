@@ -69,6 +69,19 @@ def test_what_an_agent_reports_of_its_reward_is_shown_with_the_response(queue: d
     assert rollout.reward_parts == {"branches": 1.0, "correct": 1.0}
 
 
+def test_a_part_named_like_a_reported_number_does_not_replace_it(queue: dict[str, Any]) -> None:
+    fields = {
+        "reward_extra_info": {"score": 0.5, "recall": 0.8, "branches": 1.0},
+        "reward_parts": {"recall": 0.24, "branches": 7.0, "score": 9.0, "style": 1.0},
+    }
+    queue["a_0_0"] = make_row([5], score=0.5, extra_fields=fields)
+
+    (rollout,) = collect(["a_0_0"])
+
+    assert rollout.reward_parts == {"recall": 0.8, "branches": 1.0, "style": 1.0}
+    assert rollout.score == 0.5
+
+
 def test_probes_are_made_of_the_best_response_to_each_prompt_whole(
     queue: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,7 +164,6 @@ def curve(*values: float, name: str = "actor/kl_loss") -> list[list[str]]:
     ("name", "usual", "wrong", "measure"),
     [
         ("actor/kl_loss", 0.02, 0.2, "kl"),
-        ("actor/ppo_kl", 0.001, 0.02, "kl"),
         ("actor/entropy", 0.5, 1.2, "entropy"),
         ("actor/entropy", 0.5, 0.05, "entropy"),
         ("critic/advantages/max", 1.5, 4.0, "advantage"),
@@ -194,18 +193,56 @@ def test_a_curve_that_moves_slowly_or_only_scatters_does_not_stand_out() -> None
     assert not any(curve(*[1.0, 50.0] * 3))
 
 
-def test_curves_share_the_bound_of_steps_that_stand_out() -> None:
+def test_the_drift_within_an_update_leads_to_no_tokens() -> None:
+    assert not any(curve(*[0.001] * 20, 0.5, name="actor/ppo_kl"))
+
+
+def test_a_curve_that_is_no_number_stands_out_once() -> None:
+    found = curve(*[0.5] * 3, math.nan, math.nan, math.inf, 0.5, math.nan, name="actor/entropy")
+
+    assert [bool(each) for each in found] == [False, False, False, True, False, False, False, True]
+
+
+def test_each_measure_and_the_difference_have_a_bound_of_their_own() -> None:
     schedule = TraceSchedule()
-    kept = [
-        step
-        for step in range(1, 4001)
-        if schedule.is_due(
-            step, 1_000_000, Extreme("a", 2.0 if step % 20 == 19 else 0.1), has_spike=step % 20 == 9
+    kept: dict[str, list[int]] = {"kl": [], "entropy": [], "difference": []}
+    for step in range(1, 4001):
+        kind = {4: "kl", 9: "entropy", 19: "difference"}.get(step % 20)
+        spikes = [kind] if kind in ("kl", "entropy") else []
+        wanted = schedule.list_wanted(step, 1_000_000, spikes)
+        behind = [Extreme("k", 1.0, measure) for measure in wanted]
+        extreme = Extreme("a", 2.0 if kind == "difference" else 0.1)
+        if schedule.is_due(step, 1_000_000, extreme, behind) and kind is not None:
+            kept[kind].append(step)
+
+    assert kept["kl"] == [4 + 20 * place for place in range(token_traces.MAX_CURVE_SPIKES)]
+    assert kept["entropy"] == [9 + 20 * place for place in range(token_traces.MAX_CURVE_SPIKES)]
+    assert len(kept["difference"]) == token_traces.MAX_SPIKES
+
+
+def test_a_spike_without_a_response_behind_it_makes_no_step_worth_keeping() -> None:
+    tracer = TokenTracer(Tokenizer())
+    asked: list[Sequence[str]] = []
+
+    def find(measures: Sequence[str]) -> list[Extreme]:
+        asked.append(measures)
+        return []
+
+    planned = [
+        tracer.plan(
+            step,
+            1_000_000,
+            None,
+            {"actor/entropy": 5.0 if step % 20 == 0 else 0.5},
+            find,
+            has_trainer_log_probs=True,
         )
+        for step in range(1, 1001)
     ]
 
-    assert kept[:4] == [9, 19, 29, 39]
-    assert len(kept) == token_traces.MAX_SPIKES
+    assert not any(planned)
+    # Looking for it reads the whole batch.
+    assert asked == [["entropy"]] * token_traces.MAX_CURVE_SPIKES
 
 
 def plan_steps(found: list[Sequence[str]]) -> list[TokenTracing | None]:

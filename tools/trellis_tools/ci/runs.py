@@ -15,7 +15,7 @@ from trellis_cli.services.platform import REPOSITORY_ROOT, python_command
 from trellis_tools.ci import budgets, features, results
 from trellis_tools.ci.changed import find_reach
 from trellis_tools.ci.commands import LANES, Command, Outcome, run, run_side_by_side
-from trellis_tools.ci.lanes import measure_room, run_in_lanes
+from trellis_tools.ci.lanes import bound_seconds, measure_room, run_in_lanes
 from trellis_tools.ci.report import Row, list_slowest, make_row, print_report, read_row, show
 from trellis_tools.ci.runner import (
     FAST,
@@ -219,13 +219,14 @@ def run_changed(base: str | None) -> bool:
     """Run the fast set, then the rest of every part that the change since ``base`` can reach."""
     reach = find_reach(base or results.find_base())
     err.print(f"{len(reach.files)} files differ from {reach.base[:12]}", highlight=False)
-    limits = 0.0
     for name, reason in reach.parts.items():
-        limits += list_parts()[name].limit_s
         err.print(f"  {name}: {escape(reason)}", highlight=False)
+    parts = choose_parts(reach.parts) if reach.parts else []
+    # If all take their whole limits: a part that is faster may let others run in another order, and later.
+    limits = bound_seconds(parts, lanes=LANES, room_gib=measure_room())
     err.print(
-        f"the fast set, then {len(reach.parts)} of {len(list_parts())} parts, "
-        f"at most {duration(limits / LANES)}",
+        f"the fast set, then {len(parts)} of {len(list_parts())} parts, "
+        f"about {duration(limits)} if all reach their limits",
         highlight=False,
     )
     is_fast_passed = run_fast()
@@ -233,7 +234,6 @@ def run_changed(base: str | None) -> bool:
         return is_fast_passed
     folder = _make_empty(results.FOLDER / "changed")
     started = time.monotonic()
-    parts = choose_parts(reach.parts)
     are_passed = run_parts(parts, folder, budgets.measure_slowdown(), LEFT_OUT)
     print_report(
         [_read_part(folder, part) for part in parts if _is_recorded(folder, part.name)],

@@ -6,6 +6,8 @@ The advantage of a group-relative method (GRPO, RLOO) is zero where all response
 
 from collections.abc import Sequence
 
+from trellis_recipes.answer_part import ACCURACY
+
 from trellis_train.hooks.step_responses import StepResponses, places_by_group
 
 #: Shares of the groups of two and more responses.
@@ -14,8 +16,6 @@ ALL_CORRECT_GROUP_FRACTION = "training/all_correct_group_fraction"
 ALL_WRONG_GROUP_FRACTION = "training/all_wrong_group_fraction"
 #: Share of the tokens of such groups that were written for uniform ones.
 UNIFORM_GROUP_TOKEN_FRACTION = "training/uniform_group_token_fraction"  # noqa: S105
-#: What rewards report beside the score: 1 where the response is right.
-ACCURACY = "acc"
 
 
 def measure_groups(step: StepResponses) -> dict[str, float]:

@@ -4,14 +4,12 @@ The backend's alarms watch these metrics (``trellis_api.jobs.alarms.rules``).
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from trellis_contracts.rewards import CORRECTNESS
-from trellis_recipes.rewards import reward_kinds
+from trellis_recipes.answer_part import ACCURACY, find_answer
 
-from trellis_train.hooks.group_metrics import ACCURACY
 from trellis_train.hooks.step_responses import StepResponses, places_by_group
 from trellis_train.rewards.mixture import ERROR_KEY
 
@@ -106,22 +104,3 @@ def measure_parts(step: StepResponses, terms: Sequence[str]) -> dict[str, float]
         paid = [row[answer] == 0.0 and score > 0.0 for row, score in told if answer in row]
         means[FORMAT_ONLY_FRACTION] = sum(paid) / len(paid)
     return means
-
-
-def find_answer(terms: Sequence[str], names: Collection[str]) -> tuple[str | None, bool]:
-    """Return the name of the part that says whether a response is right; None if nothing does.
-
-    Besides, whether it is worth something for a response that is right in part: then one that is worth
-    nothing, and is paid all the same, is paid for something else. ``names`` are those that were reported;
-    without ``terms`` they are an agent's own.
-    """
-    if not terms:
-        return next((name for name in CORRECTNESS if name in names), None), True
-    first, kind = terms[0], reward_kinds().get(terms[0])
-    own = [*CORRECTNESS] if kind is None or kind.answer_part is None else [kind.answer_part]
-    part = next((f"{first}_{name}" for name in own if f"{first}_{name}" in names), None)
-    if part is not None or len(terms) > 1:
-        return part or first, True
-    # "Right" is a value of 1, which says nothing of rewards that end elsewhere.
-    is_told = ACCURACY in names and kind is not None and kind.highest == 1.0
-    return (ACCURACY if is_told else None), False

@@ -284,7 +284,8 @@ def _to_rollout(
 def _reward_parts(extra_fields: Any) -> dict[str, float]:
     """Return the numbers that the reward function, or an agent's own reward, returned besides its score."""
     fields = extra_fields if isinstance(extra_fields, dict) else {}
-    info = {**(fields.get("reward_extra_info") or {}), **(fields.get(EARNED_KEY) or {})}
+    # An agent may name a part like a number that is reported of all responses; then that number is shown.
+    info = {**(fields.get(EARNED_KEY) or {}), **(fields.get("reward_extra_info") or {})}
     # Tensors too: verl's DAPO manager computes its penalty for length from one.
     parts = {name: _shortest(value) for name, value in to_scalars(info).items() if name != "score"}
     if not parts.get(ERROR_KEY):

@@ -8,8 +8,8 @@ So a spike of a curve leads to the tokens behind it.
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -23,9 +23,11 @@ from trellis_train.rollout.sample_ids import last_outputs, real_keys
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Steps of which tokens are kept, spread over the run, and steps that stand out besides.
+#: Steps of which tokens are kept, spread over the run, and steps that stand out besides: by the difference
+#: between trainer and rollout engine, and by the curves of each measure. A noisy one uses up its own only.
 MAX_TRACED_STEPS = 200
 MAX_SPIKES = 50
+MAX_CURVE_SPIKES = 20
 #: Responses of such a step.
 MAX_TRACED = 4
 #: A step stands out whose largest difference is so many times the usual one.
@@ -39,7 +41,6 @@ LEAST_SPIKE = 0.05
 WATCHED = {
     "actor/kl_loss": "kl",
     "actor/reward_kl_penalty": "kl",
-    "actor/ppo_kl": "kl",
     "actor/entropy": "entropy",
     "critic/advantages/max": "advantage",
     "critic/advantages/min": "advantage",
@@ -84,6 +85,8 @@ class CurveWatch:
 
     def __init__(self) -> None:
         self._usual: dict[str, deque[float]] = {}
+        #: Curves that are no numbers any more, which is told once until they are again.
+        self._broken: set[str] = set()
 
     def find_spikes(self, values: Mapping[str, float]) -> list[str]:
         """Return the measures whose curves stand out at a step; to be asked once a step."""
@@ -92,7 +95,10 @@ class CurveWatch:
 
     def _stands_out(self, name: str, value: float) -> bool:
         if not math.isfinite(value):
-            return True
+            is_new = name not in self._broken
+            self._broken.add(name)
+            return is_new
+        self._broken.discard(name)
         usual = self._usual.setdefault(name, deque(maxlen=USUAL_STEPS))
         known = [*usual]
         usual.append(value)
@@ -110,30 +116,51 @@ class TraceSchedule:
     def __init__(self) -> None:
         self._usual: deque[float] = deque(maxlen=USUAL_STEPS)
         self._spikes = 0
+        self._curve_spikes: Counter[str] = Counter()
+        self._misses: Counter[str] = Counter()
+
+    def list_wanted(self, step: int, total_steps: int | None, spikes: Sequence[str]) -> list[str]:
+        """List the measures behind whose spikes a response is to be looked for."""
+        if _is_regular(step, total_steps):
+            return [*spikes]
+        return [
+            each
+            for each in spikes
+            if self._curve_spikes[each] < MAX_CURVE_SPIKES and self._misses[each] < MAX_CURVE_SPIKES
+        ]
+
+    def note_misses(self, spikes: Iterable[str]) -> None:
+        """Note measures behind whose spikes there was no response: looking for it reads a whole batch."""
+        self._misses.update(spikes)
 
     def is_due(
-        self, step: int, total_steps: int | None, extreme: Extreme | None, *, has_spike: bool = False
+        self, step: int, total_steps: int | None, extreme: Extreme | None, behind: Sequence[Extreme] = ()
     ) -> bool:
         """Tell whether to keep tokens of a step; steps that stand out have a limit of their own.
 
-        They do by the difference between trainer and rollout engine, or by a curve (``has_spike``).
+        They do by the difference between trainer and rollout engine, or by curves: ``behind`` are the
+        responses found behind those.
         """
-        stride = max(1, -(-(total_steps or 1) // MAX_TRACED_STEPS))
-        is_spike = has_spike or (extreme is not None and self._stands_out(extreme.size))
+        is_spike = extreme is not None and self._stands_out(extreme.size)
         if extreme is not None and math.isfinite(extreme.size):
             self._usual.append(extreme.size)
-        if step % stride == 0:
+        if _is_regular(step, total_steps):
             return True
-        if is_spike and self._spikes < MAX_SPIKES:
-            self._spikes += 1
-            return True
-        return False
+        self._curve_spikes.update({each.measure for each in behind})
+        is_kept = is_spike and self._spikes < MAX_SPIKES
+        self._spikes += is_kept
+        return is_kept or bool(behind)
 
     def _stands_out(self, difference: float) -> bool:
         if not math.isfinite(difference):
             return True
         usual = median(self._usual) if len(self._usual) >= USUAL_STEPS // 2 else math.inf
         return difference > max(LEAST_SPIKE, SPIKE_FACTOR * usual)
+
+
+def _is_regular(step: int, total_steps: int | None) -> bool:
+    """Tell whether a step is one of those that are spread over the run."""
+    return step % max(1, -(-(total_steps or 1) // MAX_TRACED_STEPS)) == 0
 
 
 def find_extreme(
@@ -265,16 +292,17 @@ class TokenTracer:
 
         ``find`` is asked for the responses behind the curves of ``metrics`` that stand out.
         """
-        spikes = self._curves.find_spikes(
-            to_scalars({name: metrics[name] for name in WATCHED if name in metrics})
-        )
-        if not self._schedule.is_due(step, total_steps, extreme, has_spike=bool(spikes)):
-            return None
+        curves = to_scalars({name: metrics[name] for name in WATCHED if name in metrics})
+        spikes = self._schedule.list_wanted(step, total_steps, self._curves.find_spikes(curves))
         tracing = TokenTracing(self._texts, has_trainer_log_probs)
         behind: Sequence[Extreme] = ()
         if spikes:
+            # A curve of which no token tells (KL divergence without a reference) makes no step worth keeping.
             with tracing.watch.measure():
                 behind = find(spikes)
+            self._schedule.note_misses({*spikes} - {each.measure for each in behind})
+        if not self._schedule.is_due(step, total_steps, extreme, behind):
+            return None
         return replace(tracing, extremes=(*behind, *([] if extreme is None else [extreme])))
 
 

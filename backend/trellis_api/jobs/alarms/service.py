@@ -13,7 +13,7 @@ from trellis_contracts.states import JobState
 from trellis_api.core.columns import utc_now
 from trellis_api.jobs.alarms import platforms, repository, stall
 from trellis_api.jobs.alarms.detector import Change, StepMetrics, observe
-from trellis_api.jobs.alarms.examples import find_example
+from trellis_api.jobs.alarms.examples import PROBE_EARNS, find_example, trick_of
 from trellis_api.jobs.alarms.models import Alarm
 from trellis_api.jobs.alarms.placement import NOT_PLACED, Shortage
 from trellis_api.jobs.alarms.platforms import OTHER_PLATFORM
@@ -171,9 +171,7 @@ def _record(session: Session, *, job: Job, attempt: int, changes: Sequence[Chang
             row = rows[change.code] = _open(job.id, attempt, change)
         _apply(row, change)
         if change.kind == "raised":
-            row.example_id = find_example(
-                session, job_id=job.id, code=change.code, metric=change.metric, step=change.step
-            )
+            _show_example(session, job.id, row, [each for each in changes if _is_with(each, change)])
         session.add(row)
         if change.kind != "seen":
             published.append(("alarm", present_alarm(row)))
@@ -200,6 +198,28 @@ def _apply(row: Alarm, change: Change) -> None:
     if change.kind == "raised":
         row.step, row.raised_at, row.cleared_at = change.step, utc_now(), None
     row.is_active = True
-    row.metric = change.metric
     row.last_step = max(row.last_step, change.step)
-    row.value, row.threshold = change.value, change.threshold
+    # The other tricks that earn must not rename the one that is shown.
+    if change.kind == "raised" or change.code != PROBE_EARNS or row.metric in (None, change.metric):
+        _note_value(row, change)
+
+
+def _note_value(row: Alarm, change: Change) -> None:
+    row.metric, row.value, row.threshold = change.metric, change.value, change.threshold
+
+
+def _is_with(change: Change, raised: Change) -> bool:
+    """Tell whether a change is of the same alarm and step as the one that raised it."""
+    return (change.code, change.step) == (raised.code, raised.step) and change.kind != "cleared"
+
+
+def _show_example(session: Session, job_id: str, row: Alarm, changes: Sequence[Change]) -> None:
+    """Note the response that shows best what was raised; ``changes`` are those of its step."""
+    metrics = [change.metric for change in changes]
+    example = find_example(session, job_id=job_id, code=row.code, metrics=metrics, step=row.step)
+    row.example_id = None if example is None else example.id
+    if example is not None and row.code == PROBE_EARNS:
+        # Several tricks may earn at once; the rules name them in the order of the alphabet.
+        for change in changes:
+            if change.metric is not None and trick_of(change.metric) == example.group:
+                _note_value(row, change)

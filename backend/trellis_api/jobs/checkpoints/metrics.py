@@ -5,7 +5,7 @@ before it logs the step's metrics, and one that is sent late or again is right h
 another step counts for nothing: a checkpoint would be ranked by what an older one has done. The newest
 training metric before a step is shown all the same, with its step, where training is not logged in every
 step. Only when points are about to be removed (a resume from before the checkpoint) are metrics written to
-its row.
+its row, and it keeps those: what is reported from then on is of another attempt's weights.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,17 +45,21 @@ def read_with_earlier(
     }
     found: dict[int, Metrics] = {row.step: {} for row in checkpoints}
     earlier: Earlier = {row.step: {} for row in checkpoints}
+    steps = [row.step for row in checkpoints if row.earlier is None]
     own = list_prefixes(job)
     for key, number in series.items():
         is_exact = is_validation(key) or (bool(own) and key.startswith(own))
-        for step, at, value in _read_series(session, number, list(found), is_exact=is_exact):
+        for step, at, value in _read_series(session, number, steps, is_exact=is_exact):
             if at == step:
                 found[step][key] = finite(value)
             else:
                 earlier[step][key] = (at, finite(value))
     for row in checkpoints:
         found[row.step].update(row.metrics)
-        earlier[row.step] = {key: at for key, at in earlier[row.step].items() if key not in row.metrics}
+        known = earlier[row.step]
+        if row.earlier is not None:
+            known = {key: (at, value) for key, (at, value) in row.earlier.items()}
+        earlier[row.step] = {key: at for key, at in known.items() if key not in row.metrics}
     return found, earlier
 
 
@@ -63,9 +67,10 @@ def freeze(session: Session, *, job: Job, checkpoints: Sequence[Checkpoint]) -> 
     """Write the metrics of checkpoints to their rows: the points are about to go."""
     if not checkpoints:
         return
-    found = read(session, job=job, checkpoints=checkpoints)
+    found, earlier = read_with_earlier(session, job=job, checkpoints=checkpoints)
     for row in checkpoints:
         row.metrics = found[row.step]
+        row.earlier = {key: list(at) for key, at in earlier[row.step].items()}
         session.add(row)
     session.flush()
 

@@ -13,6 +13,7 @@ from sqlalchemy import case, delete, func, insert
 from sqlalchemy import select as sa_select
 from sqlmodel import Session, col, select
 from trellis_contracts.events import Rollout, RolloutsEvent
+from trellis_recipes.answer_part import ACCURACY
 
 from trellis_api.core.texts import shorten, storable
 from trellis_api.jobs.models import RolloutGroup, RolloutSample
@@ -22,8 +23,6 @@ EXCERPT_CHARACTERS = 160
 #: Characters of all messages of a prompt.
 MAX_MESSAGE_CHARACTERS = 65_536
 MAX_MESSAGES = 200
-#: The number that rewards report beside the score: 1 where the response is right.
-ACCURACY = "acc"
 
 
 class PromptCell(NamedTuple):

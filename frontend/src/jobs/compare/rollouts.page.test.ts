@@ -17,9 +17,10 @@ beforeEach(() => {
     return answer(200, {
       split: 'validation',
       steps: { job_a: 3, job_c: 9 },
-      available_steps: [3, 9, 20],
+      // Told with the first page only.
+      available_steps: Number(query.offset) === 0 ? [3, 9, 20] : [],
       without: ['job_b'],
-      total: 1,
+      total: 9,
       items: [{ prompt: 'one', responses: { job_a: response(1), job_c: response(2) } }],
     })
   })
@@ -35,6 +36,20 @@ async function show(props: object) {
     if (shown.root.querySelector('article, .without') === null) throw new Error('nothing has been read')
   })
   return shown
+}
+
+/** As a keyboard does: the list itself asks for what this page does not have. */
+async function chooseStep(root: HTMLElement, step: string) {
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
+  Object.defineProperty(Element.prototype, 'scrollTo', { value: () => undefined, configurable: true })
+  root.querySelector<HTMLElement>('[data-test=step] .n-base-selection-label')?.click()
+  await nextTick()
+  const input = root.querySelector<HTMLInputElement>('[data-test=step] input')
+  if (input === null) throw new Error('there is no field for the step')
+  input.value = step
+  input.dispatchEvent(new Event('input', { bubbles: true }))
+  await nextTick()
+  input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
 }
 
 describe('the answers of compared runs', () => {
@@ -53,17 +68,19 @@ describe('the answers of compared runs', () => {
   it('leave the choice of a step to the address', async () => {
     const changes: object[] = []
     const { root, end } = await show({ onChange: (part: object) => changes.push(part) })
-    // The list asks for what this page does not have.
-    vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined }))
-    Object.defineProperty(Element.prototype, 'scrollTo', { value: () => undefined, configurable: true })
-    root.querySelector<HTMLElement>('[data-test=step] .n-base-selection-label')?.click()
-    await nextTick()
-    const input = root.querySelector<HTMLInputElement>('[data-test=step] input')
-    if (input === null) throw new Error('there is no field for the step')
-    input.value = '20'
-    input.dispatchEvent(new Event('input', { bubbles: true }))
-    await nextTick()
-    input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
+    await chooseStep(root, '20')
+
+    await vi.waitFor(() => expect(changes).toEqual([{ step: 20 }]))
+    end()
+  })
+
+  it('offer the steps of the first page on the others too', async () => {
+    const changes: object[] = []
+    const { root, end } = await show({ onChange: (part: object) => changes.push(part) })
+    root.querySelector<HTMLElement>('.pages button:last-child')?.click()
+    await vi.waitFor(() => expect(asked.map((query) => query.offset)).toEqual([0, 5]))
+    await vi.waitFor(() => expect(root.querySelector('.pages > span')?.textContent).toContain('6'))
+    await chooseStep(root, '20')
 
     await vi.waitFor(() => expect(changes).toEqual([{ step: 20 }]))
     end()

@@ -30,7 +30,8 @@ class FirstTry:
             "call": 0.2 * self.has_call,
             "tool": 0.2 * self.has_known_tool,
             "sql": 0.3 * self.has_run_sql,
-            "recall": 0.3 * self.row_recall,
+            # "recall" is the share itself.
+            "recall_part": 0.3 * self.row_recall,
         }
 
 

@@ -49,7 +49,7 @@ describe('what was measured of tokens', () => {
   })
 
   it.each([
-    ['actor/ppo_kl', 'kl'],
+    ['actor/ppo_kl', null],
     ['actor/kl_loss', 'kl'],
     ['actor/reward_kl_penalty', 'kl'],
     ['actor/entropy', 'entropy'],

@@ -13,7 +13,8 @@ const SCALE_SHARE = 0.98
 
 /** Curves behind whose spikes tokens of this kind stand. */
 const OF_METRIC: readonly [RegExp, Measure][] = [
-  [/kl/i, 'kl'],
+  // Not ppo_kl: how far the policy moved within one update is measured of no token.
+  [/(?<!ppo_)kl/i, 'kl'],
   [/entropy/i, 'entropy'],
   [/rollout_(probs|actor|importance|is)|rollout_corr\//, 'difference'],
   [/advantages|pg_loss|pg_clipfrac|grad_norm/, 'advantage'],

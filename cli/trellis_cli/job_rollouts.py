@@ -1,7 +1,9 @@
 """`trellis jobs rollouts`: the best and the worst responses of a step, in the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +15,9 @@ from trellis_cli.resolve_by_name import find_job
 
 #: Characters of a prompt and of a response that are shown; its end says most of either.
 PROMPT_CHARACTERS, RESPONSE_CHARACTERS = 300, 1000
-_PAGE = 200
+
+#: Reads responses of a step, page by page, with scores from ``min_score`` to ``max_score``.
+Read = Callable[..., Iterator[dict[str, Any]]]
 
 
 class Split(StrEnum):
@@ -43,31 +47,46 @@ def show_rollouts(
     client = connect()
     path = f"/jobs/{find_job(client, job)}"
     summary = client.get(f"{path}/rollout-summary", step=step, split=split.value)
-    found = list(client.pages(f"{path}/rollouts", step=summary["step"], split=split.value, limit=_PAGE))
-    best, worst = choose_ends(found, count)
+    of_step = {"step": summary["step"], "split": split.value}
+    read = partial(client.pages, f"{path}/rollouts", **of_step, limit=2 * count)
+    best, worst = read_ends(read, summary["scores"], count)
     if as_json:
-        about = {"step": summary["step"], "split": split.value, "total": len(found)}
-        print_json({**about, "best": best, "worst": worst})
+        print_json({**of_step, "total": summary["total"], "best": best, "worst": worst})
         return
-    if not found:
+    if not best:
         at = "" if step is None else f" at step {step}"
-        out.print(f"no responses{at}", style="dim", markup=False, highlight=False)
+        told = f"no response{at} has a score" if summary["total"] else f"no responses{at}"
+        out.print(told, style="dim", markup=False, highlight=False)
         return
-    shown = f"{len(best) + len(worst)} of {len(found)} responses"
+    shown = f"{len(best) + len(worst)} of {summary['total']} responses"
     out.print(f"step {summary['step']}, {split.value}: {shown}", style="bold", markup=False, highlight=False)
     for name, rollouts in (("best", best), ("worst", worst)):
         for rollout in rollouts:
             print_rollout(rollout, name, whole=whole)
 
 
-def choose_ends(
-    rollouts: Sequence[dict[str, Any]], count: int
+def read_ends(
+    read: Read, scores: Sequence[float], count: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Choose the best responses, best first, and the worst of the others, worst first."""
-    scored = [each for each in rollouts if each["score"] is not None]
-    ranked = sorted(scored, key=lambda each: -each["score"])
-    best, rest = ranked[:count], ranked[count:]
-    return best, rest[::-1][:count]
+    """Read the best responses, best first, and the worst of the others, worst first.
+
+    Responses are long: by the scores of the step, only those that are shown are read.
+    """
+    ranked = sorted(scores, reverse=True)
+    best = _read_scored(read, ranked[:count], known=set())
+    worst = _read_scored(read, ranked[count:][::-1][:count], known={each["id"] for each in best})
+    return best, worst
+
+
+def _read_scored(read: Read, scores: Sequence[float], *, known: set[int]) -> list[dict[str, Any]]:
+    """Read responses with these scores, from one end of the step; of the last score, any but ``known``."""
+    if not scores:
+        return []
+    edge, outer = scores[-1], [score for score in scores if score != scores[-1]]
+    found = list(islice(read(min_score=min(outer), max_score=max(outer)), len(outer))) if outer else []
+    of_edge = (each for each in read(min_score=edge, max_score=edge) if each["id"] not in known)
+    found += islice(of_edge, len(scores) - len(outer))
+    return sorted(found, key=lambda each: each["score"], reverse=scores[0] > edge)
 
 
 def print_rollout(rollout: dict[str, Any], name: str, *, whole: bool = False) -> None:

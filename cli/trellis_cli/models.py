@@ -32,7 +32,7 @@ def list_models(as_json: Json = False) -> None:
         (
             each["id"],
             each["name"],
-            styled(each["state"]),
+            _describe_state(each, style=True),
             each["architecture"],
             each["parameter_count"],
             size(each["size_bytes"]),
@@ -95,12 +95,18 @@ def follow(client: ApiClient, model: dict[str, Any], *, wait: bool, as_json: boo
     if as_json:
         print_json(model)
     else:
-        out.print(f"{model['id']}  {model['name']}  {model['state']}", highlight=False)
+        out.print(f"{model['id']}  {model['name']}  {_describe_state(model)}", highlight=False)
+
+
+def _describe_state(model: dict[str, Any], *, style: bool = False) -> str:
+    """Return the state for people: a download that somebody stopped has not failed."""
+    said = "canceled" if model.get("state_cause") == "cancelled" else str(model["state"])
+    return styled(said) if style else said
 
 
 @app.command()
 def stop(model: OneModel, as_json: Json = False) -> None:
-    """Stop a model's download or conversion; what was downloaded is kept for `trellis models resume`."""
+    """Stop a model's download or conversion; `trellis models resume` continues it."""
     client = connect()
     stopped = client.post(f"/models/{find_model(client, model, must_be_one=True)}/cancel")
     follow(client, stopped, wait=False, as_json=as_json)

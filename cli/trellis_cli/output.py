@@ -39,6 +39,7 @@ STATE_STYLE = {
     "stopping": "yellow",
     "stopped": "yellow",
     "cancelled": "yellow",
+    "canceled": "yellow",
     "succeeded": "green",
     "ready": "green",
     "failed": "red",

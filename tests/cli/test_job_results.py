@@ -1,10 +1,12 @@
 """`trellis jobs rollouts`, `timing`, `show`: what a run wrote, where its time goes, what alarms are about."""
 
 import json
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from trellis_cli.job_rollouts import choose_ends
+from trellis_cli.job_rollouts import read_ends
 from trellis_cli.job_timing import describe_limit
 from trellis_testing.commands import trellis
 from trellis_tools.bench.api import Reporter
@@ -66,8 +68,37 @@ def test_a_run_without_responses_says_so(platform: LightPlatform, reporter: Repo
     assert wrong.returncode == 2
 
 
-def test_responses_without_a_score_are_neither_best_nor_worst() -> None:
-    assert choose_ends([{"score": None}, {"score": 1.0}], 2) == ([{"score": 1.0}], [])
+def test_responses_without_a_score_are_neither_best_nor_worst(
+    platform: LightPlatform, reporter: Reporter
+) -> None:
+    reporter.send(reporter.pack([sampled(5, math.nan, math.nan)]))
+
+    done = trellis(platform, "jobs", "rollouts", reporter.job, "--step", "5")
+
+    assert (done.returncode, done.stdout) == (0, "no response at step 5 has a score\n")
+
+
+@pytest.mark.parametrize(
+    "scores", [[1.0] * 300, [0.0, 1.0] * 150, [float(each) for each in range(300)], [2.0]]
+)
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_only_responses_that_are_shown_are_read(scores: list[float], count: int) -> None:
+    read = 0
+
+    def read_page(min_score: float, max_score: float) -> Iterator[dict[str, Any]]:
+        nonlocal read
+        for number, score in enumerate(scores):
+            if min_score <= score <= max_score:
+                read += 1
+                yield {"id": number, "score": score}
+
+    best, worst = read_ends(read_page, scores, count)
+
+    ranked = sorted(scores)
+    assert [each["score"] for each in best] == ranked[::-1][:count]
+    assert [each["score"] for each in worst] == ranked[:-count][:count]
+    assert len({each["id"] for each in best + worst}) == len(best) + len(worst)
+    assert read <= 3 * count + 2
 
 
 def test_the_phases_of_a_step_and_what_limits_the_run_are_shown(

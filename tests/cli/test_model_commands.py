@@ -64,7 +64,7 @@ class Fetching(ApiClient):
         self.asked.append((method, path))
         if method == "GET":
             return model("ready")
-        return model("failed" if path.endswith("/cancel") else "pending")
+        return model("failed", state_cause="cancelled") if path.endswith("/cancel") else model("pending")
 
 
 @pytest.fixture
@@ -84,7 +84,19 @@ def test_a_download_is_stopped_and_resumed(fetching: Fetching, capsys: pytest.Ca
         ("POST", "/models/mdl_1/retry"),
         ("GET", "/models/mdl_1"),
     ]
-    assert capsys.readouterr().out.splitlines() == ["mdl_1  tiny  failed", "mdl_1  tiny  ready"]
+    assert capsys.readouterr().out.splitlines() == ["mdl_1  tiny  canceled", "mdl_1  tiny  ready"]
+
+
+def test_the_list_tells_stopped_downloads_from_failed_ones(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = {"architecture": None, "parameter_count": None, "size_bytes": None, "created_at": None}
+    found = [model("failed", state_cause=cause, **facts) for cause in ("cancelled", None)]
+    monkeypatch.setattr(fetching, "pages", lambda _path: iter(found))
+
+    models.list_models()
+
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["canceled", "failed"]
 
 
 def test_origins_are_told_in_words() -> None:

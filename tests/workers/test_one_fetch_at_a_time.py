@@ -34,6 +34,22 @@ def test_a_second_download_is_left_to_the_next_sweep(install: Any, monkeypatch: 
     assert fetched == ["mdl_first", "all"]
 
 
+@pytest.mark.parametrize(("waits", "sent"), [(True, [("mdl_a", 1)]), (False, [])])
+def test_a_model_that_waits_for_one_that_ends_is_tried_again(
+    install: Any, monkeypatch: pytest.MonkeyPatch, waits: bool, sent: list[tuple[str, int]]
+) -> None:
+    installation = install()
+    again: list[tuple[str, int]] = []
+    monkeypatch.setattr(fetch, "is_waiting", lambda _database, *, model_id: waits)
+    monkeypatch.setattr(fetch_model, "apply_async", lambda arguments, countdown: again.append(arguments))
+
+    with try_lock(installation.settings.data_root / "run" / "fetch-models.lock"):
+        fetch_model.run("mdl_a", 2)
+        fetch_model.run("mdl_a", 1)  # the last time: the sweep has it
+
+    assert again == sent
+
+
 def test_a_lock_is_free_again_after_its_block(tmp_path: Any) -> None:
     path = tmp_path / "a.lock"
 

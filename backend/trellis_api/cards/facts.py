@@ -107,7 +107,7 @@ def _describe(session: Session, training: Training) -> TrainingFacts:
     job = find_job(session, job_id=training.job_id or "")
     if job is not None:
         _add_run(session, facts, job)
-        facts.curves = _read_curves(session, facts, job)
+        _add_curves(session, facts, job)
     return facts
 
 
@@ -136,8 +136,8 @@ def _add_run(session: Session, facts: TrainingFacts, job: Job) -> None:
             break
 
 
-def _read_curves(session: Session, facts: TrainingFacts, job: Job) -> dict[str, dict[int, float | None]]:
-    """Read the way to the step: the headline metric, and the losses of training and validation."""
+def _add_curves(session: Session, facts: TrainingFacts, job: Job) -> None:
+    """Add the way to the step: the headline metric, and the losses of training and validation."""
     reported = metric_query.find_series(session.connection(), job_id=job.id)
     losses = (next((key for key in keys if key in reported), None) for keys in _LOSSES)
     wanted = dict.fromkeys([facts.figure.key if facts.figure else None, *losses])
@@ -148,11 +148,12 @@ def _read_curves(session: Session, facts: TrainingFacts, job: Job) -> dict[str, 
         max_points=_CURVE_POINTS,
         to_step=facts.step,
     )
-    return {
+    there = [curve for curve in curves if curve.points]
+    facts.curves = {
         curve.key: {step: _round(value, digits=_CURVE_DIGITS) for step, value in curve.points}
-        for curve in curves
-        if curve.points
+        for curve in there
     }
+    facts.has_whole_curves = bool(there) and not any(curve.is_downsampled for curve in there)
 
 
 def _list_scores(session: Session, model: Model, lineage: Lineage) -> Iterator[ScoreFacts]:

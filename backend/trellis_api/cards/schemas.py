@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MAX_CARD_CHARACTERS = 512 * 1024
 #: Of the facts that cards are written from; a card of an earlier one is compared in what that has.
-FORMAT = 2
-#: The first with curves.
-WITH_CURVES = 2
+FORMAT = 3
+#: The first with curves, and the first that tells whole ones from thinned ones.
+WITH_CURVES, WITH_WHOLE_CURVES = 2, 3
 
 
 class CardCheck(BaseModel):
@@ -62,6 +62,8 @@ class TrainingFacts(BaseModel):
     checkpoint_metrics: dict[str, float] = Field(default_factory=dict)
     #: The headline metric and the losses up to the step, a few points each: key, then step.
     curves: dict[str, dict[int, float | None]] = Field(default_factory=dict)
+    #: Whether they have all points that were measured.
+    has_whole_curves: bool = False
     manifest_attempt: int | None = None
     manifest_sha256: str | None = None
 

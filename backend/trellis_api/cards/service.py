@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from trellis_api.cards.errors import CardOutdated, CardUnreadable
 from trellis_api.cards.facts import gather
-from trellis_api.cards.schemas import WITH_CURVES, CardChecked, CardFacts
+from trellis_api.cards.schemas import WITH_CURVES, WITH_WHOLE_CURVES, CardChecked, CardFacts
 from trellis_api.cards.writing import BEGIN, END, STATEMENTS, write, write_body
 from trellis_api.core.settings import Settings
 from trellis_api.models.models import Model
@@ -57,9 +57,12 @@ def check_card(session: Session, settings: Settings, *, model_id: str, text: str
 
 def _as_of(facts: CardFacts, format_: int) -> CardFacts:
     """Return what cards of an earlier format state: they are right as long as that is."""
-    if not 1 <= format_ < WITH_CURVES:
+    if not 1 <= format_ < WITH_WHOLE_CURVES:
         return facts
-    trainings = [each.model_copy(update={"curves": {}}) for each in facts.trainings]
+    update: dict[str, Any] = {"has_whole_curves": False}
+    if format_ < WITH_CURVES:
+        update["curves"] = {}
+    trainings = [each.model_copy(update=update) for each in facts.trainings]
     return facts.model_copy(update={"format": format_, "trainings": trainings})
 
 

@@ -140,7 +140,8 @@ def _write_curves(training: TrainingFacts, base_url: str) -> Iterable[str]:
     if not training.curves:
         return
     end = "" if training.step is None else f" up to step {training.step}"
-    yield f"Curves{end}, thinned to their lowest and highest points:"
+    thinned = "" if training.has_whole_curves else ", thinned to their lowest and highest points"
+    yield f"Curves{end}{thinned}:"
     for key, points in training.curves.items():
         name = f"[`{key}`]({base_url}/jobs/{training.job})"
         yield _table(("step", *map(str, points)), [(name, *map(_say, points.values()))])

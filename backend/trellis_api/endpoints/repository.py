@@ -10,7 +10,7 @@ from trellis_contracts.states import ACTIVE, HOLDS_SLOTS, JobState
 from trellis_api.core.columns import utc_now
 from trellis_api.core.ids import is_id
 from trellis_api.endpoints.models import Endpoint
-from trellis_api.jobs.models import SERVE, Job
+from trellis_api.jobs.models import SERVE, Checkpoint, Job
 from trellis_api.jobs.service import STOPPABLE
 
 
@@ -122,6 +122,16 @@ def list_jobs_with_adapters(session: Session, *, job_ids: Collection[str]) -> se
 def list_states(session: Session) -> Sequence[tuple[Endpoint, Job]]:
     """List all endpoints for counts by state; a model or checkpoint has one at most."""
     return session.exec(select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id))).all()
+
+
+def list_served_checkpoints(session: Session, *, limit: int) -> Sequence[tuple[str, datetime]]:
+    """List the names and times of checkpoints that were ever served, those served last first."""
+    is_of_it = (col(Checkpoint.job_id) == Endpoint.target_job_id) & (
+        col(Checkpoint.step) == Endpoint.target_step
+    )
+    served = select(Endpoint.name, Checkpoint.created_at).join(Checkpoint, is_of_it)
+    newest = served.order_by(col(Endpoint.created_at).desc(), col(Endpoint.id).desc())
+    return session.exec(newest.limit(limit)).all()
 
 
 def add_endpoint(session: Session, row: Endpoint) -> None:

@@ -137,7 +137,7 @@ def list_jobs(
         ),
     ] = None,
     field: Fields = None,
-    cursor: Annotated[str | None, Query(max_length=2500)] = None,
+    cursor: Annotated[str | None, Query(max_length=5200)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE)] = DEFAULT_PAGE_SIZE,
 ) -> JobPage:
     """List the jobs that match all given filters. A cursor is only valid for the same order."""

@@ -91,30 +91,41 @@ def list_fetchable(session: Session, *, lost_before: datetime) -> list[str]:
     )
 
 
-def claim_fetch(session: Session, *, model_id: str, lost_before: datetime) -> bool:
-    """Take the fetch of a model; False where another worker has it or there is nothing to fetch."""
+def claim_fetch(session: Session, *, model_id: str, lost_before: datetime) -> datetime | None:
+    """Take the fetch of a model; None where another worker has it or there is nothing to fetch.
+
+    The time that is returned is what ``touch_fetch`` demands: by it a worker knows a fetch as its own.
+    """
+    claim = utc_now()
     claimed = session.exec(
         update(Model)
         .where(col(Model.id) == model_id, _waits_for_fetch(lost_before))
         .values(
             state=ModelState.FETCHING.value,
-            state_changed_at=utc_now(),
+            state_changed_at=claim,
             state_reason=None,
             state_cause=None,
             progress=None,
         )
     )
-    return claimed.rowcount == 1
+    return claim if claimed.rowcount == 1 else None
 
 
-def touch_fetch(session: Session, *, model_id: str, progress: FetchProgress | None) -> bool:
-    """Note progress, which is also the sign of life; False where the model is gone or the fetch cancelled."""
+def touch_fetch(
+    session: Session, *, model_id: str, claim: datetime, progress: FetchProgress | None
+) -> datetime | None:
+    """Note progress, which is also the sign of life, and return the time that the next one demands.
+
+    None where the model is gone, or the fetch was cancelled or is another worker's now.
+    """
+    now = utc_now()
+    is_own = (col(Model.state) == ModelState.FETCHING.value, col(Model.state_changed_at) == claim)
     touched = session.exec(
         update(Model)
-        .where(col(Model.id) == model_id, col(Model.state) == ModelState.FETCHING.value)
-        .values(state_changed_at=utc_now(), progress=progress.model_dump(mode="json") if progress else None)
+        .where(col(Model.id) == model_id, *is_own)
+        .values(state_changed_at=now, progress=progress.model_dump(mode="json") if progress else None)
     )
-    return touched.rowcount == 1
+    return now if touched.rowcount == 1 else None
 
 
 def count_models(session: Session) -> int:

@@ -66,7 +66,8 @@ def read_model(model_id: str, session: ReadSession) -> ModelRead:
 def cancel_model(model_id: str, session: WriteSession) -> ModelRead:
     """Cancel a model's download or conversion: `failed` with the cause `cancelled`.
 
-    What was downloaded is kept, and a retry continues from there.
+    What was downloaded is kept, and a retry continues from there; only the unfinished download of a Python
+    package begins anew.
     """
     return ModelRead.model_validate(service.cancel_fetch(session, model_id=model_id))
 

@@ -216,7 +216,7 @@ class ModelRead(BaseModel):
     state: ModelState
     state_reason: str | None = Field(description="Why the download failed.")
     state_cause: ModelCause | None = Field(
-        description="cancelled: somebody ended the download. What it had fetched is kept."
+        description="cancelled: somebody ended the download. `POST /models/{id}/retry` continues it."
     )
     progress: FetchProgress | None = Field(description="While it is downloaded.")
     source: ModelOrigin

@@ -214,6 +214,7 @@ def cancel_fetch(session: Session, *, model_id: str) -> Model:
 
 def retry_fetch(session: Session, *, model_id: str) -> Model:
     """Put a model whose fetch failed or was cancelled back into the queue."""
+    repository.lock_model(session, model_id=model_id)
     model = get_model(session, model_id=model_id)
     if model.state != ModelState.FAILED:
         raise ModelNotRetryable(f"The model is {model.state}; only failed downloads can be retried.")

@@ -2360,7 +2360,8 @@ export interface paths {
          * Cancel Model
          * @description Cancel a model's download or conversion: `failed` with the cause `cancelled`.
          *
-         *     What was downloaded is kept, and a retry continues from there.
+         *     What was downloaded is kept, and a retry continues from there; only the unfinished download of a Python
+         *     package begins anew.
          */
         post: operations["cancel_model_api_v1_models__model_id__cancel_post"];
         delete?: never;
@@ -11170,7 +11171,7 @@ export interface components {
             /** Source */
             source: components["schemas"]["CatalogueSource"] | components["schemas"]["LocalSource"] | components["schemas"]["HubSource-Output"] | components["schemas"]["trellis_api__models__schemas__CheckpointSource"] | components["schemas"]["ExportSource"];
             state: components["schemas"]["ModelState"];
-            /** @description cancelled: somebody ended the download. What it had fetched is kept. */
+            /** @description cancelled: somebody ended the download. `POST /models/{id}/retry` continues it. */
             state_cause: components["schemas"]["ModelCause"] | null;
             /**
              * State Reason

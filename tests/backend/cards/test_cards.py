@@ -297,7 +297,7 @@ def test_a_card_shows_the_curves_up_to_its_step(
     card = read(client, trained)
 
     link = f"{settings.base_url}/jobs/{job_id}"
-    assert "Curves up to step 2" in card
+    assert "Curves up to step 2:\n" in card
     assert f"| step | 1 | 2 |\n|---|---|---|\n| [`train/loss`]({link}) | 2 | 1 |" in card
     assert f"| [`val/loss`]({link}) | 1.5 | 1.25 |" in card
     (stated,) = [each["curves"] for each in matter_of(card)["trellis"]["trainings"]]
@@ -318,8 +318,10 @@ def test_long_curves_have_a_dozen_points_with_the_lowest_and_highest(
         row.lineage = {**row.lineage, "step": 1000}
         session.add(row)
 
-    (training,) = matter_of(read(client, trained))["trellis"]["trainings"]
+    card = read(client, trained)
 
+    assert "Curves up to step 1000, thinned to their lowest and highest points:\n" in card
+    (training,) = matter_of(card)["trellis"]["trainings"]
     points = training["curves"]["train/loss"]
     assert 4 < len(points) <= 12
     assert (points["1"], points["777"], points["1000"]) == (2.0, 5.0, 0.001)
@@ -330,7 +332,7 @@ def test_a_card_from_before_there_were_curves_is_still_right(client: TestClient,
     matter = matter_of(card)
     del matter["trellis"]["format"]
     for training in matter["trellis"]["trainings"]:
-        del training["curves"]
+        del training["curves"], training["has_whole_curves"]
     body = card.split("---\n", 2)[2]
     begin, end = body.index("Curves up to step"), body.index("## Evaluation")
     old = f"---\n{yaml.safe_dump(matter)}---\n{body[:begin]}{body[end:]}"
@@ -339,8 +341,20 @@ def test_a_card_from_before_there_were_curves_is_still_right(client: TestClient,
     wrong = check(client, trained, old.replace("batch_size: 8", "batch_size: 16"))
     assert wrong.json()["error"] == "card_outdated"
     # One that shows curves has to show the right ones.
-    claimed = check(client, trained, card.replace("format: 2", "format: 1"))
+    claimed = check(client, trained, card.replace("format: 3", "format: 1"))
     assert claimed.json()["error"] == "card_outdated"
+
+
+def test_a_card_from_before_whole_curves_were_told_apart_is_still_right(
+    client: TestClient, trained: Model
+) -> None:
+    card = read(client, trained)
+    old = card.replace("format: 3", "format: 2").replace("has_whole_curves: true", "has_whole_curves: false")
+    old = old.replace("up to step 2:", "up to step 2, thinned to their lowest and highest points:")
+
+    assert old != card
+    assert check(client, trained, old).status_code == 200
+    assert check(client, trained, old.replace("'1': 1.5", "'1': 0.5")).status_code == 409
 
 
 def test_a_card_is_outdated_when_the_model_is_measured_again(

@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ import openai
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import WebSocketDenialResponse
 from trellis_api.core.database import Database
@@ -24,6 +25,7 @@ from trellis_api.core.ids import new_id
 from trellis_api.core.request_guard import RequestGuard
 from trellis_api.core.settings import Settings
 from trellis_api.endpoints import repository
+from trellis_api.endpoints.models import Endpoint
 from trellis_api.endpoints.openai import engines
 from trellis_api.endpoints.openai.forwarding import _Events
 from trellis_api.jobs.models import Checkpoint
@@ -602,6 +604,79 @@ def test_whatever_a_request_may_name_has_its_time(
     assert created == [int(each.timestamp()) for each in expected]
     listed = {each["id"]: each["created"] for each in client.get("/v1/models").json()["data"]}
     assert listed["bot:production"] == moved > created[0]
+
+
+def test_pages_of_models_end_also_after_an_alias_or_a_checkpoint(
+    client: TestClient, life: Life, model: Model, make_job: Callable[..., str], database: Database
+) -> None:
+    client.post("/api/v1/registry", json={"name": "bot", "model": model.id})
+    client.put("/api/v1/registry/bot/aliases/production", json={"version": 1})
+    with_alias = client.get("/v1/models").json()
+    job_id = make_job(model_id=model.id)
+    serve_checkpoints(database, make_job, job_id, steps=[7])
+
+    with_checkpoint = client.get("/v1/models").json()
+
+    assert (with_alias["last_id"], with_checkpoint["last_id"]) == ("bot:production", f"{job_id}:7")
+    for each in (with_alias, with_checkpoint):
+        page = client.get("/v1/models", params={"after": each["last_id"]}).json()
+        assert (page["data"], page["has_more"], page["last_id"]) == ([], False, None)
+
+
+def test_served_checkpoints_are_listed_by_one_query_and_not_without_end(
+    client: TestClient,
+    model: Model,
+    make_job: Callable[..., str],
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statements: list[str] = []
+
+    def note(*seen: Any) -> None:
+        statements.append(seen[2])
+
+    def count_queries() -> int:
+        statements.clear()
+        client.get("/v1/models")
+        return len(statements)
+
+    job_id = make_job(model_id=model.id)
+    serve_checkpoints(database, make_job, job_id, steps=[1])
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        of_one = count_queries()
+        serve_checkpoints(database, make_job, job_id, steps=range(2, 7))
+        of_six = count_queries()
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    monkeypatch.setattr("trellis_api.endpoints.openai.names._MAX_SERVED", 2)
+
+    assert of_six == of_one > 0
+    shown = [each["id"] for each in client.get("/v1/models").json()["data"]]
+    assert shown == [model.name, f"{job_id}:6", f"{job_id}:5"]
+
+
+def serve_checkpoints(
+    database: Database, make_job: Callable[..., str], job_id: str, *, steps: Iterable[int]
+) -> None:
+    """Write checkpoints of a job with the endpoints that served them, one after the other."""
+    for step in steps:
+        engine_job = make_job(kind="serve")
+        with database.write() as session:
+            now = datetime(2026, 1, step, tzinfo=UTC)
+            session.add(
+                Checkpoint(job_id=job_id, step=step, attempt=1, path="x", size_bytes=1, created_at=now)
+            )
+            session.add(
+                Endpoint(
+                    id=new_id("ep"),
+                    job_id=engine_job,
+                    name=f"{job_id}:{step}",
+                    target_job_id=job_id,
+                    target_step=step,
+                    created_at=now,
+                )
+            )
 
 
 def test_models_are_listed(client: TestClient, model: Model) -> None:

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.jobs import service
+from trellis_api.jobs.metrics import means
 from trellis_api.jobs.metrics import store as metric_store
 
 
@@ -80,3 +81,30 @@ def test_groups_of_one_job_and_of_none_are_refused(client: TestClient, make_job:
     assert read(client, [a], status=422)["error"] == "invalid_comparison"
     assert read(client, [a, "evil"], status=422)["error"] == "invalid_comparison"
     assert read(client, [a, new_id("job")])["groups"] == [{"job_ids": [a], "series": []}]
+
+
+def test_steps_beyond_what_can_be_reckoned_with_are_left_out(
+    client: TestClient, database: Database, make_job: Callable[..., str]
+) -> None:
+    a, b = make_job(seed=1), make_job(seed=2)
+    write(database, a, {1: 1.0, 2: 1e200, 3: 1.7e308, 4: 1e153})
+    write(database, b, {1: 3.0, 2: -1e200, 3: 1.7e308, 4: 1e153})
+
+    (found,) = read(client, [a, b])["groups"][0]["series"]
+
+    assert (found["steps"], found["means"]) == ([1, 4], [2.0, 1e153])
+
+
+def test_a_step_that_went_with_a_resume_meanwhile_is_left_out(
+    client: TestClient, database: Database, make_job: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = make_job(seed=1), make_job(seed=2)
+    write(database, a, {1: 1.0, 2: 1.0, 3: float("nan")})
+    write(database, b, {1: 3.0, 3: 1.0})
+    monkeypatch.setattr(means, "_list_shared", lambda *_: [1, 2, 3])
+
+    (found,) = read(client, [a, b])["groups"][0]["series"]
+    monkeypatch.setattr(means, "_list_shared", lambda *_: [2])
+    none = read(client, [a, b])["groups"][0]["series"]
+
+    assert (found["steps"], found["means"], none) == ([1], [2.0], [])

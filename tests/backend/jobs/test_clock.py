@@ -162,3 +162,15 @@ def test_compared_runs_have_their_clocks_beside_their_curves(
     assert ends == [(b, 5_000, pytest.approx(10_000)), (a, 5_000, pytest.approx(5_000))]
     assert [run["series"][0]["steps"] for run in part] == [list(range(2_000, 2_011))] * 2
     assert part[1]["clock"]["elapsed_s"] == pytest.approx([float(step) for step in range(2_000, 2_011)])
+
+
+def test_no_clock_takes_no_query(
+    client: TestClient, make_job: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(
+        "trellis_api.jobs.timing.clock.headline.find_many", lambda *_, **given: asked.append(given)
+    )
+
+    assert read(client, make_job(), clock="false") is None
+    assert asked == []

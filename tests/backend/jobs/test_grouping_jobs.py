@@ -156,3 +156,26 @@ def test_jobs_are_filtered_by_model_and_dataset(
     found = client.get("/api/v1/jobs", params={name: called, "sort": "name", "order": "asc"}).json()["items"]
 
     assert "".join(job["name"] for job in found) == expected
+
+
+def test_jobs_of_different_deleted_models_and_datasets_stay_apart(
+    client: TestClient, make_job: Callable[..., str]
+) -> None:
+    gone = [(MODEL, DATASET), ("mdl_bbbbbbbbbbbb", OTHER_DATASET)]
+    for model, dataset in gone:
+        make_job(name="x", model_id=model, dataset_id=dataset)
+    make_job(name="x", model_id=MODEL, dataset_id=None)
+
+    assert read(client, group_by="model", limit=1)[1] == {MODEL: 2, "mdl_bbbbbbbbbbbb": 1}
+    assert read(client, group_by="dataset", limit=1)[1] == {DATASET: 1, OTHER_DATASET: 1, None: 1}
+
+
+@pytest.mark.parametrize("character", ["汉", "𠀀", "\x01"])
+def test_long_names_in_any_script_have_pages(
+    client: TestClient, make_job: Callable[..., str], character: str
+) -> None:
+    for _ in range(2):
+        make_job(name=character * 200, group=character * 200)
+
+    for sort in ("name", "group"):
+        assert read(client, group_by="group", sort=sort, limit=1)[1] == {character * 200: 2}

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
+from trellis_api.core.pagination import encode_cursor
 from trellis_api.jobs import service
 from trellis_api.jobs.fields.sorting import BY_METRIC, JobSort
 from trellis_api.jobs.metrics import store as metric_store
@@ -204,3 +205,13 @@ def test_jobs_are_found_by_a_part_of_a_tag(client: TestClient, make_job: Callabl
     make_job(name="two", tags=("other",))
 
     assert names(client, text="ABLATION") == ["one"]
+
+
+@pytest.mark.parametrize("sort", ["created", "name"])
+def test_a_made_up_id_in_a_cursor_is_malformed(client: TestClient, sort: str) -> None:
+    moment = "2026-01-01T00:00:00+00:00"
+    cursor = encode_cursor(sort, "desc", None, None, moment, "a\0", moment)
+
+    response = client.get("/api/v1/jobs", params={"sort": sort, "cursor": cursor})
+
+    assert (response.status_code, response.json()["error"]) == (422, "invalid_cursor")

@@ -137,7 +137,8 @@ def test_progress_of_a_fetch_is_shown(client: TestClient, database: Database) ->
         model_row.state = "fetching"
         session.add(model_row)
         session.flush()
-        assert repository.touch_fetch(session, model_id=model["id"], progress=progress)
+        claim = model_row.state_changed_at
+        assert repository.touch_fetch(session, model_id=model["id"], claim=claim, progress=progress)
 
     shown = client.get(f"/api/v1/models/{model['id']}").json()
 

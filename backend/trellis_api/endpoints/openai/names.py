@@ -14,7 +14,7 @@ from trellis_api.core.ids import ID_LENGTH
 from trellis_api.endpoints.adapters import is_adapter
 from trellis_api.endpoints.errors import ModelUnknown, WrongModelKind
 from trellis_api.endpoints.openai.schemas import ModelCard, ModelList
-from trellis_api.endpoints.repository import list_states
+from trellis_api.endpoints.repository import list_served_checkpoints
 from trellis_api.evaluations.schemas import CheckpointTarget, ModelTarget, Target
 from trellis_api.evaluations.targets import is_encoder
 from trellis_api.jobs.repository import find_checkpoint, list_checkpoints
@@ -27,6 +27,8 @@ from trellis_api.rewards.resources import CLASSIFIER_SUFFIX
 _CHECKPOINT = re.compile(rf"(job_[a-z2-7]{{{ID_LENGTH}}}):(\d{{1,15}}|latest)")
 #: Models that are read at a time, of which some may be no generative ones.
 _BATCH = 500
+#: Checkpoints that are listed; requests may name any other one, too.
+_MAX_SERVED = 200
 _MAX_NAME = 64
 
 
@@ -47,9 +49,7 @@ def find_target(session: Session, name: str) -> Target:
 
 def find_called(session: Session, name: str) -> Model | None:
     """Return the model of this id or name, or the one that is registered under it."""
-    # An id goes before a name: nobody takes a model's place by calling theirs as its id.
-    model = find_model(session, model_id=name) or find_model_named(session, name=name)
-    return model or _find_registered(session, name)
+    return _find_own(session, name) or _find_registered(session, name)
 
 
 def find_lasting_name(session: Session, name: str) -> str:
@@ -128,10 +128,14 @@ def require_kind(session: Session, target: Target, name: str, *, is_embedding: b
 def list_cards(session: Session, *, after: str | None, limit: int) -> ModelList:
     """List generative models that are ready, newest first; then aliases, and checkpoints that were served.
 
-    Aliases and checkpoints are few, and come with the last of the models, which alone are paged. Raises
-    ``ModelUnknown`` if ``after`` is no model.
+    Aliases and checkpoints are few, and come with the last of the models, which alone are paged: nothing
+    follows one. Raises ``ModelUnknown`` if ``after`` is no name.
     """
-    models = _list_generative(session, after=after, count=limit + 1)
+    last = None if after is None else _find_own(session, after)
+    if after is not None and last is None:
+        _require_name(session, after)
+        return ModelList(data=[], has_more=False, last_id=None)
+    models = _list_generative(session, last=last, count=limit + 1)
     cards = [_describe(model) for model in models[:limit]]
     if len(models) > limit:
         return ModelList(data=cards, has_more=True, last_id=cards[-1].id)
@@ -139,8 +143,10 @@ def list_cards(session: Session, *, after: str | None, limit: int) -> ModelList:
         ModelCard(id=f"{row.name}:{row.alias}", created=_seconds(row.moved_at))
         for row in list_aliases(session)
     ]
-    served = [row.name for row, _ in list_states(session) if row.target_job_id is not None]
-    cards += [card for name in served if (card := _find_card(session, name)) is not None]
+    cards += [
+        ModelCard(id=name, created=_seconds(created_at))
+        for name, created_at in list_served_checkpoints(session, limit=_MAX_SERVED)
+    ]
     return ModelList(data=cards, has_more=False, last_id=cards[-1].id if cards else None)
 
 
@@ -159,23 +165,22 @@ def read_card(session: Session, name: str) -> ModelCard:
     return ModelCard(id=name, created=_seconds(created_at))
 
 
-def _find_card(session: Session, name: str) -> ModelCard | None:
-    """Describe a checkpoint that was served; None if it is gone."""
+def _require_name(session: Session, name: str) -> None:
+    """Raise ``ModelUnknown`` unless a request may name this."""
     try:
-        return read_card(session, name)
-    except ModelUnknown:
-        return None
+        find_target(session, name)
+    except ModelUnknown as error:
+        raise ModelUnknown(f"Model '{name}' not found.", {"param": "after"}) from error
 
 
-def _list_generative(session: Session, *, after: str | None, count: int) -> list[Model]:
-    """List models that write texts, and adapters whose base model is ready."""
-    last = (
-        None
-        if after is None
-        else find_model(session, model_id=after) or find_model_named(session, name=after)
-    )
-    if after is not None and last is None:
-        raise ModelUnknown(f"Model '{after}' not found.", {"param": "after"})
+def _find_own(session: Session, name: str) -> Model | None:
+    """Return the model of this id or name, no alias."""
+    # An id goes before a name: nobody takes a model's place by calling theirs as its id.
+    return find_model(session, model_id=name) or find_model_named(session, name=name)
+
+
+def _list_generative(session: Session, *, last: Model | None, count: int) -> list[Model]:
+    """List models after ``last`` that write texts, and adapters whose base model is ready."""
     found: list[Model] = []
     while len(found) < count:
         place = None if last is None else (last.created_at, last.id)

@@ -1,7 +1,8 @@
 """Jobs of a list in groups, such as those of a dataset: by what they are grouped, and how many each has.
 
 The key of a group is a text that no two groups share: the name puts them in order, the ID tells apart those
-of one name. A job with several tags is in the group of its first.
+of one name. What was deleted has no name, and stands first. A job with several tags is in the group of its
+first.
 """
 
 from collections.abc import Sequence
@@ -42,10 +43,10 @@ def express_group(grouping: JobGrouping, *, dialect: str) -> ColumnElement[Any]:
             return cast(col(Job.recipe), String)
         case JobGrouping.MODEL:
             name: Any = select(func.lower(Model.name)).where(col(Model.id) == Job.model_id).scalar_subquery()
-            return _join(name, col(Job.model_id))
+            return _join(func.coalesce(name, ""), col(Job.model_id))
         case JobGrouping.DATASET:
             name = select(func.lower(Dataset.name)).where(col(Dataset.id) == Job.dataset_id).scalar_subquery()
-            return _join(name, col(Job.dataset_id))
+            return _join(func.coalesce(name, ""), col(Job.dataset_id))
         case JobGrouping.SWEEP:
             return _join(func.coalesce(EXPRESS_SWEEP(col(Job.sweep_id)), ""), col(Job.sweep_id))
         case JobGrouping.GROUP:

@@ -102,7 +102,7 @@ def decode_position(cursor: str, order: JobOrder) -> Position:
     asked = (str(order.sort), order.direction, None if order.grouping is None else str(order.grouping))
     if (sort, direction, grouping) != asked or not isinstance(job_id, str):
         raise InvalidCursor("The cursor doesn't match this sort order.")
-    if group is not None and (not isinstance(group, str) or "\x00" in group):
+    if "\x00" in job_id or (group is not None and (not isinstance(group, str) or "\x00" in group)):
         raise InvalidCursor("Invalid cursor.")
     now = _read_instant(moment)
     if order.sort == JobSort.CREATED:
@@ -110,7 +110,7 @@ def decode_position(cursor: str, order: JobOrder) -> Position:
     expected = str if _has_texts(order.sort) else (int, float)
     if value is not None and not isinstance(value, expected):
         raise InvalidCursor("Invalid cursor.")
-    if "\x00" in job_id or (isinstance(value, str) and "\x00" in value):
+    if isinstance(value, str) and "\x00" in value:
         raise InvalidCursor("Invalid cursor.")
     return Position(value, job_id, now, group)
 

@@ -51,16 +51,35 @@ def read_mean(
     rows = connection.execute(
         select(points.step, points.value).where(points.series_id.in_(series_ids), points.step.in_(steps))
     )
-    values: dict[int, list[float]] = {step: [] for step in steps}
+    values: dict[int, list[float | None]] = {step: [] for step in steps}
     for step, value in rows:
         values[step].append(value)
-    means = [math.fsum(values[step]) / len(series) for step in steps]
+    told = {step: _describe(values[step], len(series)) for step in steps}
+    found_there = [(step, *each) for step, each in told.items() if each is not None]
+    if not found_there:
+        return None
     return MeanCurve(
-        steps=steps,
-        means=means,
-        deviations=[_deviate(values[step], mean) for step, mean in zip(steps, means, strict=True)],
+        steps=[step for step, _, _ in found_there],
+        means=[mean for _, mean, _ in found_there],
+        deviations=[deviation for _, _, deviation in found_there],
         stride=width,
     )
+
+
+def _describe(values: Sequence[float | None], count: int) -> tuple[float, float] | None:
+    """Return mean and deviation of a step; None where a run has no value, or they are beyond all numbers.
+
+    A run that resumes loses its last points, also after the shared steps were listed.
+    """
+    known = [value for value in values if value is not None]
+    if len(known) != count:
+        return None
+    try:
+        mean = math.fsum(known) / count
+        deviation = _deviate(known, mean)
+    except (OverflowError, ValueError):
+        return None
+    return (mean, deviation) if math.isfinite(mean) and math.isfinite(deviation) else None
 
 
 def _measure(connection: Connection, series: Series, start: int, stop: int) -> tuple[int, int, int]:
@@ -91,7 +110,7 @@ def _measure(connection: Connection, series: Series, start: int, stop: int) -> t
 
 def _deviate(values: Sequence[float], mean: float) -> float:
     """Return the sample's deviation; ``statistics`` reckons in fractions, which takes ten times as long."""
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(math.fsum((value - mean) * (value - mean) for value in values) / (len(values) - 1))
 
 
 def _list_shared(

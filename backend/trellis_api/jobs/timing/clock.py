@@ -86,6 +86,8 @@ def read_clocks(
 
     A clock of a part of the steps counts from the start of the run all the same.
     """
+    if not jobs:
+        return {}
     connection = session.connection()
     series = headline.find_many(connection, jobs=jobs, keys=_KEYS)
     found = {}

@@ -124,6 +124,9 @@ describe('the table of jobs', () => {
       ),
     ).toEqual(['rates 1 job', 'No value: Sweep 1 job'])
     inSweeps.end()
+    const gone = show([{ ...EMPTY, model: { id: 'mdl_gone', name: null } }], { grouping: 'model' })
+    expect(gone.root.querySelector('[data-test=group-heading]')?.textContent).toContain('deleted')
+    gone.end()
     const plain = show(jobs, { sort: 'recipe' })
     expect(plain.root.querySelector('[data-test=group-heading]')).toBeNull()
     plain.end()

@@ -45,8 +45,18 @@ describe('groups of the list', () => {
     expect(
       groupJobs([job('a', { group: null }), job('b', { group: 'warm up' })], 'group').map((group) => group.value),
     ).toEqual(['', 'warm up'])
-    expect(groupJobs([job('a', { model: { id: 'm', name: null } })], 'model')[0]?.value).toBe('')
     expect(groupJobs([job('a', { tags: ['x', 'y'] })], 'tags')[0]?.value).toBe('x')
+  })
+
+  it('are one for each model or dataset that was deleted', () => {
+    const gone = (id: string) => ({ id, name: null })
+    const jobs = [
+      job('a', { model: gone('m1'), dataset: gone('d1') }),
+      job('b', { model: gone('m2'), dataset: gone('d2') }),
+    ]
+
+    expect(groupJobs(jobs, 'model').map((group) => group.value)).toEqual(['m1', 'm2'])
+    expect(groupJobs(jobs, 'dataset').map((group) => group.value)).toEqual(['d1', 'd2'])
   })
 
   it('are only those of which many jobs have the same', () => {

@@ -40,9 +40,10 @@ function valueOf(job: Job, by: GroupSort): string {
     case 'recipe':
       return job.recipe
     case 'model':
-      return job.model.name === null ? '' : job.model.id
+      // Also of one that was deleted: its jobs stay apart from those of others.
+      return job.model.id
     case 'dataset':
-      return job.dataset?.name == null ? '' : job.dataset.id
+      return job.dataset?.id ?? ''
     case 'sweep':
       // Two sweeps may have the same name.
       return job.sweep?.id ?? ''

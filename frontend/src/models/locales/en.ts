@@ -138,7 +138,7 @@ export default {
   retry: 'Retry download',
   resume: 'Resume download',
   cancel: 'Cancel download',
-  cancelled: 'The download was canceled. What was downloaded is kept; you can resume it.',
+  cancelled: 'The download was canceled. You can resume it; complete files are not downloaded again.',
   warnings: {
     chat_template_missing:
       'The tokenizer has no chat template, so recipes that train on conversations can’t use this model.',

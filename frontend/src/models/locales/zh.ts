@@ -130,7 +130,7 @@ export default {
   retry: '重新下载',
   resume: '继续下载',
   cancel: '取消下载',
-  cancelled: '下载已取消。已下载的文件会保留，可以继续下载。',
+  cancelled: '下载已取消，可以继续；已完整下载的文件不会重新下载。',
   warnings: {
     chat_template_missing: '分词器没有对话模板：需要对话数据的方案无法使用此模型。',
     adapter_only: '这是适配器：需与其基础模型一起使用，不能单独作为训练的起点。',

@@ -55,7 +55,7 @@ def test_simple_has_one_turn_and_the_reward_of_its_first_try(
     for log in episodes:
         assert log["mask"]["ones"] == log["mask"]["sampled"]
         assert log["reward"] == pytest.approx(sum(log["reward_parts"].values()))
-        assert set(log["reward_parts"]) == {"call", "tool", "sql", "recall"}
+        assert set(log["reward_parts"]) == {"call", "tool", "sql", "recall_part"}
     assert any(log["reward_parts"]["sql"] > 0 for log in episodes)
 
 

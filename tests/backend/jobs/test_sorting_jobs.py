@@ -210,8 +210,8 @@ def test_jobs_are_found_by_a_part_of_a_tag(client: TestClient, make_job: Callabl
 @pytest.mark.parametrize("sort", ["created", "name"])
 def test_a_made_up_id_in_a_cursor_is_malformed(client: TestClient, sort: str) -> None:
     moment = "2026-01-01T00:00:00+00:00"
-    cursor = encode_cursor(sort, "desc", None, None, moment, "a\0", moment)
+    cursor = encode_cursor(sort, "asc", None, None, moment, "a\0", moment)
 
-    response = client.get("/api/v1/jobs", params={"sort": sort, "cursor": cursor})
+    response = client.get("/api/v1/jobs", params={"sort": sort, "order": "asc", "cursor": cursor})
 
     assert (response.status_code, response.json()["error"]) == (422, "invalid_cursor")

@@ -129,7 +129,7 @@ def cancel(session: Session, *, task_id: str) -> DataTask:
     task = _require_locked(session, task_id)
     if task.state in DATA_TASK_FINISHED:
         raise DataTaskFinished(f"The task has already {task.state}.")
-    _finish(session, task, DataTaskState.CANCELLED, cause="cancelled", reason="Cancelled.")
+    _finish(session, task, DataTaskState.CANCELLED, cause="cancelled", reason="Canceled.")
     return task
 
 
@@ -138,7 +138,7 @@ def retry(session: Session, *, task_id: str) -> DataTask:
     task = _require_locked(session, task_id)
     if task.state not in (DataTaskState.FAILED, DataTaskState.CANCELLED):
         raise DataTaskNotRetryable(
-            f"The task is {task.state}; only failed or cancelled tasks can be retried."
+            f"The task is {task.state}; only failed or canceled tasks can be retried."
         )
     if find_dataset(session, dataset_id=task.dataset_id) is None:
         raise DataTaskNotRetryable("The dataset was deleted.")

@@ -138,7 +138,7 @@ def resume(session: Session, *, transfer_id: str) -> Transfer:
     transfer = _lock(session, transfer_id)
     if transfer.state not in (TransferState.FAILED, TransferState.CANCELLED):
         raise TransferNotResumable(
-            f"The transfer is {transfer.state}; only one that failed or was cancelled goes on."
+            f"The transfer is {transfer.state}; only one that failed or was canceled goes on."
         )
     lock_model(session, model_id=transfer.model_id, is_shared=True)
     if find_model(session, model_id=transfer.model_id) is None:

@@ -94,6 +94,13 @@ def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -
     service.announce(session, job=own)
 
 
+def leave_engine(session: Session, job: Job) -> None:
+    """Give newer checkpoints that wait to take over an engine that ends engines of their own."""
+    for row in repository.list_sharing(session, job_id=job.id, attempt=job.attempt):
+        if row.is_takeover:
+            give_own_engine(session, row=row, job=job, reason="The older checkpoint's engine ended.")
+
+
 def _hand_over(session: Session, *, old: Endpoint, new: Endpoint, job: Job) -> None:
     """Make the engine that of ``new``, and settle ``old``, which gives up its checkpoint."""
     new.engine_id, new.load_id, new.asked_attempt, new.asked_at = None, None, None, None

@@ -256,6 +256,32 @@ def test_an_engine_that_broke_takes_nobody_along_but_the_checkpoint_that_it_serv
     assert (stage.read(100)["state"], stage.read(200)["state"]) == ("failed", "starting")
 
 
+def test_a_newer_checkpoint_outlives_the_stop_of_the_engine_that_it_was_to_take_over(stage: Stage) -> None:
+    new = stage.serve(200)
+    (told,) = stage.beat()
+
+    stage.client.delete(f"/api/v1/endpoints/{stage.old['id']}").raise_for_status()
+
+    assert (stage.read(100)["state"], stage.read(200)["state"]) == ("stopping", "starting")
+    assert stage.has_own_engine(stage.read(200))
+    stage.report(told)
+    stage.life.end(stage.old, JobState.STOPPED)
+    assert (stage.read(100)["stopped_by"], stage.read(200)["state"]) == ("request", "starting")
+    assert stage.read(200)["id"] == new["id"]
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CRASHED, JobState.STOPPED])
+def test_a_newer_checkpoint_outlives_the_end_of_the_engine_that_it_was_to_take_over(
+    stage: Stage, state: JobState
+) -> None:
+    stage.serve(200)
+
+    stage.life.end(stage.old, state)
+
+    assert stage.read(200)["state"] == "starting"
+    assert stage.read(200)["run_id"] != stage.old["run_id"]
+
+
 def test_an_engine_that_took_weights_that_nobody_wants_any_more_is_stopped(stage: Stage) -> None:
     new = stage.serve(200)
     (told,) = stage.beat()

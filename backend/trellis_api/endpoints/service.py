@@ -81,6 +81,9 @@ def start(
         get_model(session, model_id=target.model)
         # Of two who start the same model at once, one sees the other's endpoint.
         lock_model(session, model_id=target.model)
+    elif (existing := find_of_target(session, target)) is not None:
+        # Before the training's job: an engine that ends is locked first, and then what it served.
+        service.get_locked_job(session, job_id=existing[1].id)
     adapter = find_adapter(session, settings, target)
     found = find_target(session, settings, target, for_serving=True)
     _check_window(found, request)

@@ -1,12 +1,15 @@
 """The table of endpoints."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index
 from sqlmodel import Field, SQLModel
 
 from trellis_api.core.columns import UtcDateTime, utc_now
+
+#: Without a request for so long, an endpoint counts as idle for those who would have its engine or its room.
+IDLE_AFTER = timedelta(seconds=60)
 
 
 class Endpoint(SQLModel, table=True):

@@ -16,7 +16,7 @@ from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.endpoints import repository
-from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.models import IDLE_AFTER, Endpoint
 from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job
 from trellis_api.endpoints.schemas import EndpointStart
 from trellis_api.jobs import service
@@ -30,28 +30,25 @@ REPLACED = "endpoint_replaced"
 #: A ready engine that has not answered for so long never will: it waits for less, after it has gathered the
 #: weights.
 LOST_AFTER = timedelta(seconds=REPLACE_TIMEOUT_S) + timedelta(minutes=30)
-#: One that was used, or became ready, within this time is in use: a newer checkpoint that somebody names by
-#: its step gets a second engine then, as when two steps are compared.
-IN_USE_FOR = timedelta(seconds=60)
 
 
 def find_predecessor(
-    session: Session, *, row: Endpoint, request: EndpointStart, is_latest: bool
+    session: Session, *, row: Endpoint, request: EndpointStart
 ) -> tuple[Endpoint, Job] | None:
     """Return the endpoint, with its job locked, whose engine a checkpoint may take over; None without one.
 
-    It serves an older checkpoint of the same job with the same context length, and is not marked to be kept.
-    ``is_latest``: whoever asks follows the newest checkpoint, so they are done with the older ones.
+    It serves an older checkpoint of the same job with the same context length, is not marked to be kept and
+    not in use: two steps may be compared, and whoever asks for the newest one may not be alone.
     """
     if row.target_job_id is None or row.target_step is None:
         return None
     for older, seen in repository.list_older(session, job_id=row.target_job_id, step=row.target_step):
-        if not _is_free(session, older, seen, request=request, is_latest=is_latest):
+        if not _is_free(session, older, seen, request=request):
             continue
         # Not waited for: the training's job is locked here, and an engine that ends locks that after its own.
         job = lock_job(session, job_id=seen.id, waits=False)
         session.refresh(older)  # somebody may have marked it to be kept between the two looks
-        if job is not None and _is_free(session, older, job, request=request, is_latest=is_latest):
+        if job is not None and _is_free(session, older, job, request=request):
             return older, job
     return None
 
@@ -124,9 +121,7 @@ def _hand_over(session: Session, *, old: Endpoint, new: Endpoint, job: Job) -> N
     service.announce(session, job=job)
 
 
-def _is_free(
-    session: Session, older: Endpoint, job: Job, *, request: EndpointStart, is_latest: bool
-) -> bool:
+def _is_free(session: Session, older: Endpoint, job: Job, *, request: EndpointStart) -> bool:
     """Tell whether the older endpoint has an engine of its own that nobody minds to lose."""
     return (
         (older.job_id, older.engine_id, older.ready_attempt) == (job.id, None, job.attempt)
@@ -134,11 +129,11 @@ def _is_free(
         and older.is_replaceable
         and older.is_preemptible
         and request.max_model_len in {older.max_model_len, older.context_length}
-        and (is_latest or not _is_in_use(older))
+        and not _is_in_use(older)
         and not repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
     )
 
 
 def _is_in_use(row: Endpoint) -> bool:
     used = [each for each in (row.ready_at, row.last_used_at) if each is not None]
-    return bool(used) and utc_now() - max(used) < IN_USE_FOR
+    return bool(used) and utc_now() - max(used) < IDLE_AFTER

@@ -185,9 +185,7 @@ def test_an_engine_can_be_taken_over_again_and_again(stage: Stage, save: SaveSte
     assert [stage.read(step)["state"] for step in (100, 200, 300)] == ["stopped", "stopped", "ready"]
 
 
-def test_latest_takes_over_an_engine_that_is_in_use(stage: Stage) -> None:
-    assert stage.ask(100)[0] == 200
-
+def test_latest_takes_over_an_engine_that_is_idle(stage: Stage) -> None:
     status, answer = stage.ask("latest")
     (told,) = stage.beat()
     stage.report(told)
@@ -196,6 +194,15 @@ def test_latest_takes_over_an_engine_that_is_in_use(stage: Stage) -> None:
     assert stage.ask("latest")[0] == 200
     assert stage.engine.bodies[-1]["model"] == f"{stage.job_id}:200"
     assert stage.read(100)["stopped_by"] == "replaced"
+
+
+def test_latest_leaves_a_step_alone_that_others_use(stage: Stage) -> None:
+    assert stage.ask(100)[0] == 200
+
+    assert stage.ask("latest")[1]["error"]["code"] == "endpoint_starting"
+
+    assert stage.has_own_engine(stage.read(200))
+    assert stage.ask(100)[0] == 200
 
 
 def test_a_step_that_is_in_use_keeps_its_engine_where_another_step_is_named(stage: Stage) -> None:

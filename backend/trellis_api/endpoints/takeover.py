@@ -2,7 +2,7 @@
 
 It is asked for as an adapter is (``sharing.py``): the engine's run is told with each heartbeat, and answers
 with an event. Until then the older checkpoint is served as before. Then the engine is the newer one's, and
-the older one's endpoint has stopped, with a job of its own that is over; asked for again, that gets an engine.
+the older one's endpoint has stopped, with a finished job of its own; asked for again, that gets an engine.
 """
 
 import logging
@@ -85,7 +85,9 @@ def note_answer(
         # The request was taken back too late: what is loaded is neither what the endpoint names nor wanted.
         log.warning("endpoint %s is stopped: its weights were replaced by ones nobody waits for", host.id)
         newer = f"checkpoint {row.name}" if row is not None else "a newer checkpoint"
-        job.reason = f"Stopped because its engine has the weights of {newer}, which nobody waits for any more."
+        job.reason = (
+            f"Stopped because its engine has the weights of {newer}, which nobody waits for any more."
+        )
         job.cause = REPLACED
         service.request_stop(session, job_id=job.id)
 

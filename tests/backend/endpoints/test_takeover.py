@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlmodel import Session
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from sqlmodel import Session
 from trellis_api.endpoints import repository, service, takeover
 from trellis_api.endpoints.uses import release_target
 from trellis_api.jobs import repository as job_rows

@@ -25,7 +25,7 @@ class EngineClient:
         self._url, self._key = url, key
 
     def post(self, path: str, body: dict[str, str], *, timeout_s: float) -> None:
-        """Send a request; raises ``EngineRefused`` for an answer that is an error, ``OSError`` without one."""
+        """Send a request; raises ``EngineRefused`` for an error status, ``OSError`` without an answer."""
         request = urllib.request.Request(  # noqa: S310 - our own server
             f"{self._url}{path}",
             data=json.dumps(body).encode(),

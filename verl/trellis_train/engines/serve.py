@@ -270,6 +270,7 @@ class Server:
             sys.stdout.buffer.flush()
             self._lines.append(line.decode(errors="replace"))
 
+
 def _describe_output(task: ServeTask) -> list[str]:
     """Return options of the output. The length that an encoder reads is in its own files."""
     if task.is_encoder:

@@ -1,8 +1,8 @@
 """Lets a newer checkpoint of a job take the place of the weights in the engine that serves an older one.
 
 The platform names it in the reply to a heartbeat, as it names adapters (``serve_adapters``). What can't be
-taken is reported with the reason, and gets an engine of its own; the older checkpoint stays. What is withdrawn
-before the engine has it is dropped. An engine that fails in the middle ends: it may have weights of both.
+taken is reported with the reason and gets an engine of its own; the older checkpoint stays. What is withdrawn
+before the engine has it is dropped. One that fails in the middle ends: it may have weights of both.
 """
 
 import json

@@ -243,6 +243,16 @@ def test_an_engine_that_another_transaction_deals_with_keeps_its_weights(
     assert stage.has_own_engine(stage.serve(200))
 
 
+def test_an_engine_whose_run_is_locked_is_not_waited_for(stage: Stage, database: Database) -> None:
+    if database.engine.dialect.name == "sqlite":
+        pytest.skip("it has no locks of rows")
+    with database.write() as session:
+        jobs.get_locked_job(session, job_id=stage.old["run_id"])
+        own = stage.serve(200)
+
+    assert stage.has_own_engine(own)
+
+
 def test_another_context_length_needs_an_engine_of_its_own(stage: Stage) -> None:
     assert stage.has_own_engine(stage.serve(200, max_model_len=64))
 

@@ -7,6 +7,7 @@ domain calls and another one has: which one it is (``core/provided.py``).
 from trellis_api.core import uses
 from trellis_api.core.uses import one_by_one
 from trellis_api.data_tasks import uses as data_tasks
+from trellis_api.endpoints import takeover
 from trellis_api.endpoints import uses as endpoints
 from trellis_api.environments.uses import PARAMETER as ENVIRONMENT
 from trellis_api.evaluations import uses as evaluations
@@ -78,3 +79,4 @@ sweep_names.EXPRESS_SWEEP.provide(sweeps_repository.express_name)
 SUMMARISE_JOBS.provide(jobs.summarise_naming)
 LIST_SERVED_STEPS.provide(endpoints.list_served_steps)
 jobs_service.RELEASE_CHECKPOINTS.provide(endpoints.release_checkpoints)
+jobs_service.LEAVE_ENGINE.provide(takeover.leave_engine)

@@ -31,6 +31,9 @@ SESSIONS_FILE = "sessions.jsonl"
 ADAPTERS_FILE = "adapters.json"
 #: ... and those adapters in PEFT's format, one folder each, named by the id of their endpoint.
 ADAPTERS_FOLDER = "adapters"
+#: For so long an engine is waited for that takes other weights in place of its own: requests in flight end
+#: first, and large weights come slowly from a cold disk.
+REPLACE_TIMEOUT_S = 1800.0
 #: Created to ask the run to checkpoint and leave.
 STOP_FILE = "stop"
 #: Touched by the run before each heartbeat, whether or not the API hears that: it lives.

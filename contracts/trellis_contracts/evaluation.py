@@ -265,8 +265,9 @@ class AdapterTask(Strict):
     #: Its folder: a checkpoint with an adapter, or an adapter in PEFT's format. None where the files are
     #: gone: an engine that has loaded them has a copy of its own.
     checkpoint: CheckpointSource | None
-    #: A newer checkpoint of the job that the engine serves, in place of the one it has.
-    replaces: bool = False
+    #: A newer checkpoint of the job that the engine serves, in place of the one it has. Written only where
+    #: it is true: runs of an earlier version take no fields that they don't know.
+    replaces: bool = Field(default=False, exclude_if=lambda replaces: not replaces)
 
 
 class AdapterList(Strict):

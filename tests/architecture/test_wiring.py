@@ -17,7 +17,7 @@ from trellis_api.job_pipelines.schemas import StageCreate
 from trellis_api.jobs.checkpoints.service import LIST_SERVED_STEPS
 from trellis_api.jobs.named import Named
 from trellis_api.jobs.schemas import JobCreate
-from trellis_api.jobs.service import RELEASE_CHECKPOINTS
+from trellis_api.jobs.service import LEAVE_ENGINE, RELEASE_CHECKPOINTS
 from trellis_api.jobs.sweep_names import EXPRESS_SWEEP, FIND_SWEEP_ID, MAP_SWEEP_NAMES
 from trellis_api.workflows.presentation import SUMMARISE_JOBS
 from trellis_contracts.recipe import Parameter
@@ -139,7 +139,8 @@ def test_every_finder_of_a_domain_is_registered() -> None:
 
 def test_what_a_domain_is_provided_with_is_there() -> None:
     assert all(each.is_set for each in (MAP_SWEEP_NAMES, FIND_SWEEP_ID, EXPRESS_SWEEP))
-    assert all(each.is_set for each in (SUMMARISE_JOBS, LIST_SERVED_STEPS, RELEASE_CHECKPOINTS))
+    assert all(each.is_set for each in (SUMMARISE_JOBS, LIST_SERVED_STEPS))
+    assert all(each.is_set for each in (RELEASE_CHECKPOINTS, LEAVE_ENGINE))
 
 
 @pytest.mark.parametrize("module", ["trellis_api.main", "trellis_workers.core.app"])

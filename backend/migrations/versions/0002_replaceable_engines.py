@@ -14,3 +14,8 @@ def upgrade() -> None:
     op.add_column(
         "endpoints", sa.Column("is_replaceable", sa.Boolean(), nullable=False, server_default=sa.false())
     )
+
+
+def downgrade() -> None:
+    """Drop the column."""
+    op.drop_column("endpoints", "is_replaceable")

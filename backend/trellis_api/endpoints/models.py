@@ -1,12 +1,15 @@
 """The table of endpoints."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index
 from sqlmodel import Field, SQLModel
 
 from trellis_api.core.columns import UtcDateTime, utc_now
+
+#: Without a request for so long, an endpoint counts as idle for those who would have its engine or its room.
+IDLE_AFTER = timedelta(seconds=60)
 
 
 class Endpoint(SQLModel, table=True):
@@ -23,8 +26,7 @@ class Endpoint(SQLModel, table=True):
     #: The job that carries it out: its own, or that of the endpoint whose engine it shares.
     job_id: str = Field(foreign_key="jobs.id", ondelete="CASCADE", index=True)
     #: The endpoint of the base model, whose engine serves this adapter; None: an engine of its own. Of whole
-    #: weights: the endpoint whose engine is to take them, or the one that has taken over its own
-    #: (``takeover.py``).
+    #: weights: the endpoint whose engine is to take them (``takeover.py``).
     engine_id: str | None = Field(default=None, max_length=32, index=True)
     #: The request that the engine load the adapter: which it is, of which attempt, and since when. A later
     #: request has another identity, so an answer settles only what it answers. None: it shall not be loaded.
@@ -38,7 +40,7 @@ class Endpoint(SQLModel, table=True):
     refusal: str | None = Field(default=None, max_length=500)
     refused_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     refused_by: str | None = Field(default=None, max_length=64)
-    #: When it last left a running engine, and why: "idle", "request" or "replaced".
+    #: When it last left a running engine, and why: "idle" or "request".
     unloaded_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     unloaded_for: str | None = Field(default=None, max_length=16)
     #: Of one with its own engine: adapters up to this rank can be loaded into it; None: none can.
@@ -77,5 +79,5 @@ class Endpoint(SQLModel, table=True):
 
     @property
     def is_takeover(self) -> bool:
-        """Whether the engine that it refers to is to take its weights, or gave up its own for others'."""
+        """Whether the engine that it refers to is to take its weights, or was until it was stopped."""
         return self.engine_id is not None and self.asked_with is None

@@ -7,7 +7,7 @@ stopped only for a training of at least its own priority: when it is started aga
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from sqlmodel import Session
@@ -16,13 +16,10 @@ from trellis_contracts.states import JobState
 from trellis_api.core.columns import utc_now
 from trellis_api.core.settings import EndpointPreemption
 from trellis_api.endpoints import repository, service
-from trellis_api.endpoints.models import Endpoint
+from trellis_api.endpoints.models import IDLE_AFTER, Endpoint
 from trellis_api.endpoints.schemas import EndpointState
 from trellis_api.jobs import service as jobs
 from trellis_api.jobs.models import Job
-
-#: Without a request for so long, an endpoint counts as idle for a job that waits.
-IDLE_AFTER = timedelta(seconds=60)
 
 
 class Outlook(StrEnum):

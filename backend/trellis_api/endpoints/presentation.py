@@ -23,11 +23,7 @@ from trellis_api.jobs.schemas import JobRead
 from trellis_api.jobs.service import STOPPABLE
 from trellis_api.models.repository import map_model_names
 
-_UNLOADED_FOR: dict[str, Literal["idle", "request", "replaced"]] = {
-    "idle": "idle",
-    "request": "request",
-    REPLACED: "replaced",
-}
+_UNLOADED_FOR: dict[str, Literal["idle", "request"]] = {"idle": "idle", "request": "request"}
 _OVER = frozenset({EndpointState.STOPPED, EndpointState.FAILED})
 
 
@@ -143,6 +139,8 @@ def _stopped_by(
     if row.engine_id is not None and row.asked_attempt != job.attempt:
         # Without a word: the engine was started anew since, and the adapter has not been asked for.
         return _UNLOADED_FOR.get(row.unloaded_for or "")
+    if job.cause == REPLACED:
+        return "replaced"
     if job.cause == service.PREEMPTED:
         return "endpoint" if is_id(row.preempted_by or "", prefix="ep") else "training"
     return "idle" if job.cause == service.IDLE else "request"

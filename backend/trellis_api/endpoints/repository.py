@@ -38,10 +38,11 @@ def find_of_checkpoint(session: Session, *, job_id: str, step: int) -> Endpoint 
     return session.exec(select(Endpoint).where(*of_it)).first()
 
 
-def list_older(session: Session, *, job_id: str, step: int) -> Sequence[Endpoint]:
-    """List the endpoints of a job's older checkpoints that have an engine of their own, newest step first."""
+def list_older(session: Session, *, job_id: str, step: int) -> Sequence[tuple[Endpoint, Job]]:
+    """List endpoints of older checkpoints whose own engine runs and can take other weights, newest first."""
     of_it = (Endpoint.target_job_id == job_id, col(Endpoint.target_step) < step)
-    statement = select(Endpoint).where(*of_it, col(Endpoint.engine_id).is_(None))
+    can = (col(Endpoint.engine_id).is_(None), col(Endpoint.is_replaceable), Job.state == JobState.RUNNING)
+    statement = select(Endpoint, Job).join(Job, col(Job.id) == col(Endpoint.job_id)).where(*of_it, *can)
     return session.exec(statement.order_by(col(Endpoint.target_step).desc())).all()
 
 

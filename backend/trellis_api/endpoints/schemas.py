@@ -149,7 +149,7 @@ class EndpointRead(BaseModel):
     )
     stopped_by: Literal["idle", "request", "training", "endpoint", "replaced"] | None = Field(
         description="Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; "
-        "`replaced`: a newer checkpoint of the job took over its engine."
+        "`replaced`: its engine took the weights of a newer checkpoint of the job."
     )
     failure: Failure | None
     created_at: datetime

@@ -67,11 +67,11 @@ def find_of_target(session: Session, target: Target) -> tuple[Endpoint, Job] | N
 
 
 def start(
-    session: Session, settings: Settings, *, target: Target, request: EndpointStart, is_latest: bool = False
+    session: Session, settings: Settings, *, target: Target, request: EndpointStart
 ) -> tuple[Endpoint, Job]:
     """Let a model or checkpoint be served. One that starts or is ready already stays as it is.
 
-    A checkpoint may take over the engine of an older one of its job; with ``is_latest`` even one in use.
+    A checkpoint may take over the engine of an older one of its job that nobody uses.
 
     Raises what stands against it: it is not here, is an adapter, writes no text, has a chat template that
     never ends, or is just stopping.
@@ -81,6 +81,9 @@ def start(
         get_model(session, model_id=target.model)
         # Of two who start the same model at once, one sees the other's endpoint.
         lock_model(session, model_id=target.model)
+    elif (existing := find_of_target(session, target)) is not None:
+        # Before the training's job: an engine that ends is locked first, and then what it served.
+        service.get_locked_job(session, job_id=existing[1].id)
     adapter = find_adapter(session, settings, target)
     found = find_target(session, settings, target, for_serving=True)
     _check_window(found, request)
@@ -110,7 +113,7 @@ def start(
     elif (
         settings.replaces_weights
         and adapter is None
-        and (older := takeover.find_predecessor(session, row=row, request=request, is_latest=is_latest))
+        and (older := takeover.find_predecessor(session, row=row, request=request))
     ):
         job = takeover.ask(row, older)
     else:

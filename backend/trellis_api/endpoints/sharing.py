@@ -22,7 +22,7 @@ from trellis_api.jobs.models import Job
 
 log = logging.getLogger(__name__)
 
-#: A ready engine that has not answered a request to load for so long never will.
+#: A ready engine that has not answered a request to load an adapter for so long never will.
 LOST_AFTER = timedelta(minutes=10)
 #: A refusal holds for so long, unless something changes: its reason may have been short of memory or disk.
 REFUSED_FOR = timedelta(days=1)
@@ -117,9 +117,10 @@ def refused_until(row: Endpoint) -> datetime | None:
 
 
 def is_lost(row: Endpoint, host: Endpoint, job: Job) -> bool:
-    """Tell whether a ready engine has been silent about an adapter for too long."""
+    """Tell whether a ready engine has been silent about an adapter, or about newer weights, for too long."""
     if row.asked_attempt != job.attempt or row.ready_attempt == job.attempt or row.asked_at is None:
         return False
     if host.ready_attempt != job.attempt or host.ready_at is None:
         return False  # the engine itself is being loaded
-    return utc_now() - max(row.asked_at, host.ready_at) > LOST_AFTER
+    lost_after = takeover.LOST_AFTER if row.is_takeover else LOST_AFTER
+    return utc_now() - max(row.asked_at, host.ready_at) > lost_after

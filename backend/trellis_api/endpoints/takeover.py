@@ -2,7 +2,7 @@
 
 It is asked for as an adapter is (``sharing.py``): the engine's run is told with each heartbeat, and answers
 with an event. Until then the older checkpoint is served as before. Then the engine is the newer one's, and
-the older one's endpoint has stopped; asked for again, it gets an engine of its own.
+the older one's endpoint has stopped, with a finished job of its own; asked for again, that gets an engine.
 """
 
 import logging
@@ -10,47 +10,45 @@ import secrets
 from datetime import timedelta
 
 from sqlmodel import Session
+from trellis_contracts.attempt import REPLACE_TIMEOUT_S
 from trellis_contracts.events import AdapterEvent
 from trellis_contracts.states import JobState
 
 from trellis_api.core.columns import utc_now
 from trellis_api.endpoints import repository
-from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.own_engine import add_own_job, forget_address, forget_request, name_job
+from trellis_api.endpoints.models import IDLE_AFTER, Endpoint
+from trellis_api.endpoints.own_engine import add_own_job, forget_address, name_job
 from trellis_api.endpoints.schemas import EndpointStart
-from trellis_api.endpoints.uses import release_target
 from trellis_api.jobs import service
 from trellis_api.jobs.models import Job
+from trellis_api.jobs.repository import lock_job
 
 log = logging.getLogger(__name__)
 
-#: Why an endpoint has stopped whose engine a newer checkpoint has taken over (``Endpoint.unloaded_for``).
-REPLACED = "replaced"
-#: One that was used, or became ready, within this time is in use: a newer checkpoint that somebody names by
-#: its step gets a second engine then, as when two steps are compared.
-IN_USE_FOR = timedelta(seconds=60)
+#: Cause of a stop of an endpoint whose engine has the weights of a newer checkpoint.
+REPLACED = "endpoint_replaced"
+#: A ready engine that has not answered for so long never will: it waits for less, after it has gathered the
+#: weights.
+LOST_AFTER = timedelta(seconds=REPLACE_TIMEOUT_S) + timedelta(minutes=30)
 
 
 def find_predecessor(
-    session: Session, *, row: Endpoint, request: EndpointStart, is_latest: bool
+    session: Session, *, row: Endpoint, request: EndpointStart
 ) -> tuple[Endpoint, Job] | None:
     """Return the endpoint, with its job locked, whose engine a checkpoint may take over; None without one.
 
-    It serves an older checkpoint of the same job with the same context length, and is not marked to be kept.
-    ``is_latest``: whoever asks follows the newest checkpoint, so they are done with the older ones.
+    It serves an older checkpoint of the same job with the same context length, is not marked to be kept and
+    not in use: two steps may be compared, and whoever asks for the newest one may not be alone.
     """
     if row.target_job_id is None or row.target_step is None:
         return None
-    for older in repository.list_older(session, job_id=row.target_job_id, step=row.target_step):
-        job = service.get_locked_job(session, job_id=older.job_id)
-        if (
-            _is_ready(older, job)
-            and older.is_replaceable
-            and older.is_preemptible
-            and request.max_model_len in {older.max_model_len, older.context_length}
-            and (is_latest or not _is_in_use(older))
-            and not repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
-        ):
+    for older, seen in repository.list_older(session, job_id=row.target_job_id, step=row.target_step):
+        if not _is_free(session, older, seen, request=request):
+            continue
+        # Not waited for: the training's job is locked here, and an engine that ends locks that after its own.
+        job = lock_job(session, job_id=seen.id, waits=False)
+        session.refresh(older)  # somebody may have marked it to be kept between the two looks
+        if job is not None and _is_free(session, older, job, request=request):
             return older, job
     return None
 
@@ -70,18 +68,27 @@ def ask(row: Endpoint, host: tuple[Endpoint, Job]) -> Job:
 def note_answer(
     session: Session, *, row: Endpoint | None, host: Endpoint, job: Job, attempt: int, event: AdapterEvent
 ) -> None:
-    """Record that the engine has the weights of ``row``, or can't take them: then it gets its own engine."""
-    if attempt != job.attempt:
-        return
-    is_asked = row is not None and row.engine_id == host.id and row.load_id == event.load_id
+    """Record that the engine has the weights of ``row``, or can't take them: then it gets its own engine.
+
+    A refusal settles only the request that it answers. Weights that are there are those of the checkpoint,
+    whichever request for it they came by.
+    """
+    if attempt != job.attempt or (row is not None and row.id == host.id):
+        return  # the endpoint has the engine already, from an earlier request
+    is_asked = row is not None and row.engine_id == host.id and row.asked_attempt == attempt
     if event.reason is not None:
-        if row is not None and is_asked:
+        if row is not None and is_asked and row.load_id == event.load_id:
             give_own_engine(session, row=row, job=job, reason=event.reason)
     elif row is not None and is_asked:
         _hand_over(session, old=host, new=row, job=job)
     elif job.state in service.STOPPABLE:
         # The request was taken back too late: what is loaded is neither what the endpoint names nor wanted.
         log.warning("endpoint %s is stopped: its weights were replaced by ones nobody waits for", host.id)
+        newer = f"checkpoint {row.name}" if row is not None else "a newer checkpoint"
+        job.reason = (
+            f"Stopped because its engine has the weights of {newer}, which nobody waits for any more."
+        )
+        job.cause = REPLACED
         service.request_stop(session, job_id=job.id)
 
 
@@ -94,27 +101,41 @@ def give_own_engine(session: Session, *, row: Endpoint, job: Job, reason: str) -
     service.announce(session, job=own)
 
 
+def leave_engine(session: Session, job: Job) -> None:
+    """Give newer checkpoints that wait to take over an engine that ends engines of their own."""
+    for row in repository.list_sharing(session, job_id=job.id, attempt=job.attempt):
+        if row.is_takeover:
+            give_own_engine(session, row=row, job=job, reason="The older checkpoint's engine ended.")
+
+
 def _hand_over(session: Session, *, old: Endpoint, new: Endpoint, job: Job) -> None:
     """Make the engine that of ``new``, and settle ``old``, which gives up its checkpoint."""
     new.engine_id, new.load_id, new.asked_attempt, new.asked_at = None, None, None, None
     new.ready_attempt, new.ready_at = job.attempt, utc_now()
     new.host, new.port, new.context_length = old.host, old.port, old.context_length
     new.tool_problem, new.is_replaceable = old.tool_problem, old.is_replaceable
-    forget_request(old)
-    old.engine_id, old.asked_with = new.id, None
-    old.unloaded_at, old.unloaded_for = utc_now(), REPLACED
     job.name = name_job(new)
+    # A job of its own: whoever deletes the newer one's does not delete this endpoint with it.
+    own = add_own_job(session, row=old, model_id=job.model_id, slots=job.gpus)
+    own.reason, own.cause = f"Stopped because checkpoint {new.name} took over its engine.", REPLACED
     session.add_all([old, new, job])
-    session.flush()
-    if old.target_job_id is not None:
-        release_target(session, old.target_job_id)
+    service.move(session, job=own, to=JobState.STOPPED)
     service.announce(session, job=job)
 
 
-def _is_ready(row: Endpoint, job: Job) -> bool:
-    return job.state == JobState.RUNNING and row.ready_attempt == job.attempt
+def _is_free(session: Session, older: Endpoint, job: Job, *, request: EndpointStart) -> bool:
+    """Tell whether the older endpoint has an engine of its own that nobody minds to lose."""
+    return (
+        (older.job_id, older.engine_id, older.ready_attempt) == (job.id, None, job.attempt)
+        and job.state == JobState.RUNNING
+        and older.is_replaceable
+        and older.is_preemptible
+        and request.max_model_len in {older.max_model_len, older.context_length}
+        and not _is_in_use(older)
+        and not repository.list_sharing(session, job_id=job.id, attempt=job.attempt)
+    )
 
 
 def _is_in_use(row: Endpoint) -> bool:
     used = [each for each in (row.ready_at, row.last_used_at) if each is not None]
-    return bool(used) and utc_now() - max(used) < IN_USE_FOR
+    return bool(used) and utc_now() - max(used) < IDLE_AFTER

@@ -65,13 +65,13 @@ def find_job(session: Session, *, job_id: str) -> Job | None:
     return session.get(Job, job_id)
 
 
-def lock_job(session: Session, *, job_id: str) -> Job | None:
+def lock_job(session: Session, *, job_id: str, waits: bool = True) -> Job | None:
     """Lock the job until the transaction ends and return its current state.
 
     Everything that changes a job takes this lock first. (On SQLite the writing
-    transaction holds the lock of the whole database already.)
+    transaction holds the lock of the whole database already.) ``waits=False``: None if another has the lock.
     """
-    statement = select(Job).where(Job.id == job_id).with_for_update()
+    statement = select(Job).where(Job.id == job_id).with_for_update(skip_locked=not waits)
     return session.exec(statement, execution_options={"populate_existing": True}).first()
 
 

@@ -56,6 +56,8 @@ RESUMABLE = frozenset({JobState.STOPPED, JobState.FAILED, JobState.CRASHED})
 STOPPABLE = ACTIVE - {JobState.STOPPING}
 #: Of a job that is over: gives up checkpoints of others that were kept because it read them.
 RELEASE_CHECKPOINTS: Provided[[Session, Job], None] = Provided("checkpoints that a job no longer reads")
+#: Of a serving job that is about to end: finds another engine for endpoints that wait to take its own over.
+LEAVE_ENGINE: Provided[[Session, Job], None] = Provided("endpoints that wait for an engine")
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,13 @@ def get_locked_job(session: Session, *, job_id: str) -> Job:
 def move(session: Session, *, job: Job, to: JobState) -> None:
     """Change the state and tell the pages; ``MoveNotAllowed`` where the table has no such move.
 
-    A job that is over releases the checkpoints of others that it served or called.
+    A job that is over releases the checkpoints of others that it served or called. An engine that ends, or is
+    to end, is left by whoever waits to take it over.
     """
     if to not in ALLOWED_MOVES[job.state]:
         raise MoveNotAllowed(job.state, to)
+    if job.kind == SERVE and (to == JobState.STOPPING or to in FINISHED):
+        LEAVE_ENGINE(session, job)
     job.state = to
     if to in FINISHED:
         job.finished_at = utc_now()

@@ -7063,7 +7063,7 @@ export interface components {
             step: number | null;
             /**
              * Stopped By
-             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; `replaced`: a newer checkpoint of the job took over its engine.
+             * @description Why it stopped, if it did; `training`, `endpoint`: to make room for `preempted_by`; `replaced`: its engine took the weights of a newer checkpoint of the job.
              */
             stopped_by: ("idle" | "request" | "training" | "endpoint" | "replaced") | null;
             /**

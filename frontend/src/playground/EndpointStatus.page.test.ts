@@ -70,7 +70,9 @@ describe('the status of an endpoint', () => {
   })
 
   it('says that a newer checkpoint took over its engine', () => {
-    expect(show({ state: 'stopped', stopped_by: 'replaced' })).toContain('A newer checkpoint took over its engine.')
+    expect(show({ state: 'stopped', stopped_by: 'replaced' })).toContain(
+      'Its engine took the weights of a newer checkpoint.',
+    )
   })
 
   it('says how its requests ended, once there was one', () => {

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic.script import ScriptDirectory
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 from trellis_api.core.database import Database
-from trellis_api.core.migrations import UnknownSchema, check, upgrade, upgrade_connection
+from trellis_api.core.migrations import MIGRATIONS, UnknownSchema, check, upgrade, upgrade_connection
 from trellis_api.core.redaction import redact
 from trellis_api.core.settings import Settings
 from trellis_api.datasets import service as datasets
@@ -27,6 +28,13 @@ def test_an_upgrade_of_a_current_database_changes_nothing(settings: Settings, mi
     upgrade(settings)
 
     assert set(inspect(migrated.engine).get_table_names()) == before
+
+
+def test_every_migration_can_be_undone() -> None:
+    scripts = list(ScriptDirectory(str(MIGRATIONS)).walk_revisions())
+
+    assert scripts
+    assert [each.revision for each in scripts if not hasattr(each.module, "downgrade")] == []
 
 
 def test_an_upgrade_makes_the_data_root(tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def test_two_adapters_of_a_base_are_served_by_one_engine(
     told = beat(client, host, token)
     assert [each["served_name"] for each in told] == [f"{first}:3", f"{second}:7"]
     assert told[0]["checkpoint"]["path"].endswith("global_step_3")
+    assert "replaces" not in told[0], "runs of an earlier version take no fields that they don't know"
     life.report_ready(client, host, token, engine.port)
     assert list_endpoints(client)[one["name"]]["state"] == "starting"
     report(client, one, token, 2)

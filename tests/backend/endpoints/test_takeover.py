@@ -1,18 +1,22 @@
 """A newer checkpoint takes over the engine of an older one of its job, or gets one of its own."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlmodel import Session
 from trellis_api.core.columns import utc_now
 from trellis_api.core.database import Database
 from trellis_api.core.settings import Settings
-from trellis_api.endpoints import repository, service
+from trellis_api.endpoints import repository, service, takeover
 from trellis_api.endpoints.uses import release_target
+from trellis_api.jobs import repository as job_rows
 from trellis_api.jobs import service as jobs
-from trellis_api.jobs.models import Checkpoint
+from trellis_api.jobs.models import Checkpoint, Job
 from trellis_api.models.models import Model
+from trellis_contracts.attempt import REPLACE_TIMEOUT_S
 from trellis_contracts.states import JobState
 from trellis_testing.endpoint_life import Life
 from trellis_testing.engine_server import EngineServer
@@ -140,6 +144,22 @@ def test_the_engine_of_an_older_checkpoint_takes_the_weights_of_a_newer_one(stag
     assert run["name"] == f"Endpoint {stage.job_id}:200"
 
 
+def test_a_starting_endpoint_locks_its_run_before_the_training(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[str] = []
+    lock_job = job_rows.lock_job
+
+    def lock(session: Session, *, job_id: str, waits: bool = True) -> Job | None:
+        locked.append(job_id)
+        return lock_job(session, job_id=job_id, waits=waits)
+
+    monkeypatch.setattr(job_rows, "lock_job", lock)
+    stage.serve(100)
+
+    assert list(dict.fromkeys(locked)) == [stage.old["run_id"], stage.job_id]
+
+
 def test_the_older_checkpoint_is_started_again_with_an_engine_of_its_own(stage: Stage) -> None:
     stage.serve(200)
     stage.report(stage.beat()[0])
@@ -165,9 +185,7 @@ def test_an_engine_can_be_taken_over_again_and_again(stage: Stage, save: SaveSte
     assert [stage.read(step)["state"] for step in (100, 200, 300)] == ["stopped", "stopped", "ready"]
 
 
-def test_latest_takes_over_an_engine_that_is_in_use(stage: Stage) -> None:
-    assert stage.ask(100)[0] == 200
-
+def test_latest_takes_over_an_engine_that_is_idle(stage: Stage) -> None:
     status, answer = stage.ask("latest")
     (told,) = stage.beat()
     stage.report(told)
@@ -176,6 +194,15 @@ def test_latest_takes_over_an_engine_that_is_in_use(stage: Stage) -> None:
     assert stage.ask("latest")[0] == 200
     assert stage.engine.bodies[-1]["model"] == f"{stage.job_id}:200"
     assert stage.read(100)["stopped_by"] == "replaced"
+
+
+def test_latest_leaves_a_step_alone_that_others_use(stage: Stage) -> None:
+    assert stage.ask(100)[0] == 200
+
+    assert stage.ask("latest")[1]["error"]["code"] == "endpoint_starting"
+
+    assert stage.has_own_engine(stage.read(200))
+    assert stage.ask(100)[0] == 200
 
 
 def test_a_step_that_is_in_use_keeps_its_engine_where_another_step_is_named(stage: Stage) -> None:
@@ -195,6 +222,35 @@ def test_an_endpoint_that_is_to_be_kept_keeps_its_engine(stage: Stage) -> None:
     stage.client.patch(f"/api/v1/endpoints/{stage.old['id']}", json={"preemptible": False})
 
     assert stage.has_own_engine(stage.serve(200))
+
+
+@pytest.mark.parametrize("meanwhile", ["is taken", "is kept"])
+def test_an_engine_that_another_transaction_deals_with_keeps_its_weights(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    def lock(session: Session, *, job_id: str, waits: bool) -> Job | None:
+        assert not waits
+        if meanwhile == "is taken":
+            return None
+        old = repository.find_endpoint(session, endpoint_id=stage.old["id"])
+        assert old is not None
+        old.is_preemptible = False
+        repository.add_endpoint(session, old)
+        return jobs.get_job(session, job_id=job_id)
+
+    monkeypatch.setattr(takeover, "lock_job", lock)
+
+    assert stage.has_own_engine(stage.serve(200))
+
+
+def test_an_engine_whose_run_is_locked_is_not_waited_for(stage: Stage, database: Database) -> None:
+    if database.engine.dialect.name == "sqlite":
+        pytest.skip("it has no locks of rows")
+    with database.write() as session:
+        jobs.get_locked_job(session, job_id=stage.old["run_id"])
+        own = stage.serve(200)
+
+    assert stage.has_own_engine(own)
 
 
 def test_another_context_length_needs_an_engine_of_its_own(stage: Stage) -> None:
@@ -256,7 +312,35 @@ def test_an_engine_that_broke_takes_nobody_along_but_the_checkpoint_that_it_serv
     assert (stage.read(100)["state"], stage.read(200)["state"]) == ("failed", "starting")
 
 
-def test_an_engine_that_took_weights_that_nobody_wants_any_more_is_stopped(stage: Stage) -> None:
+def test_a_newer_checkpoint_outlives_the_stop_of_the_engine_that_it_was_to_take_over(stage: Stage) -> None:
+    new = stage.serve(200)
+    (told,) = stage.beat()
+
+    stage.client.delete(f"/api/v1/endpoints/{stage.old['id']}").raise_for_status()
+
+    assert (stage.read(100)["state"], stage.read(200)["state"]) == ("stopping", "starting")
+    assert stage.has_own_engine(stage.read(200))
+    stage.report(told)
+    stage.life.end(stage.old, JobState.STOPPED)
+    assert (stage.read(100)["stopped_by"], stage.read(200)["state"]) == ("request", "starting")
+    assert stage.read(200)["id"] == new["id"]
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CRASHED, JobState.STOPPED])
+def test_a_newer_checkpoint_outlives_the_end_of_the_engine_that_it_was_to_take_over(
+    stage: Stage, state: JobState
+) -> None:
+    stage.serve(200)
+
+    stage.life.end(stage.old, state)
+
+    assert stage.read(200)["state"] == "starting"
+    assert stage.read(200)["run_id"] != stage.old["run_id"]
+
+
+def test_an_engine_that_took_weights_that_nobody_wants_any_more_is_stopped(
+    stage: Stage, database: Database
+) -> None:
     new = stage.serve(200)
     (told,) = stage.beat()
     stage.client.delete(f"/api/v1/endpoints/{new['id']}").raise_for_status()
@@ -266,6 +350,41 @@ def test_an_engine_that_took_weights_that_nobody_wants_any_more_is_stopped(stage
     stage.report(told)
 
     assert (stage.read(100)["state"], stage.read(200)["state"]) == ("stopping", "stopped")
+    with database.read() as session:
+        reason = jobs.get_job(session, job_id=stage.old["run_id"]).reason
+    assert f"has the weights of checkpoint {stage.job_id}:200" in str(reason)
+    stage.life.end(stage.old, JobState.STOPPED)
+    assert (stage.read(100)["state"], stage.read(100)["stopped_by"]) == ("stopped", "replaced")
+
+
+def test_weights_that_are_wanted_again_are_there_whichever_request_they_came_by(stage: Stage) -> None:
+    new = stage.serve(200)
+    (first,) = stage.beat()
+    stage.client.delete(f"/api/v1/endpoints/{new['id']}").raise_for_status()
+    stage.life.age(stage.old, 61)
+    stage.serve(200)
+    (second,) = stage.beat()
+
+    stage.report(first, reason="a refusal of the request that was taken back")
+    assert (stage.read(100)["state"], stage.read(200)["run_id"]) == ("ready", stage.old["run_id"])
+    stage.report(first)
+    assert (stage.read(100)["stopped_by"], stage.read(200)["state"]) == ("replaced", "ready")
+    stage.report(second)
+    assert (stage.read(100)["stopped_by"], stage.read(200)["state"]) == ("replaced", "ready")
+
+
+def test_the_older_endpoint_outlives_the_run_of_the_newer_one(stage: Stage, database: Database) -> None:
+    stage.serve(200)
+    stage.report(stage.beat()[0])
+    stage.life.end(stage.old, JobState.STOPPED)
+
+    stage.client.delete(f"/api/v1/jobs/{stage.old['run_id']}").raise_for_status()
+
+    (left,) = stage.client.get("/api/v1/endpoints").json()["items"]
+    assert (left["id"], left["stopped_by"], left["can_start"]) == (stage.old["id"], "replaced", True)
+    with database.read() as session:
+        reason = jobs.get_job(session, job_id=left["run_id"]).reason
+    assert reason == f"Stopped because checkpoint {stage.job_id}:200 took over its engine."
 
 
 def test_a_second_checkpoint_does_not_wait_for_an_engine_that_is_being_taken_over(
@@ -291,6 +410,24 @@ def test_an_engine_that_never_answers_is_given_up(stage: Stage, database: Databa
 
     assert stage.has_own_engine(stage.read(200))
     assert stage.read(200)["sharing_refusal"] is None
+
+
+def test_an_engine_may_take_as_long_as_it_is_waited_for(stage: Stage, database: Database) -> None:
+    new = stage.serve(200)
+
+    def wait(seconds: float) -> str:
+        with database.write() as session:
+            for endpoint_id in (new["id"], stage.old["id"]):
+                row = repository.find_endpoint(session, endpoint_id=endpoint_id)
+                assert row is not None
+                row.asked_at = row.ready_at = utc_now() - timedelta(seconds=seconds)
+                session.add(row)
+        with database.write() as session:
+            service.give_up_lost_load(session, endpoint_id=new["id"])
+        return str(stage.read(200)["run_id"])
+
+    assert wait(REPLACE_TIMEOUT_S + 60) == stage.old["run_id"]
+    assert wait(2 * REPLACE_TIMEOUT_S + 60) != stage.old["run_id"]
 
 
 def test_the_older_checkpoint_is_given_up_and_the_newer_one_held(

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,6 +18,7 @@ from trellis_contracts.recipe import Engine
 from trellis_contracts.spec import JobSpec, ModelSource
 from trellis_testing.model_folders import write_safetensors
 from trellis_train import serve_gate
+from trellis_train.engines import serve_weights
 from trellis_train.engines.serve_weights import (
     WeightsRefused,
     WeightsReplacer,
@@ -99,12 +102,19 @@ class Stage:
         )  # fmt: skip
 
 
+@contextmanager
+def started(stage: Stage) -> Iterator[Stage]:
+    try:
+        yield stage
+    finally:
+        stage.server.shutdown()
+        stage.server.server_close()
+
+
 @pytest.fixture
-def stage(tmp_path: Path, attempt: Path) -> Any:
-    stage = Stage(attempt, write_model(tmp_path / "one"))
-    yield stage
-    stage.server.shutdown()
-    stage.server.server_close()
+def stage(tmp_path: Path, attempt: Path) -> Iterator[Stage]:
+    with started(Stage(attempt, write_model(tmp_path / "one"))) as stage:
+        yield stage
 
 
 def test_weights_are_taken_once_and_their_files_kept_until_the_next(
@@ -125,6 +135,46 @@ def test_weights_are_taken_once_and_their_files_kept_until_the_next(
     assert not Path(first["folder"]).exists()
     assert read_answers(attempt) == [("load_1", None), ("again_1", None)]
     assert stage.failures == []
+
+
+def test_weights_that_are_no_longer_asked_for_never_reach_the_engine(
+    tmp_path: Path, attempt: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Withdrawn while they are gathered.
+    monkeypatch.setattr(serve_weights, "require_same_shape", lambda *_: want(attempt))
+    want(attempt, write_model(tmp_path / "two"))
+    stage.replacer.advance()
+
+    assert (stage.asked, read_answers(attempt), stage.failures) == ([], [], [])
+
+
+def test_weights_are_refused_for_which_the_disk_has_no_room(
+    tmp_path: Path, attempt: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1))
+    want(attempt, write_model(tmp_path / "two"))
+    stage.replacer.advance()
+
+    ((_, reason),) = read_answers(attempt)
+    assert "the disk has 0.0 GB left" in str(reason)
+    assert (stage.asked, stage.failures) == ([], [])
+
+
+def test_the_weights_of_the_start_are_removed_once_others_have_taken_their_place(
+    tmp_path: Path, attempt: Path
+) -> None:
+    gathered, two = write_model(attempt / "weights-of-the-start"), write_model(tmp_path / "two")
+    with started(Stage(attempt, gathered)) as stage:
+        stage.status = 409
+        want(attempt, two)
+        stage.replacer.advance()
+        was_kept = (gathered / "model.safetensors").is_file()
+        stage.status = 200
+        want(attempt, two, load_id="again")
+        stage.replacer.advance()
+
+    assert was_kept
+    assert [path.name for path in gathered.iterdir()] == ["config.json"]
 
 
 @pytest.mark.parametrize(("status", "ends"), [(409, False), (500, True), (404, True)])

@@ -8,6 +8,7 @@ alone, which is there already; it is filled at once at the end, and is no model 
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 from trellis_contracts.attempt import locate_staging
@@ -15,8 +16,8 @@ from trellis_contracts.events import Phase, ProgressEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, EXIT_SUCCEEDED, ExportTask, JobSpec
 
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.event_spool import Spool, is_stop_requested
-from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.event_spool import Spool
+from trellis_train.hooks.stop import StoppedByRequest, leave_if_asked
 
 PRODUCER = "exporter"
 #: Read, write, check, put in place.
@@ -87,7 +88,7 @@ class _Export:
             base=self._base,
             output=self._staging,
             scratch=Path(self._spec.attempt_dir),
-            leave_if_asked=self._leave_if_asked,
+            leave_if_asked=partial(leave_if_asked, self._spec.attempt_dir),
         )
 
     def _write_adapter(self) -> None:
@@ -124,14 +125,10 @@ class _Export:
 
     def _enter(self, phase: Phase, step: int) -> None:
         self._report(phase, step)
-        self._leave_if_asked()
+        leave_if_asked(self._spec.attempt_dir)
 
     def _report(self, phase: Phase, step: int) -> None:
         self._spool.write(ProgressEvent(time=now(), phase=phase, step=step, total_steps=TOTAL_STEPS))
-
-    def _leave_if_asked(self) -> None:
-        if is_stop_requested(self._spec.attempt_dir):
-            raise StoppedByRequest
 
 
 def _empty(folder: Path) -> None:

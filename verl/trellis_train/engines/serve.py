@@ -20,6 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,12 +28,13 @@ from trellis_contracts.attempt import ADAPTERS_FOLDER, ENGINE_KEY_FILE
 from trellis_contracts.events import ProgressEvent, ServingEvent
 from trellis_contracts.spec import EXIT_BAD_SPEC, EXIT_STOPPED, JobSpec, ServeTask
 
+from trellis_train.engines.engine_client import POLL_S
 from trellis_train.engines.serve_adapters import AdapterLoader
 from trellis_train.engines.serve_load import LoadReporter
 from trellis_train.engines.serve_weights import WeightsReplacer, is_replaceable
 from trellis_train.hooks.clock import now
-from trellis_train.hooks.event_spool import Spool, is_stop_requested
-from trellis_train.hooks.stop import StoppedByRequest
+from trellis_train.hooks.event_spool import Spool
+from trellis_train.hooks.stop import StoppedByRequest, leave_if_asked
 from trellis_train.serve import DRAIN_S, KEY_VARIABLE, find_tool_problem
 
 logger = logging.getLogger(__name__)
@@ -41,7 +43,6 @@ PRODUCER = "server"
 _LOOPBACK = "127.0.0.1"
 #: Large weights come slowly from a cold disk.
 _START_S = 1800.0
-_POLL_S = 0.3
 #: Between two questions whether the engine is well.
 _LOOK_INTERVAL_S = 2.0
 _LOOK_TIMEOUT_S = 5.0
@@ -94,13 +95,9 @@ def _serve(spec: JobSpec, task: ServeTask) -> NoReturn:
     """Serve until asked to stop (``StoppedByRequest``), or until the engine dies."""
     from trellis_train.evaluate.weights import provide_weights
 
-    def leave_if_asked() -> None:
-        if is_stop_requested(spec.attempt_dir):
-            raise StoppedByRequest
-
     spool = Spool(spec.attempt_dir, PRODUCER)
     spool.write(ProgressEvent(time=now(), phase="loading", step=0))
-    with provide_weights(spec, task.checkpoint, leave_if_asked) as folder:
+    with provide_weights(spec, task.checkpoint, partial(leave_if_asked, spec.attempt_dir)) as folder:
         if task.is_replaceable and not is_replaceable(folder):
             task = task.model_copy(update={"is_replaceable": False})
         server, refusal = start_server(spec, task, folder)
@@ -194,21 +191,21 @@ class Server:
         """Return when the model is loaded; raises ``EngineNotStarted`` where it cannot be."""
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
-            self._leave_if_asked()
+            leave_if_asked(self._attempt_dir)
             code = self._process.poll()
             if code is not None:
                 self._reader.join(_LOOK_TIMEOUT_S)
                 raise EngineNotStarted(find_reason(list(self._lines)) or f"It {describe_exit(code)}.")
             if self._look() == 200:
                 return
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
         raise EngineNotStarted(f"It did not respond within {_START_S:g} s.")
 
     def watch(self) -> NoReturn:
         """Look after the server; ends by raising only."""
         heard_at = looked_at = time.monotonic()
         while True:
-            self._leave_if_asked()
+            leave_if_asked(self._attempt_dir)
             if self._failure is not None:
                 raise EngineDied(self._failure)
             code = self._process.poll()
@@ -222,7 +219,7 @@ class Server:
                     heard_at = looked_at
                 elif looked_at - heard_at > _SILENT_S:
                     raise EngineDied(f"The engine did not respond for {_SILENT_S:g} s.")
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
 
     def give_up(self, reason: str) -> None:
         """Let ``watch`` end: the server runs, but must not answer any more."""
@@ -272,10 +269,6 @@ class Server:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
             self._lines.append(line.decode(errors="replace"))
-
-    def _leave_if_asked(self) -> None:
-        if is_stop_requested(self._attempt_dir):
-            raise StoppedByRequest
 
 
 def _describe_output(task: ServeTask) -> list[str]:

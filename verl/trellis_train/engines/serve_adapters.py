@@ -10,8 +10,6 @@ import logging
 import shutil
 import threading
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from trellis_contracts.attempt import ADAPTERS_FILE, ADAPTERS_FOLDER
@@ -19,16 +17,15 @@ from trellis_contracts.evaluation import AdapterList, AdapterTask
 from trellis_contracts.events import AdapterEvent
 from trellis_contracts.spec import JobSpec
 
+from trellis_train.engines.engine_client import POLL_S, EngineClient, EngineRefused, describe
 from trellis_train.hooks.clock import now
 from trellis_train.hooks.event_spool import Spool
 from trellis_train.serve import read_template
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 0.3
 #: Of a request to the engine: it may be busy with a long batch.
 _TIMEOUT_S = 120.0
-_MAX_REASON = 500
 #: Longer than a request waits in the engine before it is computed.
 _KEPT_S = 1800.0
 _UNKNOWN = 404
@@ -53,7 +50,7 @@ class AdapterLoader:
     ) -> None:
         self._spec = spec
         self._attempt_dir, self._base = Path(spec.attempt_dir), Path(spec.model.path)
-        self._url, self._key, self._spool, self._refusal = url, key, spool, refusal
+        self._engine, self._spool, self._refusal = EngineClient(url, key), spool, refusal
         #: What was asked for and has been tried, by the request's identity; whether it is loaded.
         self._handled: dict[str, bool] = {}
         #: What the engine has, by name: the request that it was loaded for.
@@ -88,19 +85,19 @@ class AdapterLoader:
 
     def _run(self) -> None:
         pause = threading.Event()
-        while not pause.wait(_POLL_S):
+        while not pause.wait(POLL_S):
             try:
                 self.advance()
             except Exception:  # the edge of the thread: the engine goes on without the change
                 logger.exception("the adapters could not be brought up to date")
-                pause.wait(_POLL_S * 10)
+                pause.wait(POLL_S * 10)
 
     def _load_and_report(self, task: AdapterTask) -> None:
         reason: str | None = None
         try:
             self._load(task)
         except Exception as error:  # noqa: BLE001 - whatever it is: the platform gives it an engine of its own
-            reason = (str(error) or type(error).__name__)[:_MAX_REASON]
+            reason = describe(error)
             print(f"The adapter '{task.served_name}' can't be loaded: {reason}", flush=True)
         self._handled[task.load_id] = reason is None
         self._spool.write(
@@ -155,18 +152,12 @@ class AdapterLoader:
         return self._attempt_dir / ADAPTERS_FOLDER / load_id
 
     def _post(self, path: str, body: dict[str, str]) -> None:
-        request = urllib.request.Request(  # noqa: S310 - our own server
-            f"{self._url}/v1/{path}",
-            data=json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
-        )
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
-                return
-        except urllib.error.HTTPError as error:
-            if error.code == _UNKNOWN:
+            self._engine.post(f"/v1/{path}", body, timeout_s=_TIMEOUT_S)
+        except EngineRefused as error:
+            if error.status == _UNKNOWN:
                 raise AdapterUnknown(path) from error
-            raise AdapterRefused(_read_message(error.read()) or f"status {error.code}") from error
+            raise AdapterRefused(str(error)) from error
 
 
 def require_same_prompts(adapter: Path, *, base: Path) -> None:
@@ -189,11 +180,4 @@ def _read_tokens(folder: Path) -> tuple[int, list[tuple[int, str]]] | None:
         added = sorted((int(each["id"]), str(each["content"])) for each in found["added_tokens"])
         return len(found["model"]["vocab"]), added
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _read_message(content: bytes) -> str | None:
-    try:
-        return str(json.loads(content)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
         return None

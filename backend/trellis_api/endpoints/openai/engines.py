@@ -33,9 +33,8 @@ from trellis_api.endpoints.errors import (
     EngineLost,
     TooManyRequests,
 )
-from trellis_api.endpoints.models import Endpoint
-from trellis_api.endpoints.openai.names import find_target, is_latest, require_kind
-from trellis_api.endpoints.preemption import IDLE_AFTER
+from trellis_api.endpoints.models import IDLE_AFTER, Endpoint
+from trellis_api.endpoints.openai.names import find_target, require_kind
 from trellis_api.endpoints.schemas import EndpointStart, EndpointState
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.tried_ahead import try_templates_of
@@ -272,9 +271,7 @@ class Engines:
             if service.state_of(*existing) is EndpointState.STOPPING:
                 return existing
             request = service.as_last_asked(existing[0])
-        return service.start(
-            session, self._settings, target=target, request=request, is_latest=is_latest(name)
-        )
+        return service.start(session, self._settings, target=target, request=request)
 
     def _describe(self, row: Endpoint, job: Job) -> Engine | None:
         """Describe the endpoint's engine; None if the endpoint has ended since it was looked up."""

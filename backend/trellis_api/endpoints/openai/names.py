@@ -71,12 +71,6 @@ def find_step(name: str, *, job_id: str) -> int | None:
     return int(match.group(2)) if match is not None and is_named else None
 
 
-def is_latest(name: str) -> bool:
-    """Tell whether a name means the newest checkpoint of a job, whichever that is."""
-    match = _CHECKPOINT.fullmatch(name)
-    return match is not None and match.group(2) == "latest"
-
-
 def find_job_id(name: str) -> str | None:
     """Return the job whose checkpoint a name means; None for other names."""
     match = _CHECKPOINT.fullmatch(name)

@@ -122,7 +122,7 @@ export default {
     ready: 'Context: {n} tokens. Stops after {time} idle.',
     stopped: 'Not loaded.',
     idle: 'Stopped after being idle.',
-    replaced: 'A newer checkpoint took over its engine.',
+    replaced: 'Its engine took the weights of a newer checkpoint.',
     makesRoom: 'Stopping to make room for job {name}.',
     madeRoom: 'Stopped to make room for job {name}. Starts again with the next request, once a slot is free.',
     makesRoomEndpoint: 'Stopping to make room for endpoint {name}.',

@@ -119,7 +119,7 @@ export default {
     ready: '上下文 {n} 个 Token；闲置 {time} 后停止。',
     stopped: '未加载。',
     idle: '因闲置而停止。',
-    replaced: '其引擎已由更新的检查点接管。',
+    replaced: '其引擎已换用更新检查点的权重。',
     makesRoom: '正在停止，为任务 {name} 让出槽位。',
     madeRoom: '已停止，为任务 {name} 让出了槽位。有空闲槽位后，下一个请求会重新启动它。',
     makesRoomEndpoint: '正在停止，为端点 {name} 让出位置。',

@@ -137,9 +137,7 @@ def retry(session: Session, *, task_id: str) -> DataTask:
     """Let a task that failed or was cancelled wait again; it goes on where it stopped."""
     task = _require_locked(session, task_id)
     if task.state not in (DataTaskState.FAILED, DataTaskState.CANCELLED):
-        raise DataTaskNotRetryable(
-            f"The task is {task.state}; only failed or canceled tasks can be retried."
-        )
+        raise DataTaskNotRetryable(f"The task is {task.state}; only failed or canceled tasks can be retried.")
     if find_dataset(session, dataset_id=task.dataset_id) is None:
         raise DataTaskNotRetryable("The dataset was deleted.")
     made_id = task.made_dataset_id

@@ -5,12 +5,10 @@ import { useAttempt } from '@/ui/useAttempt'
 
 import type { Drawing, PictureWords } from './picture'
 
-/** The format's name is the same in every language. */
-export const PICTURE = 'PNG'
 /** Pixels of a picture for one of the page: it is to be printed, too. */
 export const PIXEL_RATIO = 2
 
-interface Picture extends PictureWords {
+export interface Picture extends PictureWords {
   /** Of the file, without its ending. */
   name: string
   /** Null while nothing is drawn. */

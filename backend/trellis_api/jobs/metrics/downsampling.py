@@ -66,15 +66,18 @@ class Bucket:
 
 
 def choose_width(*, span: int, max_points: int, has_odd: bool, multiple: int) -> int:
-    """Choose the steps per bucket so that the curve fits in ``max_points`` with its first and last point.
-
-    From half of ``multiple`` on, a multiple of it: such buckets can be put together from stored ones.
-    """
+    """Choose the steps per bucket so that the curve fits in ``max_points`` with its first and last point."""
     points_each = 3 if has_odd else 2
     # One bucket more than fits evenly may be cut at each end.
     room = max(1, (max_points - 2) // points_each - 1)
-    width = max(1, math.ceil(span / room))
-    # Half as many points cost far less than reading each single one.
+    return fit_to_buckets(max(1, math.ceil(span / room)), multiple=multiple)
+
+
+def fit_to_buckets(width: int, *, multiple: int) -> int:
+    """Widen a stretch of steps from half of ``multiple`` on to a multiple of it, made of stored buckets.
+
+    Half as many points cost far less than reading each single one.
+    """
     return width if 2 * width < multiple else math.ceil(width / multiple) * multiple
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, func, literal, select
 from sqlmodel import Session, col
 
 from trellis_api.jobs.metrics import headline
+from trellis_api.jobs.metrics.downsampling import fit_to_buckets
 from trellis_api.jobs.metrics.models import ROLLUP_STEPS, metric_points, metric_rollups
 from trellis_api.jobs.models import Job
 from trellis_api.jobs.timing.models import StepTime
@@ -138,7 +139,7 @@ def _choose_width(span: int, max_points: int) -> int:
     if span <= max_points:
         return 1
     width = -(-span // (max_points - max_points // _RESUME_PART - 2))
-    return width if 2 * width < ROLLUP_STEPS else -(-width // ROLLUP_STEPS) * ROLLUP_STEPS
+    return fit_to_buckets(width, multiple=ROLLUP_STEPS)
 
 
 def _find_ends(connection: Connection, job: Job, series_ids: Sequence[int]) -> tuple[int, int]:
